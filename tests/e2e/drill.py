@@ -604,23 +604,36 @@ class Running(Folder, World):
             stop.set()
             helper.join()
 
+    @contextlib.contextmanager
+    def held_at_work(self, pid):
+        """Keeps this pod of the canary stopped; yields whether it is at work: its start is written down, its end is not."""
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            eventually(lambda: pathlib.Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()[0] in "TZ", "it stands still")
+            said = [line.split()[1] for path in self.witnesses.glob("*/*") for line in path.read_text().splitlines() if f" {pid} " in line]
+            yield said == ["start"]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
     def test_planted_work_that_dies_with_its_manager(self):
         def act(pid, words, variables):
-            if not any(f" {pid} " in path.read_text() for path in self.witnesses.glob("*/*")):
-                return False
-            os.kill(pid, signal.SIGKILL)
-            return True
+            with self.held_at_work(pid) as at_work:
+                if at_work:
+                    os.kill(pid, signal.SIGKILL)
+                return at_work
         self.broken(self.during(act), "outlived")
 
     def test_planted_two_live_copies(self):
         def act(pid, words, variables):
             """A second copy under the next number, as a coordinator would start it that has forgotten the first."""
-            if not list(self.witnesses.glob("*/*")):
-                return False
             variables[b"MUSTER_ATTEMPT"] = b"%d" % (int(variables[b"MUSTER_ATTEMPT"]) + 1)
-            copy = subprocess.Popen(words, env=variables, stdout=subprocess.DEVNULL)
-            self.addCleanup(copy.wait)
-            return True
+            with self.held_at_work(pid) as at_work:
+                if at_work:
+                    copy = subprocess.Popen(words, env=variables, stdout=subprocess.DEVNULL)
+                    self.addCleanup(copy.wait)
+                    eventually(lambda: any(f" {copy.pid} " in path.read_text() for path in self.witnesses.glob("*/*")), "the copy is at work")
+                return at_work
         self.broken(self.during(act), "two live")
 
 
