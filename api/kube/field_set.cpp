@@ -86,11 +86,12 @@ const FieldSet& FieldSet::below(std::string_view element) const {
   return it == children.end() ? kNone : it->second;
 }
 
-FieldSet united(FieldSet a, const FieldSet& b) {
+FieldSet united(FieldSet a, FieldSet b) {
   a.member = a.member || b.member;
-  for (const auto& [element, child] : b.children) {
-    FieldSet& mine = a.children[element];
-    mine = united(std::move(mine), child);
+  a.children.merge(b.children);  // what both have stays in b
+  for (auto& [element, child] : b.children) {
+    FieldSet& mine = a.children.find(element)->second;
+    mine = united(std::move(mine), std::move(child));
   }
   return a;
 }

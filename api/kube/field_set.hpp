@@ -32,7 +32,7 @@ struct FieldSet {
   bool operator==(const FieldSet&) const = default;
 };
 
-FieldSet united(FieldSet a, const FieldSet& b);
+FieldSet united(FieldSet a, FieldSet b);
 FieldSet common(const FieldSet& a, const FieldSet& b);
 FieldSet without(FieldSet a, const FieldSet& b);
 

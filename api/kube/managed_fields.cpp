@@ -1,6 +1,7 @@
 #include "api/kube/managed_fields.hpp"
 
 #include "core/spec/well_known.hpp"
+#include "text/json.hpp"
 #include "text/json_text.hpp"
 
 #include <algorithm>
@@ -110,6 +111,7 @@ void drop_idle(std::vector<Manager>& managers) {
 // Takes the changed and removed fields from all managers but `writer`.
 void take_from_others(std::vector<Manager>& managers, const Manager& writer,
                       const Comparison& change) {
+  if (managers.size() == 1) return;
   const FieldSet taken = united(united(change.added, change.modified), change.removed);
   for (Manager& one : managers)
     if (!same_manager(one, writer)) one.fields = without(std::move(one.fields), taken);
@@ -185,10 +187,10 @@ std::vector<Conflict> conflicts_of(const std::vector<Manager>& managers, const M
 }
 
 const json* last_applied(const json& object) {
-  static const json::json_pointer kPlace("/metadata/annotations");
-  if (!object.contains(kPlace) || !object[kPlace].is_object()) return nullptr;
-  auto it = object[kPlace].find(core::kLastAppliedKey);
-  return it == object[kPlace].end() || !it->is_string() ? nullptr : &*it;
+  const json* annotations = find_path(object, {"metadata", "annotations"});
+  if (!annotations || !annotations->is_object()) return nullptr;
+  auto it = annotations->find(core::kLastAppliedKey);
+  return it == annotations->end() || !it->is_string() ? nullptr : &*it;
 }
 
 // The fields that a client-side apply has set and that are unchanged since.
@@ -255,12 +257,12 @@ void track_update(std::string_view type_name, const json& before, json& after,
         return one.applies;
       }) > static_cast<ptrdiff_t>(kApplyManagersMax))
     managers = read_managers(before).value_or(std::vector<Manager>());
-  const Comparison change = compared(type, stripped(before), stripped(after));
+  Comparison change = compared(type, stripped(before), stripped(after));
   Manager& mine = manager_of(managers, writer, false);
   take_from_others(managers, mine, change);
+  FieldSet changed = united(std::move(change.added), std::move(change.modified));
   FieldSet fields =
-      without(united(united(without(mine.fields, change.removed), change.added), change.modified),
-              nobodys());
+      without(united(without(mine.fields, change.removed), std::move(changed)), nobodys());
   if (fields != mine.fields) mine.time = writer.now;
   mine.fields = std::move(fields);
   drop_idle(managers);

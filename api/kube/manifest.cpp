@@ -7,6 +7,7 @@
 #include "core/spec/defaults.hpp"
 #include "core/spec/gate_fields.hpp"
 #include "core/spec/validation.hpp"
+#include "text/json.hpp"
 #include "text/json_text.hpp"
 #include "text/nearest.hpp"
 
@@ -36,16 +37,12 @@ void drop_fields(ParsedJob& job, const core::Gates& gates, const core::JobSpec* 
   }
 }
 
-// Makes the object of a job that has passed all checks; its values and its text agree.
-core::JobObjectPtr seal(ParsedJob job) {
+// Makes the document of a job that has passed all checks agree with its values.
+ParsedJob completed(ParsedJob job) {
   // Generated labels appear on a job that has none (job-semantics 1.2, step 4).
   core::apply_defaults(job.meta, job.spec);
   write_values(job.meta, job.spec, job.document);
-  auto object = std::make_shared<core::JobObject>();
-  object->meta = std::move(job.meta);
-  object->spec = std::move(job.spec);
-  object->json = job.document.dump();
-  return object;
+  return job;
 }
 
 // Clients look for Kubernetes' own words, `unknown field "PATH"`; the suggestion follows them.
@@ -139,15 +136,15 @@ Result<ParsedJob> parse_job(JsonText text, FieldValidation unknown_fields) {
   job.document["kind"] = kind;
   job.document["apiVersion"] = version;
   job.document.erase("status");
-  job.resource_version =
-      job.document.value(json::json_pointer("/metadata/resourceVersion"), std::string());
+  if (const json* version = find_path(job.document, {"metadata", "resourceVersion"}))
+    job.resource_version = version->get<std::string>();
   read_values(job.document, job.meta, job.spec);
   if (unknown_fields != FieldValidation::ignore)
     warn_of_annotations(job.meta.annotations, job.warnings);
   return job;
 }
 
-Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) {
+Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission) {
   if (!job.meta.ns.empty() && job.meta.ns != admission.ns)
     return invalid("metadata.namespace: the namespace of the object (" + job.meta.ns +
                    ") does not match the namespace of the request (" + admission.ns + ")");
@@ -170,7 +167,21 @@ Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) 
   found.append(core::validate_create(job.meta, job.spec));
   if (admission.image_runtime) admission.image_runtime->validate(job.spec.pod, found);
   if (auto error = refusal(std::move(found), job)) return *std::move(error);
-  return seal(std::move(job));
+  return completed(std::move(job));
+}
+
+core::JobObjectPtr seal_job(ParsedJob job) {
+  auto object = std::make_shared<core::JobObject>();
+  object->meta = std::move(job.meta);
+  object->spec = std::move(job.spec);
+  object->json = job.document.dump();
+  return object;
+}
+
+Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) {
+  auto complete = complete_job(std::move(job), admission);
+  if (!complete.ok()) return complete.error();
+  return seal_job(std::move(*complete));
 }
 
 Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_job,
@@ -203,7 +214,7 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
   if (auto error = refusal(std::move(found), job)) return *std::move(error);
   write_values(job.meta, job.spec, job.document);
   if (job.document["spec"] != json::parse(old_job.json)["spec"]) ++job.meta.generation;
-  return seal(std::move(job));
+  return seal_job(completed(std::move(job)));
 }
 
 core::JobObjectPtr load_job(std::string_view json_text) {

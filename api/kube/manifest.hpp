@@ -58,6 +58,12 @@ struct Admission {
   std::optional<core::ImageRuntime> image_runtime{};  // null: a container may have no command
 };
 
+// Checks a new job and completes it: name, defaults, generated labels. Its document then agrees
+// with its values.
+Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission);
+// Makes the object of a complete job.
+core::JobObjectPtr seal_job(ParsedJob job);
+// Both.
 Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission);
 
 // `generation` rises if the spec changed. If a uid is written, it must be the old one (else

@@ -2,6 +2,7 @@
 
 #include "api/kube/api_types.hpp"
 #include "base/check.hpp"
+#include "text/json.hpp"
 #include "text/json_text.hpp"
 
 #include <algorithm>
@@ -12,6 +13,12 @@ namespace muster::api {
 namespace {
 
 using nlohmann::json;
+
+const json& pod_of(const json& job) {
+  static const json kMissing = json::object();
+  const json* pod = find_path(job, {"spec", "template", "spec"});
+  return pod ? *pod : kMissing;
+}
 
 constexpr const char* kNotSupported = "not supported by this version of muster";
 
@@ -141,7 +148,7 @@ core::Violations refused_fields(const json& job, const std::optional<core::Owner
   const ApiType* type = api_type("Job");
   MUSTER_CHECK(type != nullptr);
   refuse_marked(job, *type, "", found);
-  const json pod = job.value(json::json_pointer("/spec/template/spec"), json::object());
+  const json& pod = pod_of(job);
   const std::string path = "spec.template.spec";
   // There are no PriorityClass objects, only Kubernetes' own two classes and `priority` itself.
   const std::string priority = pod.value("priorityClassName", "");
@@ -164,18 +171,18 @@ core::Violations refused_fields(const json& job, const std::optional<core::Owner
 std::vector<std::string> ignored_preferences(const json& job) {
   constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
   std::vector<std::string> warnings;
-  const json pod = job.value(json::json_pointer("/spec/template/spec"), json::object());
+  const json& pod = pod_of(job);
   auto warn = [&warnings](const std::string& field) {
     warnings.push_back("spec.template.spec." + field +
                        ": stored and ignored; the annotation muster.dev/placement spreads or packs "
                        "the pods of a job");
   };
-  const json affinity = pod.value("affinity", json::object());
   for (const char* kind : {"podAffinity", "podAntiAffinity"})
-    if (written(affinity.value(json::json_pointer("/" + std::string(kind) + "/" + kPreferred),
-                               json::array())))
+    if (const json* rules = find_path(pod, {"affinity", kind, kPreferred});
+        rules && written(*rules))
       warn("affinity." + std::string(kind) + "." + kPreferred);
-  if (written(pod.value("topologySpreadConstraints", json::array())))
+  if (const json* spread = find_path(pod, {"topologySpreadConstraints"});
+      spread && written(*spread))
     warn("topologySpreadConstraints");
   return warnings;
 }

@@ -13,8 +13,8 @@ namespace {
 
 // What the server itself added to a new job: owner, selector and generated labels. Defaults count
 // as the creator's.
-std::string generated_parts(const core::JobObject& job, const Json& said) {
-  const Json whole = Json::parse(job.json);
+Json generated_parts(const ParsedJob& job, const Json& said) {
+  const Json& whole = job.document;
   Json parts = Json::object();
   if (const Json* selector = find_path(whole, {"spec", "selector"});
       selector && !find_path(said, {"spec", "selector"}))
@@ -32,7 +32,7 @@ std::string generated_parts(const core::JobObject& job, const Json& said) {
   labels(whole, parts, find_path(said, {"metadata", "labels"}));
   labels(whole["spec"]["template"], parts["spec"]["template"],
          find_path(said, {"spec", "template", "metadata", "labels"}));
-  return parts.dump();
+  return parts;
 }
 
 }  // namespace
@@ -82,8 +82,8 @@ core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before,
   return with;
 }
 
-core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& said, const Writer& writer) {
-  return tracked(job, generated_parts(*job, said), writer);
+void track_new(ParsedJob& job, const Json& said, const Writer& writer) {
+  track_update("Job", generated_parts(job, said), job.document, writer);
 }
 
 core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,

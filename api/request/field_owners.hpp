@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/kube/managed_fields.hpp"
+#include "api/kube/manifest.hpp"
 #include "api/request/write_options.hpp"
 #include "api/view/shown.hpp"
 #include "core/cluster/node_info.hpp"
@@ -23,8 +24,8 @@ std::string managers_text(const Json& object);
 
 // The job with its managers updated after this writer made it from `before` (empty: it is new).
 core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before, const Writer& writer);
-// The same for a new job, made from `sent`.
-core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& sent, const Writer& writer);
+// Sets the managers of a new, complete job, made from `sent`.
+void track_new(ParsedJob& job, const Json& sent, const Writer& writer);
 // The same for the settings of a node. `sent`: the node as the client wrote it.
 core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& sent,
                        const Writer& writer);

@@ -18,12 +18,13 @@ JobWriter::Admitted JobWriter::admitted(Result<ParsedJob> parsed, const Admissio
   Admitted out{.warnings = parsed->warnings};
   out.name = parsed->meta.name.empty() ? parsed->meta.generate_name : parsed->meta.name;
   const Json said = parsed->document;
-  auto job = admit_job(std::move(*parsed), admission);
+  auto job = complete_job(std::move(*parsed), admission);
   if (!job.ok()) {
     out.refused = job.error();
     return out;
   }
-  out.job = writer ? tracked_new(*job, said, *writer) : *job;
+  if (writer) track_new(*job, said, *writer);
+  out.job = seal_job(std::move(*job));
   out.name = out.job->meta.name;
   if (auto why = beyond_bounds(out.job->json)) out.refused = beyond(std::move(*why));
   for (std::string& warning : core::creation_warnings(out.job->meta, out.job->spec))
