@@ -22,7 +22,6 @@ namespace {
 
 constexpr double kStartPatience = 60;  // seconds
 constexpr double kJobPatience = 600;
-constexpr int kClients = 8;  // of run_many()
 constexpr uid_t kNobody = 65534;
 constexpr auto kPoll = std::chrono::milliseconds(10);
 
@@ -238,10 +237,10 @@ Cluster::Used Cluster::used() const {
           coordinator_->disk_bytes() + agent_->disk_bytes() + disk_bytes_of(keeper_pid)};
 }
 
-void Cluster::run_many(const std::string& prefix, uint32_t jobs) {
+void Cluster::run_many(const std::string& prefix, uint32_t jobs, int client_count) {
   std::atomic<uint32_t> next = 0;
   std::vector<std::thread> clients;
-  for (int i = 0; i < kClients; ++i)
+  for (int i = 0; i < client_count; ++i)
     clients.emplace_back([this, &prefix, &next, jobs] {
       HttpClient client(api_port_);
       for (uint32_t number; (number = next++) < jobs;) {
@@ -251,7 +250,7 @@ void Cluster::run_many(const std::string& prefix, uint32_t jobs) {
       }
     });
   for (std::thread& client : clients) client.join();
-  const std::string all = "muster_jobs{state=\"complete\"} " + std::to_string(jobs) + "\n";
+  const std::string all = "muster_jobs{state=\"complete\"} " + std::to_string(many_ += jobs) + "\n";
   await("jobs that are Complete", kJobPatience, dir_,
         [this, &all] { return get("/metrics").find(all) != std::string::npos; });
 }

@@ -59,9 +59,9 @@ class Cluster {
   // The same in two steps: create() returns the job's path; finish() polls it until over(response).
   std::string create(const BenchJob& job);
   JobRun finish(const std::string& path, const std::function<bool(const std::string&)>& over);
-  // On a cluster without other jobs: creates jobs of one index, PREFIX0 and so on, through several
-  // clients, and waits until all are Complete.
-  void run_many(const std::string& prefix, uint32_t jobs);
+  // On a cluster without other jobs than those of earlier calls: creates jobs of one index, PREFIX0
+  // and so on, through this many clients, and waits until all are Complete.
+  void run_many(const std::string& prefix, uint32_t jobs, int client_count = 8);
   // Kills the coordinator (SIGKILL) and starts another; returns the seconds from then until it is
   // ready.
   double restart();
@@ -97,8 +97,9 @@ class Cluster {
   std::unique_ptr<Daemon> keeper_;  // root's
   std::unique_ptr<Daemon> agent_;
   int jobs_ = 0;
-  Used before_;       // when the last job was created
-  double begin_ = 0;  // likewise
+  uint32_t many_ = 0;  // jobs of run_many()
+  Used before_;        // when the last job was created
+  double begin_ = 0;   // likewise
 };
 
 }  // namespace muster::bench

@@ -108,12 +108,13 @@ void waves(const std::string& bin_dir) {
   }
 }
 
-void many_jobs(Cluster& cluster) {
+void many_jobs(Cluster& cluster, int clients) {
   const double cpu = cluster.coordinator_cpu_s(), begin = seconds_now();
-  cluster.run_many("many-", kManyJobs);
+  cluster.run_many("many-" + std::to_string(clients) + "-", kManyJobs, clients);
   const double seconds = seconds_now() - begin;
-  std::printf("%-44s %9.0f %11.1f\n", "10000 jobs of one index (jobs/s, coord. µs a job)",
-              kManyJobs / seconds, (cluster.coordinator_cpu_s() - cpu) * 1e6 / kManyJobs);
+  std::printf("%-44s %9.0f %11.1f\n",
+              ("  created by " + std::to_string(clients) + " clients").c_str(), kManyJobs / seconds,
+              (cluster.coordinator_cpu_s() - cpu) * 1e6 / kManyJobs);
   std::fflush(stdout);
 }
 
@@ -137,7 +138,9 @@ std::vector<double> small_jobs(Cluster& cluster, const std::string& prefix) {
 void jobs(const std::string& bin_dir) {
   std::printf("\n");
   Cluster cluster(bin_dir, {"--hollow", "--slots", "1000"});
-  many_jobs(cluster);
+  std::printf("%-44s %9s %11s\n", "10000 jobs of one index", "jobs/s", "coord. µs");
+  many_jobs(cluster, 8);
+  many_jobs(cluster, 32);
   const std::vector<double> alone = small_jobs(cluster, "alone-");
   const std::string giant = cluster.create({kGiant, kParallelism});
   const std::vector<double> beside = small_jobs(cluster, "beside-");
