@@ -6,6 +6,7 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <poll.h>
 
@@ -163,10 +164,15 @@ kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> tex
   constexpr size_t kPiece = 64 * 1024;
   constexpr size_t kLate = SIZE_MAX;
   const size_t had = text->size();
-  text->resize(had + kPiece);
+  size_t piece = kPiece;
+  KJ_IF_MAYBE (left, body_.tryGetLength()) {
+    if (*left == 0) return Body::whole;
+    piece = std::min<uint64_t>(*left, kPiece);
+  }
+  text->resize(had + piece);
   constexpr size_t kUnreadable = SIZE_MAX - 1;
   auto reading = kj::evalNow([&] {
-                   return body_.tryRead(text->data() + had, 1, kPiece);
+                   return body_.tryRead(text->data() + had, 1, piece);
                  }).catch_([](kj::Exception&& failure) -> kj::Promise<size_t> {
     if (failure.getType() == kj::Exception::Type::FAILED) return kUnreadable;
     return kj::mv(failure);
