@@ -1,5 +1,5 @@
-// AgentLink: what actors may ask of an agent. The real one speaks RPC (coordinator/rpc_server.hpp);
-// the simulation's injects faults.
+// AgentLink: what actors may ask of an agent. The real one speaks RPC
+// (coordinator/rpc/rpc_server.hpp); the simulation's injects faults.
 //
 // Calls return at once and guarantee nothing: an order to a disconnected node is dropped, since its
 // next registration derives the order again (Job::desired_effects).
@@ -7,8 +7,8 @@
 
 #include "base/clock.hpp"
 #include "core/ids.hpp"
-#include "core/job/hosts.hpp"
-#include "core/spec/job_spec.hpp"
+#include "core/job/fold/hosts.hpp"
+#include "core/spec/fields/job_spec.hpp"
 
 #include <vector>
 
@@ -26,7 +26,7 @@ class AgentLink {
   // Asks which pods of this job have ended there and were not acknowledged. The answer goes to the
   // registry as JobHears.
   virtual void ask(NodeId node, JobId job, uint64_t question) = 0;
-  // Where the pods of an MPI job are now; without hosts: it has none any more.
+  // Where the pods of an MPI job run now; no hosts: it has none left.
   virtual void hosts(JobId job, core::HostListPtr hosts) {
     static_cast<void>(job), static_cast<void>(hosts);
   }

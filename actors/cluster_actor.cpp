@@ -5,10 +5,10 @@
 #include "base/log.hpp"
 #include "base/secret.hpp"
 #include "base/seldom.hpp"
-#include "core/cluster/hollow.hpp"
-#include "core/cluster/lease.hpp"
-#include "core/cluster/slots.hpp"
-#include "storage/rows.hpp"
+#include "core/cluster/nodes/hollow.hpp"
+#include "core/cluster/nodes/lease.hpp"
+#include "core/cluster/slots/slots.hpp"
+#include "storage/rows/rows.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
 
@@ -160,7 +160,7 @@ class Cluster : public GatedActor<cluster_actor> {
       info.created_ms = info.changed_ms = clock_();
       if (before != kNoNode && nodes_[before].info.work_dir_id == hello.work_dir_id)
         info.strangers = nodes_[before].info.strangers;
-      // The spec that people set belongs to the name.
+      // The spec that users set belongs to the name, not to an incarnation.
       if (before != kNoNode) info.spec = nodes_[before].info.spec;
     }
     Node& node = nodes_[id];
@@ -186,8 +186,8 @@ class Cluster : public GatedActor<cluster_actor> {
     });
     slots_.set_node(node.info);
     changed.push_back(node.info);
-    log::info("node {} registers (n{}, {} slots, {} running, {} waiting, {} ended)", hello.node, id,
-              hello.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
+    log::info("node {} registered (n{}, {} slots, {} running, {} waiting, {} ended)", hello.node,
+              id, hello.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
     bool replaced = old != kNoNode && old != id;
     if (awaited_.erase(hello.node) > 0 && awaited_.empty()) options_.all_here();
     later(std::move(changed), [this, m, id, old, replaced, restored](const Durable&) {
@@ -196,8 +196,8 @@ class Cluster : public GatedActor<cluster_actor> {
     });
   }
 
-  // Takes in what ended on the last incarnation of a node that was rebooted; once that is on disk,
-  // enrolls the agent, and the rest there is lost. The agent reports these ends again.
+  // Records what ended on a rebooted node's previous incarnation. Once that is on disk, enrolls the
+  // agent, and the incarnation's other pods are lost. The agent reports these ends again.
   void report_ends(const RegisterAgent& m, NodeId old) {
     Report report{old, m.hello.ends, nullptr};
     for (auto& [job, part] : report.jobs) part.node = old;
@@ -209,17 +209,17 @@ class Cluster : public GatedActor<cluster_actor> {
     send(registry_(), std::move(report));
   }
 
-  // Whether the agent uses the work-dir of this node. A row of an earlier version has no secret and
-  // takes the first one.
+  // Whether the agent uses the work-dir of this node. A row written by an earlier version has no
+  // secret and accepts the first one presented.
   static bool is_of(const AgentHello& hello, const NodeInfo& info) {
     return info.work_dir_id == hello.work_dir_id &&
            (info.secret.empty() || same_secret(info.secret, hello.secret));
   }
 
-  // Whether the agent may claim that our data-dir is old, since that stops the coordinator. One of
-  // another machine must show words of ours that our history does not contain. One of this machine
-  // and user is believed if it has served this cluster. An old copy of the data-dir does not
-  // contain younger nodes, but it has the cluster's keys.
+  // Whether to believe the agent that our data-dir is outdated, which stops the coordinator. An
+  // agent of another machine must present history that we sealed and that our data-dir does not
+  // contain. An agent of this machine and user is believed if it has served this cluster: an old
+  // copy of the data-dir lacks newer nodes, but it has the cluster's keys.
   bool proves_later(const AgentHello& hello) const {
     if (hello.must_prove) return hello.sealed && contradicts(*hello.sealed);
     return same_secret(options_.cluster_key, hello.cluster_key) ||
@@ -278,8 +278,8 @@ class Cluster : public GatedActor<cluster_actor> {
     send(registry_(), std::move(ask));
   }
 
-  // A pod that runs on a node from before a restore and is not open here may be days of work,
-  // started after the backup: it is left running and listed for people to look at.
+  // After a restore, a node may run a pod that is not open here because it started after the
+  // backup. It may represent days of work, so it is left running and listed for an operator.
   void spare(NodeId id, const std::vector<PodId>& running, std::vector<PodId> end,
              const Reply<HelloAnswer>& done) {
     const std::set<PodId> runs(running.begin(), running.end());
@@ -340,11 +340,11 @@ class Cluster : public GatedActor<cluster_actor> {
     place_soon();
   }
 
-  // Its lease is renewed all the same: pods there keep running, and their ends are reported.
+  // The lease is still renewed: pods there keep running, and their ends are reported.
   void set_trouble(Node& node, const core::NodeTrouble& trouble) {
     if (trouble)
-      log::warn("node {} (n{}) gets no new pods: {}: {}", node.info.name, node.info.id,
-                trouble.reason, trouble.message);
+      log::warn("node {} (n{}) is unhealthy and gets no new pods: {}: {}", node.info.name,
+                node.info.id, trouble.reason, trouble.message);
     else
       log::info("node {} (n{}) has recovered", node.info.name, node.info.id);
     node.info.trouble = trouble;
@@ -372,7 +372,7 @@ class Cluster : public GatedActor<cluster_actor> {
         set_health(node, NodeInfo::Health::suspect);
       some_healthy |= node.info.health == NodeInfo::Health::ready;
     }
-    if (!some_healthy) return;  // we are the ones cut off, and no node could take the pods
+    if (!some_healthy) return;  // we are cut off ourselves; no node could take the pods
     for (auto& [id, node] : nodes_)
       if (!node.info.gone && node.lease.expired() && node.info.health != NodeInfo::Health::ready)
         lose(id);
@@ -391,7 +391,7 @@ class Cluster : public GatedActor<cluster_actor> {
     });
   }
 
-  // From now on this incarnation never gets pods again.
+  // This incarnation never gets pods again.
   NodeInfo retire(NodeId id) {
     Node& node = nodes_[id];
     node.info.gone = true;
@@ -415,7 +415,7 @@ class Cluster : public GatedActor<cluster_actor> {
     show(node);
   }
 
-  // After every change of whether the node takes pods.
+  // Called after every change in whether the node takes pods.
   void show(const Node& node) {
     return_slots();
     options_.show(core::health_of(node.info));
@@ -444,8 +444,7 @@ class Cluster : public GatedActor<cluster_actor> {
     node.info.spec = m.spec;
     return_slots();
     if (!node.info.gone) slots_.set_node(node.info);
-    log::info("node {} (n{}) is changed{}", m.name, id,
-              m.spec.unschedulable ? ": it is cordoned" : "");
+    log::info("node {} (n{}) changed{}", m.name, id, m.spec.unschedulable ? ": cordoned" : "");
     later({node.info}, [this, done = m.done](const Durable& durable) {
       done(durable, Nothing{});
       place_soon();
@@ -455,7 +454,7 @@ class Cluster : public GatedActor<cluster_actor> {
   void remove(const DeleteNode& m) {
     NodeId id = newest(m.name);
     if (id == kNoNode) return no_node(m.name, m.done);
-    log::warn("node {} (n{}) is deleted; its pods end as disrupted", m.name, id);
+    log::warn("node {} (n{}) was deleted; its pods fail as disrupted", m.name, id);
     retire(id);
     nodes_[id].info.deleted = true;
     later({nodes_[id].info}, [this, id, done = m.done](const Durable& durable) {
@@ -521,7 +520,7 @@ class Cluster : public GatedActor<cluster_actor> {
   }
 
   // While no job waits for slots, a job may give a slot that it frees to its next pod without
-  // asking. That ends here, for all jobs, until their next grants.
+  // asking. This revokes that from all jobs until their next grants.
   void return_slots() {
     for (JobId job : std::exchange(keepers_, {})) send(actors_.at(job), ReturnSlots{});
   }
@@ -550,9 +549,9 @@ class Cluster : public GatedActor<cluster_actor> {
   NodeId last_node_ = 0;
   core::Slots slots_;
   std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some
-  std::set<JobId> keepers_;            // of these, those whose last grant had `keep`
+  std::set<JobId> keepers_;            // those among them whose last grant had `keep`
   bool place_due_ = false;
-  Millis again_at_ = 0;  // uptime at which place() runs again by itself
+  Millis again_at_ = 0;  // uptime of the next scheduled place()
   Seldom unproven_;
   uint64_t last_registering_ = 0;
   std::map<uint64_t, std::function<void()>> registering_;  // registrations the jobs are reconciling

@@ -4,15 +4,15 @@
 // held slots are granted here, freed by the jobs, and passed in at start. Its death ends the
 // process.
 //
-// Always holds: a node gets grants only between LinkUp and the loss of its link or lease; an
+// Invariants: a node gets grants only between LinkUp and the loss of its link or lease; an
 // incarnation that was replaced or lost never gets one again; a name belongs to one work-dir and
-// the holder of its secret, until that has been silent for a full --node-grace; only an agent that
-// proves that it has served this cluster can stop the coordinator, and one of another machine only
-// with a seal that a coordinator of this cluster has made.
+// the holder of its secret, until that agent has been silent for a full --node-grace; only an agent
+// that proves that it has served this cluster can stop the coordinator, and an agent of another
+// machine needs a seal made by a coordinator of this cluster.
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "core/cluster/epoch_line.hpp"
+#include "core/cluster/nodes/epoch_line.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -29,7 +29,7 @@ struct ClusterOptions {
   core::EpochLine line;     // ends with this start
   Millis node_grace_ms = 40'000;
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
-  uint32_t user_pods_max = 0;   // on nodes at a time, of one owner; 0: any number
+  uint32_t user_pods_max = 0;   // on nodes at a time, per owner; 0: no limit
   std::function<uint64_t()> last_commit;               // highest durable commit number
   std::function<void(const core::NodeHealth&)> show;   // to the read model
   std::shared_ptr<const std::atomic<JobId>> next_job;  // no job has this id or a higher one
@@ -40,14 +40,14 @@ struct ClusterOptions {
   std::function<void()> all_here = [] {};
 };
 
-// Slots that the open pods of a job occupy, and its object, which has what each of them requests.
+// Slots that the open pods of a job occupy, and its object, which says what each of them requests.
 struct HeldSlots {
   core::JobObjectPtr object;
   std::map<NodeId, uint32_t> slots;
 };
 
-// `registry` is called when first needed, since the two actors refer to each other. `holds`: of the
-// recovered jobs.
+// `registry` is called when first needed, since the two actors refer to each other. `holds`: slots
+// of the recovered jobs.
 cluster_actor spawn_cluster(caf::actor_system& system, journal_actor journal,
                             std::function<registry_actor()> registry, SealedLink link,
                             WallClock clock, ClusterOptions options,

@@ -61,8 +61,8 @@ class Reply {
   std::function<void(const Durable&, T)> send_;
 };
 
-// Counts down the jobs that one outside list concerns, and calls back when the last of them has it
-// on disk. Actors on several threads use it, so it is shared and atomic.
+// Counts down the jobs that one outside request concerns, and calls back when the last of them has
+// made it durable. Actors on several threads use it, so it is shared and atomic.
 class Countdown {
  public:
   Countdown(size_t parts, std::function<void(const Durable&)> done)

@@ -6,7 +6,7 @@
 // Effects run in the order of the calls.
 //
 // Replies, acknowledgements and the link to the agents need a Durable, which only a gate makes, and
-// only a GatedActor has a gate: its own, one.
+// only a GatedActor has a gate: exactly one, its own.
 #pragma once
 
 #include "actors/durable.hpp"
@@ -42,7 +42,7 @@ class Gate {
   // The actor's handler of durable_atom.
   void open(uint64_t number, uint64_t commit);
   bool closed() const { return !waiting_.empty(); }
-  // Called when the actor ends: effects that still wait are dropped.
+  // Called when the actor ends: pending effects are dropped.
   void close() {
     waiting_.clear();
     destroy(journal_);

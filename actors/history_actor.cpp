@@ -1,7 +1,7 @@
 #include "actors/history_actor.hpp"
 
 #include "actors/supervise.hpp"
-#include "storage/attempts.hpp"
+#include "storage/rows/attempts.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
 

@@ -1,11 +1,11 @@
 // HistoryActor: keeps the history of attempts within its bounds.
 //
 // Periodically scans the rows on disk and has the journal remove attempts that are too old, too
-// many, or of jobs that are gone. Keeps no state of its own.
+// many, or of jobs that are gone. Keeps no state.
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_actor.hpp>

@@ -1,4 +1,4 @@
-// IndexActor: ends the pods of one index: repeats each kill until the pod's end is durable. It
+// IndexActor: ends the pods of one index, repeating each kill until the pod's end is durable. It
 // exists while its index has such a pod; launches need no supervision (ADR 22).
 //
 // Holds nothing durable: which pods to end, and when, follows from its job's state

@@ -1,7 +1,7 @@
 // Interfaces: the typed actors and the messages that each accepts. Start here. (HistoryActor, which
-// only cleans up, has its own in history_actor.hpp.)
+// only cleans up, declares its own in history_actor.hpp.)
 //
-//   RegistryActor  names and ids of jobs; spawns their actors, forwards what concerns jobs
+//   RegistryActor  names and ids of jobs; spawns their actors, forwards messages to them
 //   JobActor       owns a core::Job; the only writer of its records; supervises its index actors
 //   IndexActor     ends pods of one index: repeats their kills until they have ended
 //   ClusterActor   nodes, leases, slots, jobs waiting for slots; the only writer of the nodes' rows
@@ -43,9 +43,9 @@ using job_actor = caf::typed_actor<
     caf::reacts_to<NodeReadyNow>,   // launches and kills may be sent (again) to that node
     caf::reacts_to<NodeIsLost>,     // pods bound there are lost
     caf::reacts_to<Granted>,        // slots for its pods
-    caf::reacts_to<ReturnSlots>,    // from the cluster: freed slots are not for its next pods
+    caf::reacts_to<ReturnSlots>,    // from the cluster: its next pods may not reuse freed slots
     caf::reacts_to<JobHears>,       // an agent answers which pods have ended there
-    caf::reacts_to<HasDependents>,  // from the registry: it must not be forgotten, or may be
+    caf::reacts_to<HasDependents>,  // from the registry: whether it must not be forgotten
     caf::reacts_to<sync_atom>,      // to itself: decide on everything that arrived
     caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal
     caf::reacts_to<wake_atom, uint64_t>,               // to itself: the timer for an instant fired
@@ -72,7 +72,7 @@ using cluster_actor =
                      caf::reacts_to<LinkDown>, caf::reacts_to<Heartbeat>,
                      caf::reacts_to<AgentLeaves>, caf::reacts_to<Want, job_actor>,  // from a job
                      caf::reacts_to<Freed>,                                         // from a job
-                     caf::reacts_to<JobLeft>,  // from the registry: it holds no slots any more
+                     caf::reacts_to<JobLeft>,  // from the registry: it no longer holds slots
                      caf::reacts_to<ChangeNode>, caf::reacts_to<DeleteNode>,
                      caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal
                      caf::reacts_to<sync_atom, uint64_t>,  // the jobs have answered a registration

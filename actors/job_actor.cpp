@@ -3,13 +3,13 @@
 #include "actors/index_actor.hpp"
 #include "base/last_words.hpp"
 #include "base/log.hpp"
-#include "core/job/fence.hpp"
-#include "core/job/waiting.hpp"
-#include "core/spec/annotations.hpp"
-#include "core/spec/mpi.hpp"
-#include "storage/attempts.hpp"
-#include "storage/rows.hpp"
-#include "storage/summary_row.hpp"
+#include "core/job/fold/fence.hpp"
+#include "core/job/rules/waiting.hpp"
+#include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/mpi.hpp"
+#include "storage/rows/attempts.hpp"
+#include "storage/rows/rows.hpp"
+#include "storage/rows/summary_row.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -129,7 +129,7 @@ void JobActor::take(core::Event event) {
   send(this, sync_atom_v);  // queues behind everything in the mailbox
 }
 
-// The job has no pods on a node that did not reconcile with it; for a node that has registered
+// If the node did not reconcile with this job, the job has no pods there. If it has registered
 // again since, another NodeReadyNow follows.
 void JobActor::ready(const NodeReadyNow& m) {
   auto it = known_.find(m.node);
@@ -154,7 +154,7 @@ void JobActor::step() {
   step_due_ = false;
   if (gate_.closed() || arrived_.empty()) return;
   const WorksOn works(job_.id());
-  // A Want counts only the grants that its decision knew of.
+  // A Want must count only the grants that its decision knew about.
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))
       for (auto [node, count] : granted->slots) slots_received_ += count;
@@ -170,7 +170,7 @@ void JobActor::step() {
   }
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
-    keeps_on_.clear();  // its pods may demand something else now
+    keeps_on_.clear();  // its pods may now request something else
     is_mpi_ = is_mpi(job_);
     knobs_ = knobs();
     decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
@@ -188,9 +188,9 @@ void JobActor::step() {
   gate_.after(std::move(append), std::move(effects));
 }
 
-// If the slots that this decision frees are as many as the job still wants, and the cluster lets it
-// keep them, its next pods are bound to them in the same batch: one sync and one round trip from an
-// end to the next start. If they are fewer, the cluster decides, which may know of more.
+// If this decision frees as many slots as the job still wants, and the cluster lets the job keep
+// them, its next pods are bound to them in the same batch: one sync and one round trip from an end
+// to the next start. If it frees fewer, the cluster decides, since it may have more.
 void JobActor::use_again(core::Decision& decision) {
   uint32_t wanted = job_.slots_wanted();
   if (keeps_on_.empty() || wanted == 0) return;
@@ -266,8 +266,8 @@ std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
   else if (has_summary_row_)
     rows.push_back(storage::forget_summary_row(job_.id()));
   has_summary_row_ = job_.can_unload();
-  // Write a snapshot once the tail is twice as long as the last one, so that snapshots cost a
-  // constant per record.
+  // Write a snapshot once the tail is twice as long as the last snapshot, so that the cost of
+  // snapshots per record is constant.
   if (tail_bytes_ < std::max(around_.tail_bytes_min, 2 * snapshot_bytes_)) return rows;
   snapshot_bytes_ = 0;
   for (storage::Row& row : storage::snapshot_rows(job_.id(), job_.state(), seq, first_tail_seq_)) {
@@ -286,7 +286,7 @@ void JobActor::perform(const core::Effect& effect, const Durable& durable) {
 void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
   std::map<std::pair<NodeId, uint64_t>, std::vector<PodId>> lists;
   for (const auto& [pod, node, link] : order.pods) {
-    // Skip an order that the same batch made void: the pod was stopped or has ended since.
+    // Skip an order that the same batch made obsolete: the pod was stopped or has ended since.
     auto it = job_.state().open.find(pod);
     if (it == job_.state().open.end() || !it->second.to_launch()) continue;
     lists[{node, link}].push_back({job_.id(), pod.index, pod.attempt});
@@ -331,7 +331,7 @@ void JobActor::act(const core::AskNodes& order, const Durable& durable) {
 }
 
 void JobActor::act(const core::WakeAt& order, const Durable&) {
-  // An earlier wake-up looks at everything again, so a later one needs no timer of its own.
+  // An earlier wake-up reconsiders everything, so a later one needs no timer.
   if (wake_ms_ && *wake_ms_ <= order.at_ms) return;
   wake_ms_ = order.at_ms;
   Millis wait_ms = std::max<Millis>(0, order.at_ms - now());
@@ -385,7 +385,7 @@ JobActor::Follower& JobActor::follower(uint32_t index) {
   return followers_.emplace(index, Follower{actor, {}}).first->second;
 }
 
-// Repeats the orders for its pods to a new actor, once the state that they follow from is on disk.
+// Repeats the dead actor's orders to a new one, once the state that they follow from is on disk.
 void JobActor::respawn(const caf::down_msg& down) {
   auto it = index_of_.find(down.source);
   if (it == index_of_.end()) return;
@@ -399,7 +399,7 @@ void JobActor::respawn(const caf::down_msg& down) {
   log::warn("j{}: the actor of index {} died ({}); respawning it", job_.id(), index,
             caf::to_string(down.reason));
   MUSTER_CHECK(deaths_.size() <= kDeathsMax, job_.id(), index);
-  // Without those whose end is being written.
+  // Skips pods whose end is being written.
   gate_.after([this, kill = job_.kills({pods.begin(), pods.end()})](const Durable& durable) {
     act(kill, durable);
   });

@@ -1,20 +1,19 @@
 // JobActor: owns one core::Job and is the only writer of its records.
 //
-// Spawned by the RegistryActor; its death ends the process. Supervises its index actors: it
-// respawns one that dies and repeats the orders for its pods; if they keep dying, it ends the
-// process.
+// Spawned by the RegistryActor; its death ends the process. Supervises its index actors: respawns
+// one that dies and repeats the orders for its pods, but ends the process if they keep dying.
 //
-// Always holds: at most one batch is on its way to the journal, and nothing is decided meanwhile.
-// So everything that arrives during a sync becomes one decision (natural batching), and the gate
-// releases the effects of a decision without records at once: all they rest on is durable.
+// Invariant: at most one batch is in flight to the journal, and nothing is decided meanwhile. So
+// everything that arrives during a sync becomes one decision (natural batching), and the gate
+// releases the effects of a decision without records at once, since all they rest on is durable.
 #pragma once
 
 #include "actors/gate.hpp"
 #include "actors/interfaces.hpp"
-#include "core/job/decide.hpp"
-#include "core/job/hosts.hpp"
-#include "core/job/job.hpp"
-#include "core/job/job_clock.hpp"
+#include "core/job/fold/hosts.hpp"
+#include "core/job/fold/job.hpp"
+#include "core/job/fold/job_clock.hpp"
+#include "core/job/rules/decide.hpp"
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_config.hpp>
@@ -104,7 +103,7 @@ class JobActor : public GatedActor<job_actor> {
   core::Knobs knobs_;
   bool has_summary_row_ = false;
   core::JobObjectPtr judged_object_;  // the object behind knobs_ and the last AskSlots
-  bool is_mpi_;                       // of it
+  bool is_mpi_;                       // from judged_object_
   uint64_t next_seq_;
   uint64_t first_tail_seq_;
   uint64_t tail_bytes_;
@@ -122,11 +121,11 @@ class JobActor : public GatedActor<job_actor> {
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
   std::optional<Want> asked_;            // the last one sent
-  std::map<NodeId, uint64_t> keeps_on_;  // where it may use freed slots again, and each session
+  std::map<NodeId, uint64_t> keeps_on_;  // nodes where it may reuse freed slots, with sessions
   uint64_t wake_round_ = 0;
   std::optional<Millis> wake_ms_;  // instant of the timer
   bool hidden_reported_ = false;
-  core::HostListPtr sent_hosts_;  // to the agents
+  core::HostListPtr sent_hosts_;  // last sent to the agents
 
   std::unordered_map<uint32_t, Follower> followers_;
   std::map<caf::actor_addr, uint32_t> index_of_;

@@ -1,13 +1,12 @@
 #include "actors/journal_actor.hpp"
 
 #include "actors/supervise.hpp"
-#include "storage/rows.hpp"
+#include "storage/rows/rows.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace muster::actors {
@@ -40,25 +39,29 @@ class Journaling : public journal_actor::base {
   }
 
  private:
-  // The first append after a commit sends the marker, which queues behind all appends that already
-  // wait.
+  // The first append after a commit sends the marker, which queues behind all appends already in
+  // the mailbox. So does an append that may not wait, if the commit was deferred.
   void take(const Append& append) {
     if (dead_) return;
-    if (waiting_.empty() && !held_) send(this, commit_atom_v);
+    const bool hurries = deferred_ && !append.may_wait;
+    if ((waiting_.empty() || hurries) && !held_) send(this, commit_atom_v);
+    if (hurries) deferred_ = false;
     waiting_.push_back(append);
   }
 
-  // If the last commit began only just now, more appends are coming: wait for them, and send the
-  // marker to the end of the mailbox once more.
+  // If the last commit began only recently, more appends are likely: resend the marker later.
   void gather() {
-    auto now = std::chrono::steady_clock::now();
-    bool may_wait =
+    if (waiting_.empty()) return;  // an earlier marker committed everything
+    const auto now = clock().now();
+    const bool may_wait =
         std::all_of(waiting_.begin(), waiting_.end(), [](const Append& a) { return a.may_wait; });
     if (gather_.count() > 0 && may_wait && now < begun_ + gather_) {
-      std::this_thread::sleep_until(begun_ + gather_);
-      return send(this, commit_atom_v);
+      if (!deferred_) delayed_send(this, begun_ + gather_ - now, commit_atom_v);
+      deferred_ = true;
+      return;
     }
     begun_ = now;
+    deferred_ = false;
     commit();
   }
 
@@ -102,7 +105,8 @@ class Journaling : public journal_actor::base {
   bool dead_ = false;
   std::chrono::microseconds gather_;
   bool held_;
-  std::chrono::steady_clock::time_point begun_{};  // start of the last commit
+  caf::actor_clock::time_point begun_{};  // start of the last commit
+  bool deferred_ = false;                 // a delayed marker is pending
 };
 
 }  // namespace

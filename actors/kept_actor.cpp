@@ -111,12 +111,12 @@ class KeptObjects : public GatedActor<kept_actor> {
     if (m.next && !m.seen && m.next->kind == core::KeptKind::lease &&
         leases_ >= core::kKeptLeasesMax)
       return Error{Errc::overloaded,
-                   "there are " + std::to_string(leases_) + " leases already, the maximum",
+                   "there are already " + std::to_string(leases_) + " leases, the maximum",
                    {}};
     return m.next ? beyond_limits(slot, m) : std::nullopt;
   }
 
-  // Whether a config map or namespace fits beside what there is and what is being written.
+  // An error if a config map or namespace exceeds the limits, given those stored or being written.
   std::optional<Error> beyond_limits(const Slot& slot, const WriteKept& m) const {
     const core::KeptKind kind = m.next->kind;
     const bool config = kind == core::KeptKind::config_map;
@@ -162,7 +162,7 @@ class KeptObjects : public GatedActor<kept_actor> {
     usage.bytes += there ? bytes : size_t(0) - bytes;
     if (usage.count == 0) map.erase(key);
   }
-  // Counts an object from when its write begins.
+  // Counts an object as soon as its write begins.
   void book(const core::Kept& kept, bool there) {
     if (kept.kind != core::KeptKind::config_map && kept.kind != core::KeptKind::name_space) return;
     book_in(all_, kept.kind, kept.json.size(), there);
@@ -193,7 +193,7 @@ class KeptObjects : public GatedActor<kept_actor> {
       events_.erase({kept.version, place_of(kept)});
   }
 
-  // Removes the oldest events in the append that adds one, so that there are never too many.
+  // Removes the oldest events in the append that adds one, so that they never exceed the maximum.
   void make_room(Append& append) {
     size_t more = events_.size() + under_way_ + 1;
     for (auto it = events_.begin(); it != events_.end() && more > core::kKeptEventsMax; ++it)

@@ -1,10 +1,10 @@
 // KeptActor: the objects that muster stores for clients.
 //
-// The only writer of their rows. Compares versions, so that of two clients that saw the same state
-// one gets a conflict, which is what leases rely on.
+// The only writer of their rows. Compares versions: of two clients that change the same version,
+// one gets a conflict. Leases rely on this.
 //
-// Always holds: each object has at most one write in flight, and later requests for it wait and are
-// checked against its result; so no client learns of a state that is not on disk.
+// Invariant: each object has at most one write in flight; later requests for it wait and are
+// checked against its result, so clients only ever see durable state.
 #pragma once
 
 #include "actors/interfaces.hpp"

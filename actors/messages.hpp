@@ -4,13 +4,13 @@
 
 #include "actors/durable.hpp"
 #include "base/result.hpp"
-#include "core/cluster/epoch_line.hpp"
-#include "core/cluster/node_info.hpp"
-#include "core/job/batch.hpp"
-#include "core/job/event.hpp"
+#include "core/cluster/nodes/epoch_line.hpp"
+#include "core/cluster/nodes/node_info.hpp"
+#include "core/job/facts/event.hpp"
+#include "core/job/fold/batch.hpp"
 #include "core/kept.hpp"
 #include "core/quick_ends.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/atom.hpp>
@@ -33,8 +33,8 @@ struct Append {
   std::vector<storage::Row> rows;
   std::shared_ptr<const core::JobRecords> records;  // for the read model; may be null
   std::vector<core::NodeInfo> nodes;                // likewise
-  // Likewise, but the journal actor makes their rows, since their version is the number of the
-  // commit; `rows` has none of them.
+  // Likewise, but the journal actor builds their rows, since their version is the number of the
+  // commit; `rows` contains none of them.
   std::vector<core::KeptChange> kept;
   std::function<void(uint64_t commit)> done;
   bool may_wait = false;  // enough is in flight that this append should share a sync
@@ -53,8 +53,8 @@ struct DeleteJob {
   Reply<Status> done;
 };
 
-// To the registry: an owner's request to an existing job. `event` is one of those that core answers
-// with its token (OwnerUpdate, PodsDeletion, PodConditionsWrite, StatusWrite); the JobActor sets
+// To the registry: an owner's request about an existing job. `event` is one of those that core
+// answers by token (OwnerUpdate, PodsDeletion, PodConditionsWrite, StatusWrite); the JobActor sets
 // the token. `done` is called on some actor's thread: not_found, conflict, or done and durable.
 struct AskJob {
   std::string ns, name, uid;  // uid empty: any. Name empty: the job `id`, even if hidden
@@ -64,7 +64,7 @@ struct AskJob {
 };
 
 // To the registry: an agent's report, split by job. `done` is called once every end in it is on
-// disk, except for those it is given: their jobs are quarantined, and the agent must keep them.
+// disk, except for those passed to it: their jobs are quarantined, so the agent must keep them.
 struct Report {
   NodeId node = kNoNode;
   std::map<JobId, core::PodsReported> jobs;
@@ -113,12 +113,12 @@ struct NodeReadyNow {
 struct NodeIsLost {
   NodeId node = kNoNode;
   core::EndCause cause = core::EndCause::node_lost;
-  Millis silent_ms = 0;  // for at least this long the coordinator has answered nothing of it
+  Millis silent_ms = 0;  // the coordinator has answered nothing from it for at least this
 };
 
-// A node's answer to a job's question (core::AskNodes): which of its pods have ended there and were
-// not acknowledged. From the RPC thread to the registry, after all reports that came before, and on
-// to the job.
+// A node's answer to a job's question (core::AskNodes): which of the job's pods have ended there
+// but were not acknowledged. The RPC thread sends it to the registry, after all earlier reports;
+// the registry forwards it to the job.
 struct JobHears {
   JobId job = 0;
   core::NodeHeard heard;
@@ -132,8 +132,8 @@ struct JobIsOver {
   std::optional<bool> complete;   // else Failed; absent: it did not finish
 };
 
-// From the registry to a job: whether other jobs wait for its end that have not recorded it yet.
-// It is not forgotten meanwhile.
+// From the registry to a job: whether other jobs wait for its end and have not recorded it yet.
+// While they do, it is not forgotten.
 struct HasDependents {
   bool any = false;
 };
@@ -149,8 +149,8 @@ struct JobIsHidden {
   JobId job = 0;
 };
 
-// From a job to the cluster: how many of its pods wait, and how many slots it has received in
-// total. Grants in flight count against `pending`.
+// From a job to the cluster: how many of its pods are waiting, and how many slots it has received
+// in total. Grants in flight count against `pending`.
 struct Want {
   JobId job = 0;
   uint32_t pending = 0;
@@ -180,9 +180,9 @@ struct LeaveNodes {
 struct Granted {
   std::map<NodeId, uint32_t> slots;
   std::map<NodeId, uint64_t> links;  // each node's registration when they were granted
-  bool keep = false;  // until ReturnSlots: what its pods free there, its next pods may use
+  bool keep = false;                 // its next pods may reuse slots freed there, until ReturnSlots
 };
-// From the cluster to a job: what its pods free goes back to the cluster from now on.
+// From the cluster to a job: from now on, slots that its pods free go back to the cluster.
 struct ReturnSlots {};
 
 // What an agent reports about itself at registration (schema/agent.capnp, Hello).
@@ -191,7 +191,7 @@ struct AgentHello {
   std::string node, work_dir_id, boot_id, cluster_id;
   std::string secret, cluster_key;  // prove its work-dir, and that it served this cluster
   uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
-  // Set for an agent of another machine: only what bears our seal counts against our data-dir.
+  // Set for an agent of another machine: only history with our seal counts against our data-dir.
   bool must_prove = false;
   std::optional<core::KnownHistory> sealed{};  // the latest; its seal has been verified
   uint32_t slots = 0;
@@ -202,8 +202,8 @@ struct AgentHello {
   std::string ip{};
   core::LimitSupport limits{};
   std::vector<PodId> running, waiting, ended;
-  // Ends that an earlier agent left, without the node: if this is a new incarnation, that before
-  // it.
+  // Ends that an earlier agent left, with `node` unset. If this is a new incarnation, they belong
+  // to the one before it.
   std::map<JobId, core::PodsReported> ends{};
 };
 struct HelloAnswer {
@@ -236,7 +236,7 @@ struct AgentLeaves {
   uint64_t link = 0;
 };
 
-// To the cluster: someone changes a node. `conflict` if its spec is no longer `seen`; not_found.
+// To the cluster: a client changes a node. `conflict` if its spec is no longer `seen`; not_found.
 struct ChangeNode {
   std::string name;
   core::NodeSpec seen, spec;

@@ -2,8 +2,8 @@
 
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
-#include "core/spec/after.hpp"
-#include "storage/rows.hpp"
+#include "core/spec/fields/after.hpp"
+#include "storage/rows/rows.hpp"
 
 #include <caf/actor_addr.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -77,7 +77,7 @@ class Registry : public GatedActor<registry_actor> {
         [this](const stop_atom&) {
           for (auto& [id, entry] : jobs_)
             if (entry.actor) send_exit(entry.actor, caf::exit_reason::user_shutdown);
-          // They wait for a commit that the journal may not make any more.
+          // These wait for a commit that the journal may never make.
           for (const auto& [address, leaving] : leaving_)
             send_exit(leaving.actor, caf::exit_reason::user_shutdown);
           quit();
@@ -96,14 +96,15 @@ class Registry : public GatedActor<registry_actor> {
   }
 
  private:
-  // A job is being created, has an actor, is leaving (its actor was asked to stop and may still
-  // write), is unloaded, or is quarantined. Requests to a job without an actor wait for the next
-  // one, unless it is quarantined.
+  // A request to a job that has no actor yet.
   struct Ask {
     std::function<void(const job_actor&)> pass_on;
     // Called instead if nothing is left of the job, or with an error if it is quarantined.
     std::function<void(const Status&)> otherwise = [](const Status&) {};
   };
+  // A job is being created, has an actor, is leaving (its actor was asked to stop and may still
+  // write), is unloaded, or is quarantined. Requests to a job without an actor wait for the next
+  // one, unless it is quarantined.
   struct Entry {
     std::string ns, name, uid;
     job_actor actor;
@@ -115,7 +116,7 @@ class Registry : public GatedActor<registry_actor> {
     core::JobClock clock{};                    // shared by all actors that it gets in this run
     std::string damage{};                      // why it is quarantined; empty: it is not
     std::optional<core::DependencyEnd> end{};  // how it ended; absent: it has not
-    std::vector<JobId> depends_on{};           // jobs whose dependents_ it is among
+    std::vector<JobId> depends_on{};           // jobs whose dependents_ include it
     bool unloaded() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
@@ -228,7 +229,7 @@ class Registry : public GatedActor<registry_actor> {
     finished_.insert({finished_ms, id});
   }
 
-  // Sets the one timer, for the unloaded job that is due next.
+  // Sets the only timer, for the unloaded job that is due next.
   void arm() {
     if (wakes_.empty()) return;
     Millis wait_ms = std::max<Millis>(0, wakes_.begin()->first - around_.elapsed());
@@ -241,7 +242,7 @@ class Registry : public GatedActor<registry_actor> {
       JobId id = wakes_.begin()->second;
       wakes_.erase(wakes_.begin());
       jobs_.at(id).wake_at.reset();
-      // Its first decision sees what time it is.
+      // Its first decision acts on the current time.
       with_actor(id, {[](const job_actor&) {}, [](const Status&) {}});
     }
     arm();
@@ -252,8 +253,8 @@ class Registry : public GatedActor<registry_actor> {
     const core::JobMeta& meta = m.object->meta;
     FullName full{meta.ns, meta.name};
     if (auto named = names_.find(full); named != names_.end()) {
-      // Clients may have seen more than we have: the job may be gone, with its actor's message
-      // about that on its way. An unloaded job is not going anywhere.
+      // A client may know more than we do: the job may be gone, with its actor's message about that
+      // still in flight. An unloaded job has no such message in flight.
       const Entry& entry = jobs_.at(named->second);
       if (!looked && entry.durable && !entry.unloaded()) return create_after(named->second, m);
       return gate_.reply<Status>(
@@ -328,7 +329,7 @@ class Registry : public GatedActor<registry_actor> {
     for (JobId id : awaited_by(job)) dependents_[id].insert(job.id());
   }
 
-  // At a start: of all jobs that have ended, or are gone.
+  // At startup: notifies those that wait for jobs that have ended or are gone.
   void notify_dependents() {
     std::vector<JobId> over;
     for (const auto& [id, dependents] : dependents_) {
@@ -376,7 +377,7 @@ class Registry : public GatedActor<registry_actor> {
     looks_.emplace(number, [this, m] { create(m, true); });
     auto again = [me = registry_actor{this}, number] { caf::anon_send(me, sync_atom_v, number); };
     with_actor(id, {[this, again](const auto& actor) {
-                      // Requests nothing, and is answered in its turn.
+                      // An empty request, answered after everything sent before it.
                       send(actor, JobAsk{core::PodsDeletion{}, [again](Status) { again(); }});
                     },
                     [again](const Status&) { again(); }});
@@ -486,7 +487,7 @@ class Registry : public GatedActor<registry_actor> {
       if (entry.actor) send(entry.actor, m);
   }
 
-  // Its actor may stop; it answers everything that was sent to it before.
+  // Stops its actor, which first answers everything sent to it before.
   void over(const JobIsOver& m) {
     auto it = jobs_.find(m.job);
     if (it == jobs_.end()) return;
@@ -512,7 +513,7 @@ class Registry : public GatedActor<registry_actor> {
     for (JobId of : depended_on) forget_dependent(of, m.job);
   }
 
-  // Deletes the jobs that finished first when there are too many.
+  // Deletes the jobs that finished earliest if there are too many.
   void bound_finished() {
     while (finished_.size() > finished_jobs_max_) {
       JobId id = finished_.begin()->second;
@@ -563,8 +564,7 @@ class Registry : public GatedActor<registry_actor> {
   std::map<JobId, Entry> jobs_;
   std::map<JobId, std::set<JobId>> dependents_;  // by the job whose end they have not recorded
   std::set<JobId> quarantined_;                  // since the start; they may have pods
-  // Actors that were asked to stop. They are kept here, because nobody else knows one that waits
-  // for its last commit.
+  // Actors that were asked to stop. Nothing else refers to one that waits for its last commit.
   struct Leaving {
     JobId job = 0;
     job_actor actor;

@@ -1,15 +1,15 @@
 // RegistryActor: names and ids of jobs.
 //
 // Owns the table of all jobs that exist, spawns a JobActor for each that is not over, and forwards
-// what concerns jobs: reports, registrations, lost nodes. Its death ends the process. A finished
-// job has no actor: it is loaded from disk for a request, or when its TTL is over.
+// reports, registrations and losses of nodes to the jobs. Its death ends the process. A finished
+// job has no actor: it is loaded from disk for a request, or when its TTL expires.
 //
-// Always holds: two creates of one name can't both succeed; a job id is durable before anything
-// uses it; a report that names a job that is gone is acknowledged (its id was issued, and there is
-// no such job), unless the job is quarantined.
+// Invariants: two creates of one name can't both succeed; a job id is durable before anything uses
+// it; a report that names a job that is gone is acknowledged (its id was issued, and there is no
+// such job), unless the job is quarantined.
 //
-// A job whose rows can't be read is quarantined: its name stays taken, requests to it are answered
-// with the damage, and agents neither end its pods nor get their ends acknowledged.
+// A job whose rows can't be read is quarantined: its name stays taken, requests to it fail with the
+// reason, and agents neither end its pods nor get their ends acknowledged.
 #pragma once
 
 #include "actors/cluster_actor.hpp"

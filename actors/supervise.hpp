@@ -1,7 +1,7 @@
 // Supervision: the actors whose death ends the process.
 //
-// Every actor but an index actor is vital: a job folded again while its own appends are in flight
-// would write two histories under the same keys, so only a restart rebuilds anything.
+// Every actor but an index actor is vital: if a job were folded again while its own appends are in
+// flight, two histories would be written under the same keys. So only a restart rebuilds state.
 #pragma once
 
 #include "base/check.hpp"

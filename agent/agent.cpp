@@ -1,10 +1,10 @@
 #include "agent/agent.hpp"
 
 #include "agent/agent_loop.hpp"
-#include "agent/hollow_executor.hpp"
-#include "agent/keeper_executor.hpp"
-#include "agent/logs.hpp"
-#include "agent/work_dir.hpp"
+#include "agent/files/logs.hpp"
+#include "agent/files/work_dir.hpp"
+#include "agent/run/hollow_executor.hpp"
+#include "agent/run/keeper_executor.hpp"
 #include "base/check.hpp"
 
 #include <kj/async-io.h>

@@ -1,4 +1,4 @@
-// Agent: the daemon of a node; `muster run` runs it as a thread.
+// Agent: the daemon on a node; `muster run` runs it as a thread.
 //
 // One KJ loop keeps a connection to the coordinator, asks core::node::Node for decisions and has
 // its Executor carry them out. Pods' processes are children of the keeper, so they survive the
@@ -18,7 +18,7 @@ namespace muster::agent {
 // `control` it obeys signals.
 Result<int> run_agent(const AgentOptions& options, AgentControl* control = nullptr);
 
-// An agent on a thread of its own, for `muster run`.
+// An agent on its own thread, for `muster run`.
 class AgentThread {
  public:
   explicit AgentThread(AgentOptions options);

@@ -1,10 +1,10 @@
-// What the coordinator and pods ask of the agent: wire::Agent for one registration, and the
-// sessions and launchers of pods (LocalServer::Agent).
+// Calls to the agent from the coordinator (wire::Agent, for one registration) and from the sessions
+// and launchers of pods (LocalServer::Agent).
 //
-// Always holds: an order is obeyed only in a term that is on disk; launch, kill, unacked and exec
+// Invariants: an order is obeyed only in a term that is on disk; launch, kill, unacked and exec
 // fail once their registration is not the newest, and wait until its answer has been read.
 #include "agent/agent_loop.hpp"
-#include "agent/wire.hpp"
+#include "agent/link/wire.hpp"
 #include "base/log.hpp"
 
 #include <kj/debug.h>
@@ -19,7 +19,7 @@ namespace muster::agent {
 namespace {
 
 constexpr Millis kGiveUpMs = 3'000;  // mpirun needs a tenth of a second to notice
-// For the keeper to name the ends that it has seen, before the coordinator is told of all.
+// For the keeper to report the ends that it has seen, before the coordinator gets its answer.
 constexpr Millis kSettleMs = 1'000;
 constexpr uint32_t kLogChunkMax = 1 << 20;
 
@@ -31,8 +31,8 @@ constexpr const char* kPastTerm =
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
     "-Wnon-virtual-dtor"  // of generated servers: never deleted through a base
-// What the coordinator may call. Each registration passes a new one; its launch, kill and unacked
-// fail once its link is not the current one.
+// What the coordinator may call. Each registration passes a new one, whose launch, kill, unacked
+// and exec fail once its link is not the current one.
 class Agent::Server final : public wire::Agent::Server {
  public:
   Server(Agent& agent, uint64_t link) : agent_(agent), link_(link) {}
@@ -148,7 +148,7 @@ kj::Promise<void> Agent::read_log(wire::Agent::ReadLogParams::Reader params,
       });
 }
 
-// Does not wait for the registration to be answered: a launch may follow at once, and needs it.
+// Does not wait for the registration's answer: a launch may follow at once, and needs the hosts.
 void Agent::take_hosts(wire::Agent::HostsParams::Reader params) {
   require_term(term_of(params.getEpoch(), params.getNonce()));
   for (auto job : params.getJobs()) {
@@ -170,7 +170,7 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
   auto job = std::make_shared<const core::node::PodTemplate>(
       read_template(params.getTemplate(), options_.private_tmp));
   const std::string session = to_string(params.getSession());
-  // A pod that has ended meanwhile may have a session whose end nobody has read.
+  // A pod that has ended meanwhile may have a session whose end has not been read.
   auto process =
       job->job == pod.job && (node_.runs(pod) || sessions_.has(session, pod))
           ? sessions_.join(job, pod, session, std::move(command), node_.devices_of(pod))
@@ -190,7 +190,7 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
   }
 }
 
-// Not for long: the answer may be waited for although this node has nothing to say.
+// Waits only briefly: the coordinator may need the answer although this node has nothing to report.
 kj::Promise<void> Agent::settled() {
   return executor_.settled()
       .exclusiveJoin(timer_.afterDelay(kSettleMs * kj::MILLISECONDS))
@@ -216,7 +216,7 @@ kj::Promise<void> Agent::session_changes() {
   return kj::mv(paf.promise);
 }
 
-// A launcher that has noticed ends by itself, with its own message.
+// Delayed, because a launcher that notices ends on its own, with its own message.
 void Agent::give_up(PodId pod, const std::string& why, bool lost) {
   if (!giving_up_.insert(pod).second) return;
   log::warn("{} cannot reach a worker: {}", to_string(pod), why);

@@ -1,10 +1,10 @@
 // The agent's connection to the coordinator: connects, gets a certificate, registers, sends
-// heartbeats and reports, and connects again when the connection breaks.
+// heartbeats and reports, and reconnects when the connection breaks.
 //
-// Always holds: there is one link at a time, and what was in flight on an earlier one is sent
-// again; a heartbeat's answer renews the lease only in a term that is obeyed.
+// Invariants: there is one link at a time, and what was in flight on an earlier one is sent again;
+// a heartbeat's answer renews the lease only in a term that is obeyed.
 #include "agent/agent_loop.hpp"
-#include "agent/wire.hpp"
+#include "agent/link/wire.hpp"
 #include "base/hex.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
@@ -30,10 +30,10 @@ constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
 constexpr Millis kConnectMaxMs = 5'000;
 constexpr Millis kRegisterMaxMs = 60'000;  // register() returns once every job is folded
 constexpr Millis kSilenceMinMs = 5'000;
-constexpr Millis kCertificateMinMs = 100, kCertificateMaxMs = 60'000;  // between two looks
+constexpr Millis kCertificateMinMs = 100, kCertificateMaxMs = 60'000;  // between two checks
 constexpr size_t kSocketPathMax = 107;
 
-// The cluster key becomes a line of a file, so only hex digits are accepted; else empty.
+// The cluster key becomes a line of a file, so any text but hex digits is replaced by an empty one.
 std::string key_of(capnp::Text::Reader text) {
   std::string key = to_string(text);
   bool hex = key.size() <= 2 * kSecretBytes &&
@@ -41,8 +41,7 @@ std::string key_of(capnp::Text::Reader text) {
   return hex ? key : "";
 }
 
-// The address from which we reach the coordinator; of a Unix socket, that of this machine to
-// itself.
+// The address from which we reach the coordinator; over a Unix socket, the loopback address.
 std::string own_address(kj::AsyncIoStream& stream) {
   sockaddr_storage address{};
   unsigned size = sizeof address;
@@ -103,7 +102,7 @@ kj::Promise<void> Agent::connected(kj::Own<kj::AsyncIoStream> stream) {
   if (credentials_.must_join())
     return join(link).exclusiveJoin(link.net.onDisconnect()).then([this] {
       if (credentials_.must_join()) return close_link("it closed the connection");
-      link_ = nullptr;  // the next connection is that of the node
+      link_ = nullptr;  // the next connection registers the node
     });
   auto request = link.coordinator().registerRequest();
   write_hello(request.initHello());
@@ -125,7 +124,7 @@ kj::Promise<void> Agent::join(Link& link) {
   });
 }
 
-// An Error ends the agent only if it has no certificate that still works.
+// An error ends the agent only if it has no certificate.
 kj::Promise<void> Agent::get_certificate(Link& link) {
   auto request = link.coordinator().certifyRequest();
   const auto der = credentials_.request();
@@ -155,7 +154,7 @@ kj::Promise<void> Agent::keep_certificate(Link& link) {
                                    kj::MILLISECONDS);
         })
         .then([this, &link] { return keep_certificate(link); });
-  // In steps, because the wall clock may be set.
+  // In steps, because the wall clock may jump.
   return timer_
       .afterDelay(std::clamp(pause, kCertificateMinMs, kCertificateMaxMs) * kj::MILLISECONDS)
       .then([this, &link] { return keep_certificate(link); });
@@ -262,8 +261,8 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   link.silence_max_ms = std::max(kSilenceMinMs, static_cast<Millis>(from.getLeaseMs()));
   link.answered_at = boot_now();
   pause_ms_ = 0;
-  // A coordinator that restarts waits for its nodes for a limited time (core::back_within_ms), so
-  // we must reconnect within it.
+  // A restarted coordinator waits for its nodes for a limited time (core::back_within_ms), so we
+  // must reconnect within it.
   pause_max_ms_ = std::clamp(static_cast<Millis>(from.getLeaseMs()) / 2, kPauseMinMs, kPauseMaxMs);
   said_.clear();
   log::info("registered with {} as node {} ({}), epoch {}", options_.coordinator,

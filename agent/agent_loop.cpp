@@ -14,7 +14,7 @@ namespace muster::agent {
 namespace {
 
 constexpr Millis kExecutorPauseMs = 1'000, kExecutorPollMs = 1'000;
-constexpr Millis kGatherMs = 2;  // between two reports, unless full, at high rates
+constexpr Millis kGatherMs = 2;  // between two reports at high rates, unless one is full
 constexpr Millis kDrainLookMs = 50;
 constexpr Millis kDrainAloneMs =
     5'000;  // ends are safe in the spool: don't wait longer for the coordinator
@@ -103,7 +103,7 @@ void Agent::connect_executor() {
   if (known.error().code != Errc::unavailable) finish(known.error());
 }
 
-// MPI jobs need it, all others do without.
+// Only MPI jobs need it.
 void Agent::listen_to_pods() {
   if (options_.hollow || listening_) return;
   Status listening = local_.listen(executor_.runs_users());
@@ -234,7 +234,7 @@ void Agent::pump() {
                .eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, text_of(e)); });
 }
 
-// Their config maps are here. Meanwhile the lease may have ended, or the pods.
+// Their config maps have arrived. Meanwhile, the lease or the pods may have ended.
 void Agent::start_held(std::vector<Executor::Start> held) {
   std::vector<Executor::Start> starts;
   for (auto& start : held) {

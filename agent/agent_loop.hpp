@@ -5,9 +5,9 @@
 // reports are in flight.
 //
 // A broken connection is retried forever (after 100 ms to 5 s, with jitter, so that a thousand
-// agents don't reconnect in step). So is a refusal that may pass (the name is held by a living
-// node, not serving yet); any other refusal ends the agent. An order is obeyed only once its term
-// is on disk.
+// agents don't reconnect in step). So is a temporary refusal (the name is held by a living node,
+// not serving yet); any other refusal ends the agent. An order is obeyed only once its term is on
+// disk.
 //
 //   agent_connection.cpp  the connection: registration, heartbeats, reports
 //   agent_calls.cpp       calls from the coordinator and from pods
@@ -16,16 +16,16 @@
 // Belongs to one KJ thread.
 #pragma once
 
-#include "agent/config_desk.hpp"
-#include "agent/credentials.hpp"
-#include "agent/executor.hpp"
-#include "agent/link.hpp"
-#include "agent/local_server.hpp"
-#include "agent/logs.hpp"
+#include "agent/files/logs.hpp"
+#include "agent/files/work_dir.hpp"
+#include "agent/link/credentials.hpp"
+#include "agent/link/link.hpp"
+#include "agent/local/local_server.hpp"
+#include "agent/local/run_dirs.hpp"
 #include "agent/options.hpp"
-#include "agent/run_dirs.hpp"
-#include "agent/sessions.hpp"
-#include "agent/work_dir.hpp"
+#include "agent/run/config_desk.hpp"
+#include "agent/run/executor.hpp"
+#include "agent/run/sessions.hpp"
 #include "core/node/node.hpp"
 
 #include <kj/async-io.h>
@@ -135,7 +135,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   ConfigDesk configs_;
   bool listening_ = false;  // local_
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> want_session_;
-  std::set<PodId> giving_up_;  // pods that wait for it
+  std::set<PodId> giving_up_;  // pods to be given up after a delay
   std::map<std::pair<JobId, int64_t>, core::node::PodTemplatePtr>
       templates_;                                     // received on this connection
   std::map<PodId, core::node::PodTemplatePtr> pods_;  // waiting or running

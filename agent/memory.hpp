@@ -1,7 +1,7 @@
 // Memory: how much memory the node has left, and how much each process group uses.
 //
 // Read from /proc on each call. A pod's processes are in the groups led by its containers' first
-// processes; one that has left them (a daemon in a session of its own) is not counted.
+// processes; a process that has left them (a daemon in its own session) is not counted.
 #pragma once
 
 #include <cstdint>

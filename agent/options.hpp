@@ -19,15 +19,15 @@ struct AgentOptions {
   uint64_t memory_bytes = 0;                  // 0: all physical memory
   std::map<std::string, uint32_t> resources;  // named resources (nvidia.com/gpu), with counts
   std::map<std::string, std::string> labels;
-  std::string node_ip;  // at which other nodes reach this one; empty: as it reaches the coordinator
-  std::string work_dir;     // may be empty if hollow: then nothing is stored
-  std::string keeper_path;  // empty: muster-keeper beside this executable
+  std::string node_ip;   // where other nodes reach this one; empty: as it reaches the coordinator
+  std::string work_dir;  // may be empty if hollow: then nothing is stored
+  std::string keeper_path;  // empty: muster-keeper next to this executable
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;
   uint64_t log_max_bytes = 10ull << 30;
   std::optional<uint64_t> evict_below_bytes =
       100ull << 20;           // of the node's available memory; absent: no evictions
-  std::string scratch_dir{};  // of pods; empty: in the work-dir. Only if it starts the keeper
-  bool private_tmp = false;   // each pod gets a /tmp of its own
+  std::string scratch_dir{};  // of pods; empty: in the work-dir. Used only if it starts the keeper
+  bool private_tmp = false;   // each pod gets its own /tmp
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;
@@ -46,7 +46,7 @@ class AgentControl {
   ~AgentControl();
   AgentControl(const AgentControl&) = delete;
   AgentControl& operator=(const AgentControl&) = delete;
-  void order(Command command);  // of several pending ones, the strongest counts
+  void order(Command command);  // of several pending ones, the strongest wins
 
   int fd() const { return fd_; }  // readable after an order
   Command take();

@@ -31,7 +31,7 @@ class Writer {
     out_.push_back('\0');
     return *this;
   }
-  // What another Writer wrote.
+  // Appends what another Writer wrote.
   Writer& written(std::string_view bytes) {
     out_.append(bytes);
     return *this;

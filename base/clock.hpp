@@ -24,7 +24,7 @@ inline Age age_at(Millis now, Millis instant) {
   return {now > instant ? now - instant : 0};
 }
 
-// An instant of boot time. A type of its own where instants of both clocks meet.
+// An instant of boot time. A separate type for code where instants of both clocks meet.
 struct BootInstant {
   Millis ms = 0;
   auto operator<=>(const BootInstant&) const = default;

@@ -18,7 +18,7 @@ inline std::string to_hex(std::string_view bytes) {
   return hex;
 }
 
-// Whether it is that many hexadecimal digits.
+// Whether `text` is `digits` hexadecimal digits.
 inline bool is_hex(std::string_view text, size_t digits) {
   return text.size() == digits && text.find_first_not_of(kHexDigits) == std::string_view::npos;
 }

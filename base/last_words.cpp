@@ -32,8 +32,8 @@ void write_job(uint64_t job) {
   [[maybe_unused]] ssize_t ignored = write(crash_file, text, digits_end + tail_size);
 }
 
-// Returning from the handler repeats a fault, which then finds the earlier disposition; abort()
-// raises its signal again by itself.
+// Returning from the handler repeats the fault, now under the earlier disposition. abort() raises
+// its signal again itself.
 void on_crash(int signal) {
   const uint64_t job = WorksOn::current();
   if (job != 0 && crash_file >= 0 && !noted.exchange(true)) write_job(job);

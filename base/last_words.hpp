@@ -1,9 +1,9 @@
-// Last words: on which job a thread worked when the process crashed.
+// Last words: notes which job a thread was working on when the process crashed.
 //
-// A bug that one job brings out ends the process, and does so again at every start, since the job
-// is still there. So that the next start knows it (coordinator/poisoned.hpp), the job is noted in a
-// file by the handler of the signals that a crash raises: SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL.
-// SIGKILL notes nothing: that is how operators and the kernel's memory killer end a process.
+// A bug that one job triggers crashes the process again at every start, since the job is still
+// there. For the next start (coordinator/poisoned.hpp), the handler of the signals that a crash
+// raises (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) notes the job in a file. SIGKILL notes nothing:
+// that is how operators and the kernel's OOM killer end a process.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// While it lives, this thread works on the job. One that ends because of an exception leaves its
-// mark, for the abort that may follow.
+// Marks this thread as working on the job while it lives. If an exception destroys it, the mark
+// stays, for the abort that may follow.
 class WorksOn {
  public:
   explicit WorksOn(uint64_t job) : before_(current_), exceptions_(std::uncaught_exceptions()) {
@@ -33,8 +33,9 @@ class WorksOn {
   const int exceptions_;
 };
 
-// From now on, a crash appends "crash N VERSION\n" to this file if the crashing thread works on job
-// N, and then takes its course. A process notes one crash. Keeps the descriptor; -1: stops it.
+// From now on, a crash appends "crash N VERSION" and a newline to this file if the crashing thread
+// is working on job N, and then proceeds as usual. A process notes only one crash. Takes ownership
+// of the descriptor; -1 turns notes off.
 void note_crashes(int fd, std::string_view version);
 
 }  // namespace muster

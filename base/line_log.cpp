@@ -17,7 +17,7 @@ constexpr size_t kWaitingMax = 8'192;
 struct LineLog::Files {
   std::shared_ptr<spdlog::details::thread_pool> thread;
   std::shared_ptr<spdlog::async_logger> logger;
-  size_t dropped = 0;  // when the last line was written
+  size_t dropped = 0;  // as of the last line written
 };
 
 LineLog::LineLog(std::unique_ptr<Files> files) : files_(std::move(files)) {}

@@ -1,8 +1,8 @@
-// LineLog: a file of lines that is only appended to, and rotated when it has grown.
+// LineLog: an append-only file of lines, rotated by size.
 //
-// Lines are written by a thread of the log's own, so that a slow disk delays no caller. If the disk
-// cannot keep up, the oldest of 8,192 waiting lines are dropped, and the next one that is written
-// says how many.
+// The log's own thread writes the lines, so a slow disk delays no caller. If the disk cannot keep
+// up, the oldest of 8,192 waiting lines are dropped, and the next line written is preceded by one
+// that says how many.
 #pragma once
 
 #include "base/result.hpp"
@@ -15,16 +15,16 @@ namespace muster {
 
 class LineLog {
  public:
-  // Created with mode 0600. Once it would exceed `bytes_max` it becomes PATH.1 (before a suffix:
-  // audit.log, audit.1.log), and so on up to `files_max` old ones.
+  // Creates the file with mode 0600. Once it would exceed `bytes_max`, it is renamed to PATH.1
+  // (before a suffix: audit.log, audit.1.log), and so on up to `files_max` old files.
   static Result<std::unique_ptr<LineLog>> open(const std::string& path, size_t bytes_max,
                                                size_t files_max);
-  // Writes what is waiting.
+  // Writes the waiting lines.
   ~LineLog();
   LineLog(const LineLog&) = delete;
   LineLog& operator=(const LineLog&) = delete;
 
-  // `line`: without its end. Returns at once; one thread.
+  // `line`: without the newline. Returns at once. Not thread-safe.
   void write(std::string line);
 
  private:

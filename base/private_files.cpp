@@ -62,10 +62,10 @@ Result<Fd> open_private_dir(const std::string& given, const std::string& what) {
   if (fstat(dir.get(), &st) != 0) return failed(what + " " + path);
   if (st.st_uid != geteuid())
     return invalid(what + " " + path + " belongs to user " + std::to_string(st.st_uid) +
-                   ", this process runs as user " + std::to_string(geteuid()) +
+                   ", but this process runs as user " + std::to_string(geteuid()) +
                    ": use another directory");
   if ((st.st_mode & 07777) != kDirMode && fchmod(dir.get(), kDirMode) != 0)
-    return failed("cannot close " + what + " " + path + " to others");
+    return failed("cannot remove other users' access to " + what + " " + path);
   if ((st.st_mode & kOthersWrite) != 0)
     if (Status ours = nothing_of_others(path, what); !ours) return ours.error();
   return dir;

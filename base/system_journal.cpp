@@ -44,7 +44,7 @@ Result<std::unique_ptr<SystemJournal>> SystemJournal::open(std::string identifie
   };
   Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return failed();
-  // Only a look: entries go to whatever is bound there at the time, as journald may be restarted.
+  // Only a probe: entries go to whatever is bound there at the time, since journald may restart.
   const Fd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const sockaddr_un address = journal_address(path);
   if (!probe ||

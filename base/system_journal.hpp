@@ -5,9 +5,9 @@
 //   field := NAME "=" value "\n"               if the value has no newline
 //          | NAME "\n" length:u64le value "\n"
 //
-// The second form keeps a value from adding fields of its own. Nobody waits for the journal: an
-// entry that it does not take at once is dropped, and the next one that it takes is preceded by one
-// that says how many.
+// The second form keeps a value from injecting fields. Sending never blocks: an entry that the
+// journal does not accept at once is dropped, and the next accepted entry is preceded by one that
+// says how many were dropped.
 #pragma once
 
 #include "base/fd.hpp"
@@ -24,7 +24,7 @@ namespace muster {
 constexpr const char* kJournalSocket = "/run/systemd/journal/socket";
 
 struct JournalField {
-  std::string name;  // capital letters, digits and underscores; not first an underscore
+  std::string name;  // capital letters, digits and underscores; no leading underscore
   std::string value;
 };
 
@@ -36,7 +36,7 @@ class SystemJournal {
   static Result<std::unique_ptr<SystemJournal>> open(std::string identifier,
                                                      const std::string& path = kJournalSocket);
 
-  // `fields`: beside the identifier, so at least a MESSAGE. One thread.
+  // `fields`: besides the identifier; at least a MESSAGE. Not thread-safe.
   void send(const std::vector<JournalField>& fields);
   size_t dropped() const { return dropped_; }  // and not yet reported
 

@@ -1,12 +1,13 @@
-// TerminalInput: the input of a command with a terminal. What is typed and what happens to the
-// user's window share one stream, so that they arrive in order and whoever passes it on need not
-// know about windows. The client writes it (cli/client/terminal.hpp), and the process that holds
-// the terminal reads it (keeper/terminal.hpp).
+// TerminalInput: the input of a command with a terminal. Keystrokes and window sizes share one
+// stream, so they arrive in order and relays need not know about windows. The client writes it
+// (cli/client/terminal.hpp), and the process that holds the terminal reads it
+// (keeper/child/terminal.hpp).
 //
-//   stream := open (data | size)*          its end: the user's terminal is gone
-//   frame  := type:u8 length:u16 payload   length of the payload; numbers have their high byte
-//   first open   := rows:u16 columns:u16 TERM    the rest: what TERM is to be; empty: as it is data
-//   := bytes size   := rows:u16 columns:u16
+//   stream := open (data | size)*                its end: the user's terminal is gone
+//   frame  := type:u8 length:u16 payload         length: of the payload; numbers are big-endian
+//   open   := rows:u16 columns:u16 TERM          TERM: the variable's value; empty: left as it is
+//   data   := bytes
+//   size   := rows:u16 columns:u16
 #pragma once
 
 #include <algorithm>
@@ -23,9 +24,9 @@ struct TerminalInput {
 
   Type type = Type::data;
   uint16_t rows = 0, columns = 0;  // of open and size
-  std::string bytes{};             // of open: TERM; of data
+  std::string bytes{};             // of open: TERM; of data: the bytes
 
-  // A name of a terminal that can be a variable's value, and nothing else.
+  // Whether `text` is acceptable as TERM: short, printable ASCII, no spaces.
   static bool is_term(std::string_view text) {
     return text.size() <= kTermMax &&
            std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -50,7 +51,7 @@ struct TerminalInput {
   }
 
   enum class Found { frame, more, broken };
-  // Takes the first frame from `in`. `more`: it is not complete yet.
+  // Takes the first frame from `in`. `more`: the frame is incomplete.
   static Found read(std::string& in, TerminalInput& frame) {
     if (in.size() < kHead) return Found::more;
     const size_t length = get(in, 1);

@@ -1,5 +1,5 @@
-// Unix address: of a socket in an open directory. Its own path may be longer than the 108 bytes of
-// an address.
+// Unix address: the address of a socket in an open directory, whose full path may exceed the 108
+// bytes of an address.
 #pragma once
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Absent: the name is too long even so. Valid while `dir` is open.
+// nullopt: the name is too long even so. Valid while `dir` is open.
 inline std::optional<sockaddr_un> unix_address(int dir, const std::string& name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

@@ -1,8 +1,9 @@
 // muster-bench: pods per second, as a ratio to the machine's raw spawn rate.
 //
-// Absolute rates are not comparable between machines, or minutes. The raw spawn rate is therefore
-// measured right before and after each run, and the mean of the two is the divisor. Each figure is
-// the median of its repetitions, and each repetition gets a fresh coordinator and agent.
+// Absolute rates are not comparable between machines, or even from one minute to the next. The raw
+// spawn rate is therefore measured right before and after each run, and the mean of the two is the
+// divisor. Each figure is the median of its repetitions, and each repetition gets a fresh
+// coordinator and agent.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
 
@@ -28,7 +29,7 @@ struct Options {
   uint32_t pods = 6'000;           // per run with real processes
   uint32_t hollow_pods = 100'000;  // per hollow run
   int repeat = 5;
-  uint32_t sync_ms = 0;  // that each sync takes longer
+  uint32_t sync_ms = 0;  // added to each sync
   std::string only;
 };
 
@@ -51,7 +52,7 @@ Figure middle(const std::vector<Figure>& figures) {
           of(&Figure::agent_us), of(&Figure::keeper_us), of(&Figure::disk_bytes)};
 }
 
-// A job on a cluster of its own; with the raw spawn rate of its program, unless it is hollow.
+// Runs a job on its own cluster; also measures the raw spawn rate of its program, unless hollow.
 Figure measure(const Options& options, const std::string& bin_dir,
                const std::vector<std::string>& flags, const BenchJob& job, bool hollow = false) {
   Cluster cluster(bin_dir, flags, {.environment = slow_sync(bin_dir, options.sync_ms)});
@@ -68,7 +69,7 @@ Figure measure(const Options& options, const std::string& bin_dir,
           run.disk_bytes / pods};
 }
 
-// A whole command, from its start to its exit.
+// Measures a whole command, from its start to its exit.
 Figure measure_command(const std::string& command, uint32_t pods) {
   const double before = raw_spawns_per_s(kRawThreads, kRawSeconds, kTrue);
   const double seconds = command_seconds(command);
@@ -149,12 +150,12 @@ std::vector<Row> rows(const Options& options, const std::string& bin_dir) {
             "printf 'T := $(shell seq " + n +
                 ")\\nall: $(T)\\n$(T): ; @/bin/true\\n' | make -s -j " + j + " -f - all",
             options.pods);
-    // A tenth of the pods: it takes several milliseconds each.
+    // A tenth of the pods: each takes several milliseconds.
     const uint32_t few = options.pods / 10 + 1;
     if (installed("parallel"))
       command("peers", "GNU parallel -j "s + j,
               "seq " + std::to_string(few) + " | parallel -j " + j + " /bin/true", few);
-    // One task more than is asked for, as an array is numbered from 0.
+    // One task more than asked for, since arrays are numbered from 0.
     if (installed("sbatch"))
       command("peers", "Slurm array, %"s + j,
               "sbatch --wait --output /dev/null --array 0-" + std::to_string(few) + "%" + j +

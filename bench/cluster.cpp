@@ -214,7 +214,7 @@ std::string Cluster::create(const BenchJob& job) {
   before_ = used();
   begin_ = seconds_now();
   const std::string name = "bench-" + std::to_string(++jobs_);
-  // The owner of a job is who holds the connection.
+  // A job is owned by the user of the connection.
   if (owners_) MUSTER_CHECK(seteuid(kNobody) == 0, strerror(errno));
   const std::string created = request("POST", kJobs, manifest(name, job));
   if (owners_) MUSTER_CHECK(seteuid(0) == 0, strerror(errno));

@@ -1,8 +1,8 @@
 // Cluster: a coordinator and an agent of this build in a temporary directory, driven over HTTP as
 // any client would.
 //
-// The directory is created under $TMPDIR (default /tmp). It should be on a real disk, which decides
-// what durability costs.
+// The directory is created under $TMPDIR (default /tmp). It should be on a real disk, which
+// determines the cost of durability.
 #pragma once
 
 #include "bench/process.hpp"
@@ -25,7 +25,7 @@ struct BenchJob {  // Indexed; tolerates hollow nodes
 };
 std::string manifest(const std::string& name, const BenchJob& job);
 
-// Each sync of a muster with this environment takes `ms` longer.
+// An environment in which each sync takes muster `ms` longer.
 std::vector<std::string> slow_sync(const std::string& bin_dir, uint32_t ms);
 
 // From the request to the end of a job.
@@ -33,8 +33,8 @@ struct JobRun {
   double seconds = 0;
   double coordinator_cpu_s = 0;
   double agent_cpu_s = 0;   // without the keeper and the pods
-  double keeper_cpu_s = 0;  // its part of starting pods included
-  double disk_bytes = 0;    // written by the three of them
+  double keeper_cpu_s = 0;  // including its part in starting pods
+  double disk_bytes = 0;    // written by all three
 };
 
 struct ClusterSetting {
@@ -42,8 +42,8 @@ struct ClusterSetting {
   std::vector<std::string> environment{};  // of the daemons: NAME=VALUE
   bool tls = false;                        // the agent joins by a token and speaks TLS
   std::vector<std::string> coordinator_flags{};
-  // As on a node of many users: coordinator and agent run as nobody, the keeper as root, and a
-  // job's pods as its owner, who is nobody, too. Only for root, and without TLS.
+  // As on a node shared by many users: coordinator and agent run as nobody, the keeper as root, and
+  // a job's pods as its owner, also nobody. Only for root, and without TLS.
   bool owners = false;
 };
 
@@ -59,11 +59,11 @@ class Cluster {
   // The same in two steps: create() returns the job's path; finish() polls it until over(response).
   std::string create(const BenchJob& job);
   JobRun finish(const std::string& path, const std::function<bool(const std::string&)>& over);
-  // On a cluster without other jobs than those of earlier calls: creates jobs of one index, PREFIX0
-  // and so on, through this many clients, and waits until all are Complete.
+  // Creates jobs of one index, PREFIX0 and so on, through this many clients, and waits until all
+  // are Complete. The cluster must have no other jobs than those of earlier calls.
   void run_many(const std::string& prefix, uint32_t jobs, int client_count = 8);
-  // Kills the coordinator (SIGKILL) and starts another; returns the seconds from then until it is
-  // ready.
+  // Kills the coordinator (SIGKILL) and starts another; returns the seconds from the kill until the
+  // new one is ready.
   double restart();
   // Returns the whole response, headers included.
   std::string get(const std::string& path);

@@ -14,7 +14,7 @@ namespace muster::bench {
 
 namespace {
 
-// Whether this is a whole response: by its length or, if it is chunked, by its last chunk.
+// Whether the response is complete, judging by its length or, if it is chunked, by its last chunk.
 bool whole(const std::string& answer) {
   const auto head = answer.find("\r\n\r\n");
   if (head == std::string::npos) return false;

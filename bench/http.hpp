@@ -10,7 +10,7 @@ namespace muster::bench {
 
 class HttpClient {
  public:
-  explicit HttpClient(uint16_t port);  // of 127.0.0.1
+  explicit HttpClient(uint16_t port);  // on 127.0.0.1
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;

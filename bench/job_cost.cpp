@@ -5,9 +5,9 @@
 // index sets are as fragmented as they can be. Ends arrive 50 to a report. The middle third of the
 // run is timed, when the sets are long. The cost of an end must not grow with the job: the last
 // line prints the ratio of the slowest size to the fastest.
-#include "core/job/decide.hpp"
-#include "core/spec/defaults.hpp"
-#include "storage/codec.hpp"
+#include "core/job/rules/decide.hpp"
+#include "core/spec/rules/defaults.hpp"
+#include "storage/codec/codec.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -100,7 +100,7 @@ Cost run(int32_t n) {
 }  // namespace muster
 
 int main() {
-  std::printf("%10s %14s %14s %12s\n", "indexes", "ns an end", "bytes a pod", "intervals");
+  std::printf("%10s %14s %14s %12s\n", "indexes", "ns per end", "bytes per pod", "intervals");
   double least = 0, most = 0;
   for (int32_t n : {1'000, 10'000, 100'000, 1'000'000}) {
     muster::Cost best = muster::run(n);

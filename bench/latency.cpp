@@ -1,8 +1,8 @@
 // muster-bench-latency: how long one pod waits.
 //
 // - Turnaround: from a process's exec to the next exec on the same slot, with prefetch. The program
-//   only notes the time and exits, so this is its end, the keeper's turn, fork and exec. Beside it,
-//   the same in a bare loop of posix_spawn and wait4.
+//   only notes the time and exits, so this is its end, the keeper's work, fork and exec. For
+//   comparison, the same in a bare loop of posix_spawn and wait4.
 // - Submit to exec: from the POST of a job of one index on an idle cluster to its program's exec.
 // - muster run -n 1 as a whole command.
 #include "base/check.hpp"
@@ -46,7 +46,7 @@ std::vector<double> take_stamps(const std::string& path) {
   return stamps;
 }
 
-// From each exec to the next one on its slot: the one that is as many later as there are slots.
+// Times from each exec to the next one on its slot, which is `slots` execs later.
 std::vector<double> turnarounds_ms(const std::vector<double>& stamps, size_t slots) {
   std::vector<double> ms;
   for (size_t i = slots; i < stamps.size(); ++i)

@@ -1,9 +1,9 @@
-// muster-bench-links: what encryption and telling users apart cost.
+// muster-bench-links: the cost of TLS and of roles.
 //
 // - Pods per second of a job of /bin/true, and ends per second of hollow pods, each with the agent
-//   over plain loopback, over TLS, with roles, and with both; by root also
-//   with pods that run as their owners; in turns, so that all meet the same
-//   machine. CPU time per pod of coordinator and agent, and of the keeper.
+//   over plain loopback, over TLS, with roles, and with both; for root also with pods that run as
+//   their owners. The variants take turns, so that all meet the same conditions. CPU time per pod
+//   of coordinator and agent, and of the keeper.
 // - The first request of a client over HTTPS: connection, handshake and GET /version with a token.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
@@ -46,7 +46,7 @@ void compare(const char* title, const std::vector<std::string>& agent_flags, uin
   for (uint32_t round = 0; round < rounds; ++round)
     for (size_t i = 0; i < kinds.size(); ++i) {
       Cluster cluster(bin_dir, agent_flags, kinds[i].setting);
-      cluster.run({200, kParallelism});  // the first job of a cluster pays for its start
+      cluster.run({200, kParallelism});  // the first job of a cluster pays for its startup
       const JobRun run = cluster.run({pods, kParallelism});
       rates[i].push_back(pods / run.seconds);
       cpus[i].push_back((run.coordinator_cpu_s + run.agent_cpu_s) * 1e6 / pods);
@@ -63,7 +63,7 @@ void compare(const char* title, const std::vector<std::string>& agent_flags, uin
   std::fflush(stdout);
 }
 
-// Milliseconds from nothing to the answer.
+// Milliseconds from connecting to the response.
 double first_request_ms(kj::AsyncIoContext& io, const std::string& address,
                         const std::string& authority, const std::string& bearer) {
   const double begin = seconds_now();

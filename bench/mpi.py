@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Launch time of an MPI program that does nothing: by mpirun alone, and by mpirun in index 0 of a muster job, on one machine.
+"""Launch time of an MPI program that does nothing, on one machine: with mpirun alone, and with mpirun in index 0 of a muster job.
 
     ./dev bench mpi, or MUSTER=build/release/muster bench/mpi.py [--ranks 64] [--pods 4,16] [--runs 5] [--mpi openmpi,mpich]
 
-Runs alternate, and the medians are compared. Three launches take part: `alone`, mpirun with all ranks on this host; `daemons`, mpirun with
-as many hosts as there are pods, all on this machine, reached by a script that calls sh in a session of its own, as sshd does; `muster`,
-the same mpirun in a job, by its own clock. `daemons` over `alone` is what several hosts cost, `muster` over `daemons` what muster adds.
+Runs alternate, and the medians are compared. There are three kinds of launch: `alone`, mpirun with all ranks on this host; `daemons`,
+mpirun with as many hosts as there are pods, all on this machine, reached by a script that calls sh in a new session, as sshd does;
+`muster`, the same mpirun in a job, by its own clock. `daemons` over `alone` is what several hosts cost, `muster` over `daemons` what
+muster adds.
 
 Ranks poll while they wait. With many more ranks than cores, the figures show how the kernel shares the cores among the hosts' sessions
 (kernel.sched_autogroup_enabled): a rank that yields does so to its own session only.
@@ -26,7 +27,7 @@ import time
 
 PROGRAM = "#include <mpi.h>\nint main(int argc, char** argv) { MPI_Init(&argc, &argv); MPI_Finalize(); return 0; }\n"
 LAUNCHER = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.hydra"}
-# Root may run it, waiting ranks yield, and nobody is bound to a core: there are more ranks than cores.
+# Root may run mpirun, waiting ranks yield, and no rank is bound to a core: there are more ranks than cores.
 ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
        "OMPI_MCA_hwloc_base_binding_policy": "none"}
 
@@ -92,7 +93,7 @@ class Bench:
 
     def by_daemons(self, mpi, program, ranks, pods):
         rsh = self.dir / "rsh"
-        # As muster-rsh does: Open MPI's daemons on one machine would use each other's shared memory and session directory.
+        # As muster-rsh does: otherwise Open MPI's daemons on one machine would share memory and a session directory.
         rsh.write_text('#!/bin/sh\n[ "$1" != -x ] || shift\nshift\nd=$(mktemp -d -p /dev/shm)\n'
                        'OMPI_MCA_btl_vader_backing_directory=$d OMPI_MCA_orte_tmpdir_base=$d setsid -w sh -c "$*"\nr=$?; rm -r $d; exit $r\n')
         rsh.chmod(0o755)
@@ -108,7 +109,7 @@ class Bench:
         """The launcher's time in index 0, and the job's, from its creation to its completion."""
         self.number += 1
         name = f"launch-{self.number}"
-        # The clock begins when all pods run, as it does for hosts that are there.
+        # The clock starts when all pods run, since the other launches find their hosts ready.
         script = (f"[ $JOB_COMPLETION_INDEX = 0 ] || exec sleep 600; until [ $(wc -l <$MUSTER_RUN_DIR/hosts.running) = {pods} ]; do sleep 0.02; done; "
                   f"a=$(date +%s%N); {LAUNCHER[mpi]} {program} || exit; b=$(date +%s%N); echo $((b - a))")
         job = {"apiVersion": "batch/v1", "kind": "Job",
@@ -125,7 +126,7 @@ class Bench:
         log = self.muster("logs", f"job/{name}", "--index", "0")
         said = re.search(r"^\d+$", log, re.M)
         if not said:
-            raise SystemExit(f"{name} has not ended well:\n{log}{self.muster('describe', 'job', name)}")
+            raise SystemExit(f"{name} did not succeed:\n{log}{self.muster('describe', 'job', name)}")
         return int(said[0]) / 1e9, whole
 
 

@@ -3,12 +3,12 @@
 // For scale tests: a thousand processes would measure the machine's scheduler. Its nodes are named
 // node-0, node-1 and so on. Runs until it is killed.
 #include "agent/agent_loop.hpp"
-#include "agent/hollow_executor.hpp"
-#include "agent/logs.hpp"
-#include "agent/work_dir.hpp"
+#include "agent/files/logs.hpp"
+#include "agent/files/work_dir.hpp"
+#include "agent/run/hollow_executor.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
-#include "core/spec/well_known.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <kj/async-io.h>
 

@@ -1,5 +1,5 @@
 /* The cheapest process there is: a static program of three instructions, without a C library.
-   What is left of a run with it is the machine's fork, exec and exit, and muster. */
+   Running it costs only the machine's fork, exec and exit, and what muster adds. */
 __attribute__((noreturn)) void _start(void) {
 #if defined(__x86_64__)
   __asm__ volatile("mov $60, %eax\n\txor %edi, %edi\n\tsyscall");

@@ -1,12 +1,12 @@
-// muster-bench-placement: what one decision about slots costs, by the number of nodes. No disk, no
+// muster-bench-placement: what one decision about slots costs, by number of nodes. No disk, no
 // processes, no actors.
 //
-// Every node has 100 slots, and three jobs want more than all of them. First all slots are handed
-// out; then, again and again, pods end on nodes all over the cluster and their slots are handed out
-// once more, as many at a time as end in a few milliseconds at 50,000 ends/s. Pods are short, so
+// Every node has 100 slots, and three jobs want more than all of them. First all slots are
+// assigned. Then, repeatedly, pods end on nodes all over the cluster and their slots are assigned
+// again, as many at a time as end in a few milliseconds at 50,000 ends/s. Pods are short, so
 // prefetch is part of each decision.
 #include "base/check.hpp"
-#include "core/cluster/slots.hpp"
+#include "core/cluster/slots/slots.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +59,7 @@ class Simulation {
     for (JobId id = 1; id <= kJobs; ++id) objects_[id] = job_object(id);
   }
 
-  // Returns its milliseconds.
+  // Returns how many milliseconds it took.
   double decide() {
     const auto begin = Clock::now();
     for (const auto& [id, object] : objects_) slots_.want(id, kWanted, received_[id], object);
@@ -75,7 +75,7 @@ class Simulation {
     return ms;
   }
 
-  // Returns its milliseconds.
+  // Returns how many milliseconds it took.
   double end_some() {
     std::map<JobId, std::map<NodeId, uint32_t>> ended;
     for (uint32_t left = kEnds; left > 0;) {

@@ -1,4 +1,4 @@
-// Processes of a benchmark: the raw spawn rate of the machine, and daemons to measure and stop.
+// Processes in benchmarks: the raw spawn rate of the machine, and daemons to measure and stop.
 //
 // The raw spawn rate is the divisor of muster-bench: each thread runs posix_spawn and wait4 of the
 // same program, one process at a time, and records nothing.
@@ -15,7 +15,7 @@ namespace muster::bench {
 
 double seconds_now();  // monotonic
 
-// The build directory, where muster is; this program is in its folder bench.
+// The build directory, where muster is; this program is in its subfolder bench.
 std::string bin_dir_of_this();
 
 // Runs a program (a null-terminated argv) to its end, as cheaply as the C library can.
@@ -31,9 +31,9 @@ double percentile(std::vector<double> values, int n);  // likewise; 0 <= n < 100
 // this program if the command fails.
 double command_seconds(const std::string& command);
 
-// CPU time that the process has used so far, in seconds; 0 if there is none.
+// CPU time that the process has used so far, in seconds; 0 if it does not exist.
 double cpu_seconds_of(pid_t pid);
-// Bytes that the process has caused to be written to disk; 0 if there is none.
+// Bytes that the process has caused to be written to disk; 0 if it does not exist.
 double disk_bytes_of(pid_t pid);
 
 // A program running with its output in a file; stopped and reaped by the destructor.

@@ -74,7 +74,7 @@ void with_finished_jobs(const Options& options) {
   print_row("  in pages of " + std::to_string(kPage), median(paged));
 }
 
-// The number in front of which `key` stands in the answer; 0: there is none.
+// The number that follows `key` in the response; 0: there is none.
 uint32_t number_after(const std::string& text, const std::string& key) {
   const auto at = text.find(key);
   return at == std::string::npos
@@ -82,7 +82,7 @@ uint32_t number_after(const std::string& text, const std::string& key) {
              : static_cast<uint32_t>(std::strtoul(text.c_str() + at + key.size(), nullptr, 10));
 }
 
-// Waves of pods that take a second; each start comes in the midst of one.
+// Waves of pods that take a second; each restart happens in the middle of one.
 void with_pods_in_flight(const Options& options) {
   Cluster cluster(bin_dir_of_this(), {"--hollow", "--hollow-duration", "1s", "--slots",
                                       std::to_string(options.in_flight)});

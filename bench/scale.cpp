@@ -3,9 +3,9 @@
 // - sizes: a job of 10^3 to 10^6 indexes; CPU time per pod must stay flat.
 // - waves: 10^5 pods in flight at once, which then all succeed or all fail, with and without
 //   backoffLimitPerIndex; memory per pod in flight.
-// - jobs: 10^4 jobs of one index; then small jobs, one after the other, alone and beside a giant.
+// - jobs: 10^4 jobs of one index; then small jobs, one after another, alone and beside a giant one.
 // - nodes: 1,000 agents, idle and with 100 slots each.
-// - large, only if asked for: 10,000 agents with 100 slots each, and 10^6 pods in flight.
+// - large, only on request: 10,000 agents with 100 slots each, and 10^6 pods in flight.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
 #include "bench/http.hpp"
@@ -41,8 +41,8 @@ void sizes(const std::string& bin_dir) {
   double least = 0, most = 0;
   for (uint32_t n : {1'000u, 10'000u, 100'000u, 1'000'000u}) {
     Cluster cluster(bin_dir, {"--hollow", "--slots", "1000"});
-    cluster.run({1'000, kParallelism});  // the first job of a cluster pays for its start
-    // Small jobs are repeated, to have enough to measure.
+    cluster.run({1'000, kParallelism});  // the first job of a cluster pays for its startup
+    // Small jobs are repeated, so that there is enough to measure.
     const uint32_t times = std::max(1u, 100'000 / n);
     JobRun all;
     for (uint32_t i = 0; i < times; ++i) {
@@ -58,7 +58,7 @@ void sizes(const std::string& bin_dir) {
                 pods / all.seconds, all.coordinator_cpu_s * 1e6 / pods,
                 all.agent_cpu_s * 1e6 / pods, all.disk_bytes / pods);
     if (n == 1'000'000) {
-      // The first run has filled the journal's buffers.
+      // The previous runs have filled the journal's buffers.
       const double mb = cluster.coordinator_mb();
       cluster.run({n, kParallelism});
       std::printf("%-44s %9.1f\n", "  one more: coordinator's memory, B an index",
@@ -118,7 +118,7 @@ void many_jobs(Cluster& cluster, int clients) {
   std::fflush(stdout);
 }
 
-// Milliseconds from the POST of each job of one index to its Complete.
+// Milliseconds from the POST of each job of one index until it is Complete.
 std::vector<double> small_jobs(Cluster& cluster, const std::string& prefix) {
   HttpClient client(cluster.api_port());
   std::vector<double> ms;
@@ -154,7 +154,7 @@ void jobs(const std::string& bin_dir) {
 
 void nodes(const std::string& bin_dir) {
   Cluster cluster(bin_dir, {"--slots", std::to_string(kSlotsPerNode)}, {.nodes = kNodes});
-  sleep_s(2);  // the registrations settle
+  sleep_s(2);  // let the registrations settle
   double coordinator = cluster.coordinator_cpu_s(), agents = cluster.agent_cpu_s();
   sleep_s(kIdleSeconds);
   std::printf("\n%-44s %8.2f%% %10.2f%%\n", "1000 idle agents, % of a core: coord., agents",
@@ -170,7 +170,7 @@ void nodes(const std::string& bin_dir) {
 
 void large(const std::string& bin_dir) {
   constexpr uint32_t kLargeNodes = 10'000, kPods = kLargeNodes * kSlotsPerNode;
-  constexpr int kSeconds = 60;  // that each pod runs
+  constexpr int kSeconds = 60;  // how long each pod runs
   const double begin = seconds_now();
   Cluster cluster(
       bin_dir,

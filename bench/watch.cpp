@@ -2,7 +2,7 @@
 //
 // Jobs run alternately without and with watchers, on the same coordinator and hollow agent; the
 // ratio of the two rates is what counts. The watchers are sockets of this program, read by one
-// thread of the lowest priority: on another machine they would use no CPU here.
+// thread of the lowest priority, since watchers on other machines would use no CPU here.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
 

@@ -1,9 +1,10 @@
 // muster: the executable; each verb has a file in cli/verbs/. In the pods of MPI jobs it is also
-// called muster-rsh (or ssh), muster-mpi-entry (agent/rsh.hpp) and muster-pmi (agent/pmi.hpp).
-#include "agent/pmi.hpp"
-#include "agent/rsh.hpp"
+// called muster-rsh (or ssh), muster-mpi-entry (agent/local/rsh.hpp) and muster-pmi
+// (agent/local/pmi.hpp).
+#include "agent/local/pmi.hpp"
+#include "agent/local/rsh.hpp"
 #include "cli/drill/hand.hpp"
-#include "cli/drill/witness.hpp"
+#include "cli/drill/proof/witness.hpp"
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -16,7 +17,7 @@
 
 namespace {
 
-// The program that this executable is called as.
+// The name by which this executable was called.
 std::string called_as(const char* name) {
   const std::string path = name == nullptr ? "" : name;
   return path.substr(path.rfind('/') + 1);
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
     return muster::agent::run_rsh({argv + 1, argv + argc});
   if (program == "muster-pmi") return muster::agent::run_pmi({argv + 1, argv + argc});
   if (program == "muster-mpi-entry") return muster::agent::run_mpi_entry({argv + 1, argv + argc});
-  // In the pods of a drill's canary; not a verb of users.
+  // Runs in the pods of a drill's canary; not a verb for users.
   if (argc > 2 && std::string_view(argv[1]) == "drill" && std::string_view(argv[2]) == "witness")
     return muster::cli::drill::run_witness({argv + 3, argv + argc});
   // The part of a drill that runs on nodes; likewise.

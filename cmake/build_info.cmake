@@ -1,4 +1,4 @@
-# Writes OUT, the values that cli/verbs/build_info.cpp includes, if they have changed. Runs at every build, so that
+# Writes OUT, the values that cli/verbs/setup/build_info.cpp includes, if they have changed. Runs at every build, so that
 # `muster version` shows the revision it was built from and nothing else is recompiled.
 execute_process(COMMAND git describe --always --dirty --abbrev=12 --exclude=* WORKING_DIRECTORY "${SOURCE}"
   OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)

@@ -1,6 +1,6 @@
 # Embeds a file in a C++ source: cmake -DIN=… -DOUT=… -P embed.cmake
-# Defines kPage (the bytes), kPageHash (their SHA-256) and kPageScriptHash, the hash of what is between
-# <script> and </script>, in the form of a Content-Security-Policy (api/routes/page.hpp).
+# Defines kPage (the bytes), kPageHash (their SHA-256) and kPageScriptHash, the hash of the text between
+# <script> and </script>, in the form that a Content-Security-Policy uses (api/routes/page.hpp).
 file(READ "${IN}" bytes HEX)
 file(SHA256 "${IN}" hash)
 

@@ -1,4 +1,4 @@
-# Runs at `cmake --install`: writes the completion scripts that MUSTER prints to where each shell looks for them.
+# Runs at `cmake --install`: writes the completion scripts, which MUSTER prints, to where each shell looks for them.
 function(install_completion shell path)
   set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${path}")
   get_filename_component(folder "${file}" DIRECTORY)

@@ -2,22 +2,22 @@
 
 #include "api/access/audit.hpp"
 #include "api/http/unix_port.hpp"
-#include "api/kube/kept_object.hpp"
+#include "api/kube/objects/kept_object.hpp"
 #include "api/request/backend.hpp"
 #include "api/routes/server.hpp"
-#include "api/view/metrics.hpp"
-#include "api/view/view.hpp"
+#include "api/view/model/view.hpp"
+#include "api/view/render/metrics.hpp"
 #include "base/line_log.hpp"
 #include "base/log.hpp"
-#include "coordinator/address.hpp"
-#include "coordinator/descriptors.hpp"
-#include "coordinator/inbox.hpp"
-#include "coordinator/listening.hpp"
-#include "coordinator/random.hpp"
-#include "coordinator/replies.hpp"
-#include "coordinator/workshop.hpp"
-#include "storage/attempts.hpp"
+#include "coordinator/threads/address.hpp"
+#include "coordinator/threads/descriptors.hpp"
+#include "coordinator/threads/inbox.hpp"
+#include "coordinator/threads/listening.hpp"
+#include "coordinator/threads/random.hpp"
+#include "coordinator/threads/replies.hpp"
+#include "coordinator/threads/workshop.hpp"
 #include "storage/backup.hpp"
+#include "storage/rows/attempts.hpp"
 #include "storage/verify.hpp"
 #include "tls/link.hpp"
 
@@ -54,7 +54,7 @@ api::HostRules host_rules(const ApiOptions& options) {
   return rules;
 }
 
-// The host names that clients of other machines may use.
+// The host names that clients on other machines may use.
 std::vector<std::string> server_names(const ApiOptions& options) {
   std::vector<std::string> names = {"localhost", "127.0.0.1", "::1"};
   names.insert(names.end(), options.hosts.begin(), options.hosts.end());
@@ -324,7 +324,7 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
  private:
-  // Runs work that reads all of the state on a thread of its own; one at a time.
+  // Runs work that reads the whole state on its own thread; only one at a time.
   template <class T>
   void read_all(std::function<void(Result<T>)> done, std::function<Result<T>()> read) {
     if (reading_.exchange(true))

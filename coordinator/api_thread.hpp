@@ -2,23 +2,23 @@
 //
 // Owns the View and the server. Batches arrive through the inbox, in commit order; changes go to
 // the RegistryActor, the ClusterActor or the KeptActor, requests that need an agent to the RPC
-// thread, and the answers come back through the inbox. A batch is posted here before any reply to
-// it, so a client that learns of a change finds it in the read model.
+// thread, and the answers come back through the inbox. A batch is posted here before any reply that
+// rests on it, so a client that learns of a change finds it in the read model.
 #pragma once
 
 #include "actors/interfaces.hpp"
 #include "api/access/caller.hpp"
 #include "api/access/quotas.hpp"
 #include "api/access/rules.hpp"
-#include "api/view/view.hpp"
+#include "api/view/model/view.hpp"
 #include "base/result.hpp"
 #include "base/system_journal.hpp"
-#include "coordinator/munge_desk.hpp"
-#include "coordinator/rpc_server.hpp"
-#include "coordinator/trust_store.hpp"
-#include "core/job/batch.hpp"
-#include "core/job/decide.hpp"
-#include "core/job/job.hpp"
+#include "coordinator/rpc/rpc_server.hpp"
+#include "coordinator/trust/munge_desk.hpp"
+#include "coordinator/trust/trust_store.hpp"
+#include "core/job/fold/batch.hpp"
+#include "core/job/fold/job.hpp"
+#include "core/job/rules/decide.hpp"
 #include "storage/recovery.hpp"
 
 #include <functional>
@@ -36,16 +36,16 @@ struct ApiOptions {
   core::Knobs knobs{};
   storage::Journal& journal;      // for reading
   std::string tls_address{};      // HTTPS for clients with tokens: HOST:PORT; empty: none
-  std::string metrics_address{};  // metrics and health for anybody; empty: none
+  std::string metrics_address{};  // metrics and health for anyone; empty: none
   TrustStore* trust = nullptr;    // not null if links are encrypted; outlives the thread
   MungeDesk* munge = nullptr;     // null: munge is not used; outlives the thread
   Millis munge_token_life = core::kMungeTokenLife;
-  std::string socket{};  // path of a Unix socket to serve on, too; empty: none
+  std::string socket{};  // path of an additional Unix socket; empty: none
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
   std::string audit_path{};                         // where users have roles
-  std::unique_ptr<SystemJournal> system_journal{};  // audited requests go there, too; or null
+  std::unique_ptr<SystemJournal> system_journal{};  // also gets audited requests; or null
   core::ImageRuntime image_runtime{};
   std::vector<std::string> hosts{};                    // host names that clients may use
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
@@ -64,7 +64,7 @@ class ApiThread {
   virtual std::string tls_address() const = 0;  // empty: none
   virtual std::string metrics_address() const = 0;
 
-  // All of these: from any thread.
+  // Any thread may call all of these.
   virtual void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,
                     std::vector<storage::DamagedJob> damaged, uint64_t commit,
                     std::vector<core::NodeInfo> nodes, std::vector<core::Kept> kept) = 0;
@@ -74,8 +74,8 @@ class ApiThread {
   virtual void show_health(const core::NodeHealth& health) = 0;
   virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,
                      actors::kept_actor kept, RpcServer& rpc) = 0;
-  // What the config maps of this pod's job hold, for a node that is about to start its processes.
-  // `done` is called on the API's thread. not_found: the pod is not bound to this node.
+  // Reads the config maps that this pod's job uses, for a node that is about to start its
+  // processes. `done` is called on the API's thread. not_found: the pod is not bound to this node.
   virtual void pod_configs(PodId pod, NodeId node,
                            std::function<void(Result<api::PodConfigs>)> done) = 0;
   // Counts a job's decision in the metrics.

@@ -5,24 +5,24 @@
 #include "actors/journal_actor.hpp"
 #include "actors/kept_actor.hpp"
 #include "actors/registry_actor.hpp"
-#include "api/kube/manifest.hpp"
+#include "api/kube/objects/manifest.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "base/secret.hpp"
 #include "base/system_journal.hpp"
 #include "base/version.hpp"
-#include "coordinator/address.hpp"
 #include "coordinator/api_thread.hpp"
-#include "coordinator/munge_desk.hpp"
 #include "coordinator/poisoned.hpp"
-#include "coordinator/random.hpp"
-#include "coordinator/rpc_server.hpp"
-#include "coordinator/trust_store.hpp"
-#include "core/cluster/lease.hpp"
+#include "coordinator/rpc/rpc_server.hpp"
+#include "coordinator/threads/address.hpp"
+#include "coordinator/threads/random.hpp"
+#include "coordinator/trust/munge_desk.hpp"
+#include "coordinator/trust/trust_store.hpp"
+#include "core/cluster/nodes/lease.hpp"
+#include "storage/journal/rocksdb_journal.hpp"
 #include "storage/recovery.hpp"
-#include "storage/rocksdb_journal.hpp"
-#include "storage/rows.hpp"
-#include "storage/summary_row.hpp"
+#include "storage/rows/rows.hpp"
+#include "storage/rows/summary_row.hpp"
 #include "tls/bundle.hpp"
 
 #include <caf/actor_system.hpp>
@@ -141,9 +141,9 @@ class Running final : public Coordinator {
       return Error{Errc::invalid,
                    options_.data_dir + "/cluster-id says that this is the state of cluster " +
                        noted + ", but the database belongs to cluster " + recovered->cluster_id +
-                       ": the directory was assembled from two",
+                       ": the directory mixes files of two clusters",
                    {}};
-    // A data-dir of an earlier version has no key, so agents are believed as by that version.
+    // A data-dir from an earlier version has no key, so agents are believed as in that version.
     const bool sealed = !recovered->seal_key.empty() || recovered->cluster_id.empty();
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
     if (!new_authority_.empty()) epoch.push_back(storage::authority_row(new_authority_));
@@ -239,7 +239,7 @@ class Running final : public Coordinator {
     if (recovered.cluster_id.empty()) {
       char id[17];
       std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(random_number()));
-      recovered.cluster_id = noted_cluster.empty() ? id : noted_cluster;  // a start was interrupted
+      recovered.cluster_id = noted_cluster.empty() ? id : noted_cluster;  // an interrupted start
       rows.push_back(storage::cluster_row(recovered.cluster_id));
     }
     if (recovered.cluster_key.empty()) {
@@ -271,21 +271,21 @@ class Running final : public Coordinator {
     if (!options_.roles.any()) {
       if (required)
         return invalid(
-            "--audit-journal on needs --users, --operators or --admins: requests are audited where "
-            "users have roles");
+            "--audit-journal on needs --users, --operators or --admins: requests are audited "
+            "only if users have roles");
       return std::unique_ptr<SystemJournal>();
     }
     if (options_.audit_journal == AuditJournal::off) return std::unique_ptr<SystemJournal>();
     auto opened = SystemJournal::open("muster-audit");
     if (opened.ok()) {
-      log::info("audited requests go to the system's journal, too");
+      log::info("audited requests also go to the system journal");
       return opened;
     }
     if (!required) return std::unique_ptr<SystemJournal>();
     return Error{Errc::unavailable, "--audit-journal on: " + opened.error().message, {}};
   }
 
-  // The authority and what it trusts, if other machines are served.
+  // Opens the authority, its tokens and revocations, if other machines are served.
   Status open_trust() {
     if (options_.api_tls.empty() && options_.listen_tls.empty()) return Nothing{};
     auto head = storage::recover_head(*journal_);
@@ -297,11 +297,11 @@ class Running final : public Coordinator {
     return Nothing{};
   }
 
-  // Whether the daemon answers is not asked here: it may be started later.
+  // Does not check whether the daemon answers: it may be started later.
   Status open_munge() {
     if (!options_.munge) return Nothing{};
     if (Status ok = munge::load(); !ok)
-      return invalid("--munge: " + ok.error().message + "; libmunge2 has it on Debian");
+      return invalid("--munge: " + ok.error().message + "; on Debian, install libmunge2");
     munge_ = std::make_unique<MungeDesk>([socket = options_.munge_socket](const std::string& text) {
       return munge::decode(socket, text);
     });
@@ -342,8 +342,8 @@ class Running final : public Coordinator {
                        [](const core::NodeInfo& node) { return !node.gone; });
   }
 
-  // Each agent is checked as it registers. One that contradicts our data-dir ends the process here,
-  // before anything is written or shown; absent ones delay the service only for a bounded time.
+  // Agents are checked as they register. One that contradicts our data-dir ends the process here,
+  // before anything is written or shown. Missing agents delay service only for a bounded time.
   void wait_for_nodes(std::future<void>& all_here) const {
     Millis wait_ms = std::min(core::back_within_ms(options_.node_grace_ms),
                               std::max<Millis>(1, options_.node_grace_ms / 2));
@@ -378,7 +378,7 @@ class Running final : public Coordinator {
               journal_->last_commit());
     for (const storage::DamagedJob& job : recovered.damaged) {
       const std::string name =
-          job.object ? job.object->meta.ns + "/" + job.object->meta.name : "(its name is lost)";
+          job.object ? job.object->meta.ns + "/" + job.object->meta.name : "(name unknown)";
       log::error(
           "j{} {} IS QUARANTINED: it does not run, and its pods are left alone: {}. Use `muster "
           "restore` to go back to an earlier copy",
@@ -459,7 +459,7 @@ class Running final : public Coordinator {
   CrashHistory crashes_;               // of earlier starts
   std::string new_authority_;          // made at this start; to be stored
   std::unique_ptr<TrustStore> trust_;  // null: only this machine is served
-  std::unique_ptr<MungeDesk> munge_;   // null: nobody logs in by munge
+  std::unique_ptr<MungeDesk> munge_;   // null: no log-ins by munge
   std::unique_ptr<storage::Journal> journal_;
   std::unique_ptr<ApiThread> api_;
   std::unique_ptr<RpcServer> rpc_;

@@ -9,8 +9,8 @@
 #include "api/access/rules.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "core/spec/gates.hpp"
-#include "core/spec/image_runtime.hpp"
+#include "core/spec/fields/image_runtime.hpp"
+#include "core/spec/values/gates.hpp"
 #include "core/trust.hpp"
 
 #include <cstdint>
@@ -21,23 +21,23 @@
 
 namespace muster::coordinator {
 
-// Whether the audit log goes to the system's journal, too.
+// Whether audited requests also go to the system's journal.
 enum class AuditJournal { off, when_there, required };
 
 struct Options {
   std::string data_dir;
   std::string api = "127.0.0.1:7117";     // HTTP; port 0 picks a free one
-  std::string api_socket;                 // path of a Unix socket for the API, too; empty: none
+  std::string api_socket;                 // also serves the API on this Unix socket; empty: none
   std::vector<std::string> api_hosts;     // additional host names that clients may use
   std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
   std::string api_tls;                    // HTTPS for clients with tokens: HOST:PORT; empty: none
   std::string listen_tls;  // agents of other machines, over mutual TLS: HOST:PORT; empty: none
-  std::string metrics;     // /metrics and /healthz for anybody: HOST:PORT; empty: none
+  std::string metrics;     // /metrics and /healthz for anyone: HOST:PORT; empty: none
   // The site's authority, as PEM files; empty: the coordinator makes one at its first start.
   std::string ca_certificate, ca_key;
   Millis node_certificate_ms = Millis{30} * 86'400'000;  // life of a node's certificate
-  // Whether users of other machines log in by munge, at the daemon with this socket (empty: the
-  // usual one), and how long the tokens are valid that they get.
+  // Whether users of other machines can log in by munge, the socket of its daemon (empty: the
+  // default one), and how long the tokens that they get are valid.
   bool munge = false;
   std::string munge_socket;
   Millis munge_token_ms = core::kMungeTokenLife;
@@ -50,13 +50,13 @@ struct Options {
   Millis attempts_keep_ms = Millis{30} * 86'400'000;  // how long the history of attempts is kept
   uint64_t attempts_max = 1'000'000;                  // how many attempts it keeps
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
-  bool insecure = false;        // serve other addresses than loopback, and other users
-  api::RoleGroups roles{};      // if any: several users are served
+  bool insecure = false;        // serve non-loopback addresses, and other users
+  api::RoleGroups roles{};      // if any are set, several users are served
   api::AccessRules access{};
   api::QuotaLimits quotas{};
   AuditJournal audit_journal = AuditJournal::when_there;
-  // At a start, wait for the nodes on record before anything is written or shown: what they know
-  // may prove that the data-dir is older than what was acknowledged.
+  // At startup, wait for the nodes on record before anything is written or shown: what they have
+  // seen may prove that the data-dir lacks acknowledged state.
   bool wait_for_nodes = true;
   // Called on the API thread once the end of a job is shown; may be null.
   std::function<void()> job_finished = nullptr;

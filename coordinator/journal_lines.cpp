@@ -1,11 +1,11 @@
 #include "coordinator/journal_lines.hpp"
 
 #include "base/hex.hpp"
-#include "core/job/text.hpp"
-#include "storage/codec.hpp"
-#include "storage/keys.hpp"
-#include "storage/rocksdb_journal.hpp"
-#include "storage/summary_row.hpp"
+#include "core/job/fold/text.hpp"
+#include "storage/codec/codec.hpp"
+#include "storage/journal/keys.hpp"
+#include "storage/journal/rocksdb_journal.hpp"
+#include "storage/rows/summary_row.hpp"
 #include "text/json.hpp"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void put_pod_end(Line& to, const core::PodEnd& end) {
   });
 }
 
-// The members of a record besides its instant.
+// Writes the members of a record except its instant.
 struct RecordLine {
   Line& to;
 
@@ -377,7 +377,7 @@ class Lines {
     say(line);
   }
 
-  // Those that have any row.
+  // All jobs that have any row.
   std::set<JobId> jobs() {
     std::set<JobId> ids;
     for (std::string_view kind :

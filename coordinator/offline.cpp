@@ -1,8 +1,8 @@
 #include "coordinator/offline.hpp"
 
-#include "api/kube/manifest.hpp"
+#include "api/kube/objects/manifest.hpp"
 #include "base/clock.hpp"
-#include "coordinator/random.hpp"
+#include "coordinator/threads/random.hpp"
 
 namespace muster::coordinator {
 

@@ -4,7 +4,7 @@
 #include "base/last_words.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
-#include "storage/text_number.hpp"
+#include "storage/journal/text_number.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -32,7 +32,7 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-// Lines that make no sense are ignored: a torn one after a power cut, say.
+// Malformed lines, such as one torn by a power cut, are ignored.
 std::deque<PastStart> starts_of(std::string_view text) {
   std::deque<PastStart> starts;
   while (!text.empty()) {
@@ -50,7 +50,7 @@ std::deque<PastStart> starts_of(std::string_view text) {
       starts.back().aside.insert(*job);
     } else if (kind == "crash") {
       if (starts.empty() || starts.back().crashed_at || starts.back().version != line)
-        starts.push_back({std::string(line), false, {}, {}});  // it had not come to serve
+        starts.push_back({std::string(line), false, {}, {}});  // it never served
       starts.back().crashed_at = *job;
     }
   }
@@ -66,7 +66,7 @@ std::string lines_of(const PastStart& start) {
   return text;
 }
 
-// Opened to be appended to; none: it is not there.
+// Opens the file for appending; none: it does not exist.
 Fd open_to_append(int dir_fd) {
   return open_private_file(dir_fd, kFile, O_WRONLY | O_APPEND);
 }
@@ -76,7 +76,7 @@ Fd open_to_append(int dir_fd) {
 CrashHistory read_crashes(std::string_view text, std::string_view version) {
   std::deque<PastStart> starts = starts_of(text);
   CrashHistory history;
-  // What the last start that served set aside holds for the next one of its version.
+  // Jobs that the last start that served set aside stay so in the next start of the same version.
   const auto served = std::find_if(starts.rbegin(), starts.rend(),
                                    [](const PastStart& start) { return start.served; });
   if (served != starts.rend() && served->version == version) history.aside = served->aside;

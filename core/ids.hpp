@@ -1,9 +1,9 @@
 // Ids of jobs, nodes and pods.
 //
-// A pod is one attempt at one index of one job. Such a triple is never reused, or the late end of
-// an old pod would count for a new one: job ids come from blocks reserved on disk, and attempts of
-// an index only rise. A NonIndexed job numbers its pods: there `index` is the pod's number and
-// `attempt` is 0.
+// A pod is one attempt at one index of one job. The triple is never reused, since the late end of
+// an old pod would then count for a new one: job ids come from blocks reserved on disk, and the
+// attempts of an index only rise. A NonIndexed job numbers its pods: `index` is the pod's number
+// and `attempt` is 0.
 #pragma once
 
 #include <compare>

@@ -1,11 +1,10 @@
 // IndexSet: a set of completion indexes, kept as sorted disjoint intervals.
 //
 // A job of 10^6 indexes finishes mostly in order, so its completed indexes form a handful of
-// intervals; the API shows the set in the same form ("1,3-5,7"). Lookups and updates are
-// logarithmic in the number of intervals, plus the number of intervals they remove; the size is
-// stored.
+// intervals; the API shows the set in the same form ("1,3-5,7"). Lookups and updates take time
+// logarithmic in the number of intervals, plus the number of intervals they remove. size() is O(1).
 //
-// Invariant: between the last index of one interval and the first of the next, an index is missing.
+// Invariant: at least one index is missing between two neighboring intervals.
 #pragma once
 
 #include "base/result.hpp"
@@ -23,12 +22,11 @@ class IndexSet {
  public:
   using Intervals = std::map<uint32_t, uint32_t>;  // first -> last, both in the set
 
-  // The controller's lenient parser (job-semantics 2.4): skips a part that is not a number, stops
-  // at one that begins at or above `completions`, clips a last number above it.
+  // The controller's lenient parser (job-semantics 2.4): skips parts that are not numbers, stops at
+  // a part that begins at or above `completions`, and clips a range that ends above it.
   static IndexSet parse_lenient(std::string_view text, int64_t completions);
 
-  // The API's strict parser: increasing and below `completions`, else an error that says what is
-  // wrong.
+  // The API's strict parser: indexes must increase and be below `completions`.
   static Result<IndexSet> parse_strict(std::string_view text, int64_t completions);
 
   // True if the index was not there before.
@@ -50,7 +48,7 @@ class IndexSet {
   uint64_t lowest(uint64_t from = 0) const;
 
   const Intervals& intervals() const { return intervals_; }
-  // "1,3-5,7": a run of two is "3,4", one of three or more is "first-last".
+  // "1,3-5,7": a run of two is "3,4", a run of three or more "first-last".
   std::string text() const;
 
   bool operator==(const IndexSet&) const = default;

@@ -1,7 +1,7 @@
 // How a pod ended: one set of types from the agent that saw it to the record that counts it.
 //
-// Only the meaning of times differs: instants of the boot clock on a node, ages on the wire (no
-// clocks are compared across machines), instants since the epoch in a job. `Time` says which.
+// Only the representation of times differs: boot-clock instants on a node, ages on the wire (clocks
+// are never compared across machines), instants since the epoch in a job. `Time` says which.
 #pragma once
 
 #include "base/clock.hpp"
@@ -21,8 +21,8 @@ enum class EndCause : uint8_t {
   start_failed,   // exit code 126 or 127
   keeper_lost,    // exit code unknown: 137, DisruptionTarget/TerminationByKubelet
   agent_stopped,  // the agent drained: DisruptionTarget/TerminationByKubelet
-  fenced,         // its node was not to run it: it was not open there at registration, or the
-                  // node had lost contact (fence-after): DisruptionTarget/DeletionByTaintManager
+  fenced,         // its node must not run it: it was not open there at registration, or the node
+                  // had lost contact (fence-after): DisruptionTarget/DeletionByTaintManager
   deadline,       // activeDeadlineSeconds of the pod
   out_of_memory,  // OOMKilled
   node_lost,      // its node was declared lost: DisruptionTarget/DeletionByTaintManager
@@ -66,7 +66,7 @@ struct PodEndOf {
   Time ended_at{};
   std::string message{};  // for example why it could not start; usually empty
   // Init containers first, in the order of the template. Empty: the pod has one container, which
-  // ended as the pod did, or none of it ever ran.
+  // ended as the pod did, or no container ever ran.
   std::vector<ContainerEndOf<Time>> containers{};
   bool operator==(const PodEndOf&) const = default;
   bool succeeded() const {
@@ -75,7 +75,7 @@ struct PodEndOf {
   }
 };
 
-// The start of a process, or of a pod: then `pid` is that of the first container's newest process.
+// The start of a process or of a pod. For a pod, `pid` is the first container's newest process.
 template <class Time>
 struct StartOf {
   int32_t pid = 0;
@@ -83,7 +83,7 @@ struct StartOf {
   bool operator==(const StartOf&) const = default;
 };
 
-// The end of `pod`, with what is reported about its start.
+// The end of `pod`, with its start as reported.
 template <class Id, class Time>
 struct PodEndReport : PodEndOf<Time> {
   Id pod{};

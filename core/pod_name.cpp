@@ -8,7 +8,7 @@ namespace {
 
 static_assert(kNameAlphabet.size() == 27);
 constexpr uint32_t kSuffixes = 27 * 27 * 27 * 27 * 27;
-constexpr size_t kBaseMax = 58;  // 63, a DNS label, minus the five characters
+constexpr size_t kBaseMax = 58;  // 63 (a DNS label) minus the last five characters
 
 // splitmix64's finalizer: a bijection of 64 bits.
 uint64_t mix(uint64_t x) {

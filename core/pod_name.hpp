@@ -1,4 +1,4 @@
-// Pod names and uids, derived from the job and the pod's key so that no table of them is needed.
+// Pod names and uids, derived from the job and the pod's key, so they need not be stored.
 //
 // A uid contains a bijective mix of (index, attempt), so no two pods of a job share one. The last
 // five characters of a name are a permutation of the pod's number, keyed by the job's uid. A hash
@@ -14,7 +14,7 @@
 
 namespace muster::core {
 
-// Of the five characters that end a generated name, as in Kubernetes: no vowels, so no words.
+// For the last five characters of generated names, as in Kubernetes: no vowels, hence no words.
 constexpr std::string_view kNameAlphabet = "bcdfghjklmnpqrstvwxz2456789";
 
 // RFC 4122 text that looks like version 4.

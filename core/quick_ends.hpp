@@ -1,4 +1,4 @@
-// QuickEnds: ends of short pods on a node, on which prefetch is based.
+// QuickEnds: counts the ends of short pods on a node, as the basis of prefetch.
 #pragma once
 
 #include "base/clock.hpp"
@@ -9,12 +9,12 @@
 
 namespace muster::core {
 
-// A pod that exited within this time of its start is short.
+// A pod is short if it exited within this time of its start.
 inline constexpr Millis kQuickMs = 500;
 
 struct QuickEnds {
   uint32_t count = 0;
-  Millis ran_ms = 0;  // all of them together
+  Millis ran_ms = 0;  // total run time
   bool operator==(const QuickEnds&) const = default;
 };
 

@@ -1,11 +1,11 @@
-// Trust: the tokens that are out, and the nodes whose certificates were revoked. Pure.
+// Trust: the issued tokens, and the nodes whose certificates were revoked. Pure.
 //
-// A token is shown once, when it is made; what is stored of it does not suffice to use it. That of
-// a node lets its agent fetch a certificate, once; that of a user stands for the user until it
+// A token is shown once, when it is created; the stored form is not enough to use it. A node's
+// token lets its agent fetch a certificate, once; a user's token authenticates the user until it
 // expires or is revoked.
 //
-// Certificates of a node belong to a generation: when they were last revoked, in seconds since
-// 1970, or 0. Only those of the current one are accepted.
+// A node's certificates belong to a generation: the time of the last revocation, in seconds since
+// 1970, or 0. Only certificates of the current generation are accepted.
 #pragma once
 
 #include "base/clock.hpp"
@@ -26,11 +26,11 @@ constexpr Millis kTokenLifeMin = 60'000;
 constexpr Millis kNodeTokenLifeMax = Millis{7} * 86'400'000, kNodeTokenLife = 3'600'000;
 constexpr Millis kUserTokenLifeMax = Millis{30} * 86'400'000,
                  kUserTokenLife = Millis{12} * 3'600'000;
-// Of the token that a munge credential is exchanged for; a new one costs its user nothing.
+// For the token that a munge credential is exchanged for; users can get a new one at no cost.
 constexpr Millis kMungeTokenLifeMax = Millis{12} * 3'600'000, kMungeTokenLife = 3'600'000;
 
 constexpr size_t kTokensMax = 10'000;    // stored at a time
-constexpr size_t kTokensOfOneMax = 100;  // of one user, that have not expired
+constexpr size_t kTokensOfOneMax = 100;  // unexpired tokens of one user
 constexpr size_t kTokenIdDigits = 16, kTokenSecretDigits = 64;
 
 struct Token {
@@ -39,16 +39,16 @@ struct Token {
   std::string subject;               // the name of the node or the user
   uint32_t uid = 0;                  // of the user
   std::string hash;                  // of a user's secret: SHA-256, in hexadecimal
-  std::string by;                    // the name of the user who made it
+  std::string by;                    // the name of the user who created it
   Millis made_ms = 0, until_ms = 0;  // wall clock
-  std::string used_key;  // of a node: SHA-256 of the public key that was certified; empty: none yet
+  std::string used_key;  // node: SHA-256 of the public key that was certified; empty: none yet
 
   bool operator==(const Token&) const = default;
 };
 
 struct Trust {
   std::map<std::string, Token, std::less<>> tokens;          // by id
-  std::map<std::string, uint64_t, std::less<>> generations;  // by node, of those above 0
+  std::map<std::string, uint64_t, std::less<>> generations;  // by node; only those above 0
 
   uint64_t generation(std::string_view node) const {
     const auto it = generations.find(node);
@@ -63,7 +63,7 @@ struct Trust {
   }
 };
 
-// The two parts of a user's token, "ID.SECRET"; empty ones if it is none.
+// The two parts of a user's token, "ID.SECRET"; both empty if the text is not one.
 struct Bearer {
   std::string_view id, secret;
 

@@ -2,7 +2,7 @@
 // and decode unchanged.
 //
 // Input: one byte that selects the kind of row, then the row.
-#include "storage/codec.hpp"
+#include "storage/codec/codec.hpp"
 
 #include "base/check.hpp"
 

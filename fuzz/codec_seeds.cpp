@@ -1,7 +1,7 @@
 // Writes seeds for the fuzz target codec: each record alone, all of them in one row, a snapshot and
 // a node. Usage: fuzz_codec_seeds FOLDER.
 #include "base/check.hpp"
-#include "storage/codec.hpp"
+#include "storage/codec/codec.hpp"
 
 #include <fstream>
 #include <memory>

@@ -2,7 +2,7 @@
 //
 // An admitted job must keep its meaning: its JSON loads as the same job, and updating the job with
 // its own JSON changes nothing.
-#include "api/kube/manifest.hpp"
+#include "api/kube/objects/manifest.hpp"
 
 #include "text/yaml.hpp"
 #include "text/yaml_fields.hpp"

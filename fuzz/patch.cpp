@@ -1,12 +1,12 @@
-// Fuzz target: patches of an object: JSON patch, merge patch, strategic merge patch and server-side
+// Fuzz target: patches to an object: JSON patch, merge patch, strategic merge patch and server-side
 // apply.
 //
 // Input: one byte that selects the kind of patch, the object, a zero byte, the patch. Merge patch
 // and apply must be idempotent.
-#include "api/kube/patch.hpp"
+#include "api/kube/patch/patch.hpp"
 
-#include "api/kube/fields.hpp"
-#include "api/kube/managed_fields.hpp"
+#include "api/kube/patch/managed_fields.hpp"
+#include "api/kube/schema/fields.hpp"
 #include "text/json_text.hpp"
 
 #include <cstddef>
@@ -21,8 +21,8 @@ using nlohmann::json;
 void check_apply(const json& live, const json& wanted, bool force) {
   const api::Writer writer{"me", "batch/v1", "2023-11-14T22:13:20Z", ""};
   auto once = api::applied("Job", live, wanted, writer, force);
-  // Without managers, the next apply attributes what is left to before-first-apply, so it does
-  // change the object.
+  // Without managers, the next apply attributes the existing fields to before-first-apply, and so
+  // changes the object.
   if (!once.ok() || !api::read_managers(*once)) return;
   auto twice = api::applied("Job", *once, wanted, writer, false);
   MUSTER_CHECK(twice.ok(), twice.error().message);

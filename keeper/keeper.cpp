@@ -12,20 +12,20 @@
 //
 // Invariant: at most one keeper per work-dir (the lock).
 #include "base/unix_address.hpp"
-#include "keeper/adopted.hpp"
-#include "keeper/cgroup.hpp"
-#include "keeper/child_fds.hpp"
-#include "keeper/output_server.hpp"
-#include "keeper/pam.hpp"
-#include "keeper/pod_dirs.hpp"
-#include "keeper/proc.hpp"
+#include "keeper/child/child_fds.hpp"
+#include "keeper/child/space_main.hpp"
+#include "keeper/child/terminal.hpp"
+#include "keeper/files/pod_dirs.hpp"
+#include "keeper/files/spool.hpp"
+#include "keeper/kernel/adopted.hpp"
+#include "keeper/kernel/cgroup.hpp"
+#include "keeper/kernel/proc.hpp"
+#include "keeper/kernel/rlimits.hpp"
 #include "keeper/protocol.hpp"
-#include "keeper/rlimits.hpp"
-#include "keeper/space_main.hpp"
 #include "keeper/spawner.hpp"
-#include "keeper/spool.hpp"
 #include "keeper/supervisor.hpp"
-#include "keeper/terminal.hpp"
+#include "keeper/users/output_server.hpp"
+#include "keeper/users/pam.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -85,8 +85,8 @@ void set_signals() {
   }
   for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
   std::signal(SIGTERM, [](int) { sigterms = sigterms + 1; });
-  // Ends are noticed through pidfds, so SIGCHLD is only a disturbance. The kernel does not discard
-  // one that the worker which started the process blocks; unless we block it too, it interrupts the
+  // Ends are noticed through pidfds, so SIGCHLD only disturbs. The kernel does not discard it,
+  // since the worker that started the process blocks it; unless we block it too, it interrupts the
   // main thread's sleep.
   sigset_t ends;
   sigemptyset(&ends);
@@ -94,7 +94,7 @@ void set_signals() {
   sigprocmask(SIG_SETMASK, &ends, nullptr);
 }
 
-// Raises our descriptor limit, as each process takes some; returns the original, which processes
+// Raises our descriptor limit, since each process takes some. Returns the original, which processes
 // get.
 rlimit raise_descriptors() {
   rlimit limit{};
@@ -116,12 +116,12 @@ int listen_at(int dir_fd, const char* name, int type, int waiting_max) {
   return fd;
 }
 
-// The agent is another user; accept() sees who calls.
+// The agent runs as another user; callers are checked after accept().
 void let_agent_call(int dir_fd, const char* name) {
   if (fchmodat(dir_fd, name, 0666, 0) != 0) fail(name);
 }
 
-// A child of a keeper that has just died may hold its lock until it dies as well.
+// A child of a keeper that has just died may hold its lock until it dies too.
 bool lock(int fd, unsigned patience_ms) {
   for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += kLockPauseMs) {
     if (waited_ms >= patience_ms) return false;
@@ -130,8 +130,8 @@ bool lock(int fd, unsigned patience_ms) {
   return true;
 }
 
-// Writes our number to the lock file. Returns that of a keeper of this boot that died, or 0: it
-// identifies what that keeper started even if the spool is damaged.
+// Writes our number to the lock file. Returns the number of a keeper that died during this boot, or
+// 0. It identifies what that keeper started even if the spool is damaged.
 uint64_t swap_number(int lock_fd, uint64_t keeper) {
   char text[128] = {};
   std::string boot = boot_id();
@@ -162,11 +162,13 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
       leaders.push_back({record.start->pid, record.start->ticks});
   }
   if (!keepers.empty() && !kill_leftovers_of(keepers, leaders)) {
-    std::fprintf(stderr, "muster-keeper: something of an earlier keeper's does not die\n");
+    std::fprintf(stderr,
+                 "muster-keeper: some processes of an earlier keeper could not be killed\n");
   }
 }
 
-// The work-dir is the agent's, so what is in it may be its work. The agent may reach the socket.
+// The work-dir belongs to the agent, which may have planted what is in it. The agent must be able
+// to reach the socket.
 void take_over(int dir_fd) {
   struct stat info {};
   if (fstat(dir_fd, &info) != 0) fail("keeper");
@@ -174,11 +176,12 @@ void take_over(int dir_fd) {
   if (fchmod(dir_fd, 0711) != 0) fail("keeper");
 }
 
-// What a keeper of several users needs of root's powers: to become them, to signal them and read
-// their environments, and to open and give away files in the agent's directory. Gives up all
-// others, for itself and what it starts, before there is a second thread. With PAM, it also keeps
-// what sessions need: pam_limits (CAP_SYS_RESOURCE, also to set those limits for the process, and
-// CAP_SYS_NICE), PAM itself (CAP_AUDIT_WRITE) and pam_loginuid (CAP_AUDIT_CONTROL).
+// Keeps only the capabilities that a keeper of several users needs: to become those users, to
+// signal them and read their environments, and to open and give away files in the agent's
+// directory. Drops all others, for itself and what it starts, before there is a second thread. With
+// PAM, it also keeps what sessions need: pam_limits (CAP_SYS_RESOURCE, also to set those limits for
+// the process, and CAP_SYS_NICE), PAM itself (CAP_AUDIT_WRITE) and pam_loginuid
+// (CAP_AUDIT_CONTROL).
 void give_up_capabilities(bool pam) {
   constexpr unsigned kKept[] = {CAP_SETUID,       CAP_SETGID, CAP_KILL,      CAP_CHOWN,
                                 CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_SYS_PTRACE};
@@ -282,7 +285,7 @@ void give_up_capabilities(bool pam) {
        .listen_fd = listen_fd,
        .keeper = keeper,
        .no_limits = std::move(no_limits),
-       // The agent could not start this one again.
+       // The agent could not restart this keeper.
        .idle_ns =
            several != nullptr ? kNever : number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
        .sigterms = &sigterms},

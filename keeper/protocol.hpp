@@ -3,24 +3,24 @@
 //   frame   := length:u32 type:u8 payload        length counts type and payload
 //   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw | permit |
 //              spawn_as | enqueue_as | input | fence | contact | release | keep)*
-//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong | taken |
-//   full)*
+//   keeper  := refused
+//            | welcome (living | ended)* inventory_done (started | ended | pong | taken | full)*
 //
-// A keeper of several users answers the agent on work_dir/keeper/output_socket, too, a packet
-// socket. It opens an output for reading, since outputs are private to their owners:
+// A keeper of several users also answers the agent on work_dir/keeper/output_socket, a packet
+// socket. There it opens outputs for reading, since outputs are private to their owners:
 //
 //   request := job_uid:text pod_name:text container:text stderr:u8
 //   answer  := error:text         with the descriptor, if there is such a file
 //
 // One request and one answer per connection.
 //
-// One record per frame. Times are sent as ages in milliseconds, except not_after: an age would grow
-// stale in the socket of a frozen process, so it is an instant of CLOCK_BOOTTIME, which all
-// processes of a machine share, as is that of a contact. bytes.hpp encodes numbers and texts.
+// One record per frame. Times are sent as ages in milliseconds, except not_after and that of a
+// contact: an age would grow stale in the socket of a frozen process, so these are instants of
+// CLOCK_BOOTTIME, which all processes of a machine share. bytes.hpp encodes numbers and texts.
 //
 // Invariant: the keeper works with agents of other versions, so a new version only adds types, or
 // fields at the end of a payload; a reader ignores what follows the fields it knows. The client
-// says hello with kVersion and, while it is refused, with each version before it.
+// says hello with kVersion and, while it is refused, with each earlier version in turn.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -38,27 +38,29 @@ namespace muster::keeper {
 constexpr uint32_t kVersion = 12;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
-constexpr uint32_t kConfines = 12;      // since this version processes give up privileges
-constexpr uint32_t kSpaces = 11;        // since this version it makes pods' directories and mounts
-constexpr uint32_t kFences = 10;        // since this version it ends processes by itself
-constexpr uint32_t kInput = 9;          // since this version processes can have input
-constexpr uint32_t kSessions = 8;       // since this version the agent knows of sessions
-constexpr uint32_t kOpensOutputs = 7;   // since this version the agent need not read outputs itself
+
+// The first version in which ...
+constexpr uint32_t kConfines = 12;     // processes give up privileges
+constexpr uint32_t kSpaces = 11;       // the keeper makes pods' directories and mounts
+constexpr uint32_t kFences = 10;       // the keeper ends processes on its own
+constexpr uint32_t kInput = 9;         // processes can have input
+constexpr uint32_t kSessions = 8;      // the agent knows about sessions
+constexpr uint32_t kOpensOutputs = 7;  // the agent need not read outputs itself
+
 constexpr uint32_t kFrameMax = 64u << 20;
 constexpr size_t kFrameHead = 4;
-constexpr size_t kPermitsMax = 10'000;  // that a keeper knows at a time; then it forgets them all
+constexpr size_t kPermitsMax = 10'000;  // held by a keeper; one more, and it drops them all
 
 // What a keeper can do on its machine; bits in its welcome.
 constexpr uint8_t kCanCgroup = 1;
 constexpr uint8_t kCanLimitMemory = 2;
 constexpr uint8_t kCanLimitCpu = 4;
-constexpr uint8_t kCanMount = 16;  // gives processes mounts of their own
+constexpr uint8_t kCanMount = 16;  // gives processes their own mounts
 constexpr uint8_t kCanRunAs = 8;   // starts processes of several users, with permits only
 
 // What a process reads; bits in its spawn. With neither, its standard input is /dev/null.
 constexpr uint8_t kReadsInput = 1;
-constexpr uint8_t kReadsTerminal =
-    2;  // a terminal, whose input is framed (base/terminal_input.hpp)
+constexpr uint8_t kReadsTerminal = 2;  // a terminal; framed (base/terminal_input.hpp)
 
 // The keeper's exit codes.
 constexpr int kExitDamaged = 3;  // the spool is damaged beyond a torn tail
@@ -73,15 +75,15 @@ enum class Type : uint8_t {
                  // secrets:u32 (variable:text path:text optional:u8)* (since version 6)
                  // reads:u8 (since version 9)
                  // space:text (since version 11; core/node/space.hpp; empty: none)
-                 // none_new:u8 dropped:u64 (since version 12; keeper/privileges.hpp)
+                 // none_new:u8 dropped:u64 (since version 12; keeper/kernel/privileges.hpp)
   kill,          // key grace_ms:i64
   forget,        // entry:u64
   end_all,       // -
   ping,          // - (since version 3)
   room,          // count:u32 (since version 4): how many enqueued processes may live at once
-  enqueue,       // as spawn, but it waits for its turn: the keeper starts it, in the order of
-                 // arrival, while fewer of them than `room` live (since version 4)
-  withdraw,      // key (since version 4): if it still waits, it ends as unstarted
+  enqueue,       // as spawn, but it is queued: the keeper starts it while fewer of them than `room`
+                 // live; jobs take turns, each in its order of arrival (since version 4)
+  withdraw,      // key (since version 4): if it is still queued, it ends as unstarted
   permit,        // id:u64 permit:text signature:text (since version 5): for later orders of this
                  // connection
   spawn_as,      // key note:text permit:u64 memory_bytes:u64 cpu_millis:u64 contained:u8
@@ -89,25 +91,25 @@ enum class Type : uint8_t {
                  // (since version 5)
                  // run:text leader:text iface:text (since version 8; core/node/mpi.hpp, `run` is
                  // a name of 32 hexadecimal digits below work_dir/run; empty: none)
-                 // private_tmp:u8 (since version 11): also if its permit does not ask for it
-  enqueue_as,    // likewise, as enqueue (since version 5)
-  input,         // key offset:u64 eof:u8 data:text (since version 9): what is to be read from
-                 // `offset` on. Of it, what was taken before is ignored, and as much is taken as
-                 // the process's pipe has room for. `eof`: nothing follows. Answered by taken:
-                 // at once, unless nothing could be taken, else when there is room, and then the
-                 // agent sends it again.
+                 // private_tmp:u8 (since version 11): even if its permit does not ask for it
+  enqueue_as,    // as spawn_as, but queued, like enqueue (since version 5)
+  input,         // key offset:u64 eof:u8 data:text (since version 9): its input from `offset` on.
+                 // Bytes that were taken before are ignored; of the others, as many are taken as
+                 // the process's pipe has room for. `eof`: nothing follows. Answered by taken: at
+                 // once or, if nothing could be taken, when there is room, and then the agent
+                 // sends it again.
   fence,         // key after_ms:i64 grace_ms:i64 (since version 10): the next order with this key
                  // starts a process that the keeper ends, with this grace, when the newest contact
                  // is that old
   contact,       // at_ms:i64 (since version 10): the coordinator answered what was sent then
-  release,       // count:u32 pod* (since version 11): these are over; their directories go
-  keep,          // count:u32 pod* (since version 11): the directories of all others go
+  release,       // count:u32 pod* (since version 11): these are over; removes their directories
+  keep,          // count:u32 pod* (since version 11): removes the directories of all others
                  // pod := job:u64 index:u32 attempt:u32
   welcome = 64,  // version:u32 can:u8 (since version 2)
                  // no_limits:text (why `can` lacks a limit; may be absent)
                  // scratch:text no_scratch:text no_mounts:text (since version 11): where pods'
                  // directories are, else why there are none; why `can` lacks mounts
-                 // memory:text (since version 12): where those in memory are; empty: nowhere
+                 // memory:text (since version 12): where in-memory ones are; empty: nowhere
   refused,       // why:text
   living,        // key pid:i32 age_ms:i64 killing:u8 note:text
                  // enqueued:u8 (since version 4)
@@ -116,13 +118,13 @@ enum class Type : uint8_t {
   ended,           // see Ended
   pong,            // unwritten:text (since version 3)
   taken,           // key taken:u64 closed:u8 (since version 9): bytes taken so far; `closed`: no
-                   // more will be, because the input or the process has ended or reads no more
+                   // more will be, because the input or the process has ended or nobody reads it
   full,            // pod volume:text used:u64 limit:u64 (since version 11): it exceeds its limit
 };
 
 // In Key::container: the process is a session, a command that joins that container while it runs
 // (`muster exec`, muster-rsh), and `instance` is its number. It is started only while the
-// container's process runs, and has ended before that process is said to have. Since version 8.
+// container's process runs, and ends before that process is reported as ended. Since version 8.
 constexpr uint16_t kSessionBit = 0x8000;
 
 // A process: `instance` counts restarts in place.
@@ -183,7 +185,7 @@ struct Ended {
   Key key;
   uint64_t entry = 0;
   std::optional<ReportedStart> start{};  // absent: it has not started, or failed before its exec
-  int64_t tried_age_ms = 0;              // without a start: its order, or the attempt to start it
+  int64_t tried_age_ms = 0;  // without a start: of its order, or of the attempt to start it
   int32_t exit_code = 0, signal = 0;
   bool lost = false, start_reported = false;
   int64_t end_age_ms = 0;
@@ -192,7 +194,7 @@ struct Ended {
   // Since version 3: it was not started and won't be. The keeper has forgotten it, so there is no
   // entry to forget, and it may be ordered again. For earlier agents, `lost` is set too.
   bool unstarted = false;
-  bool fenced = false;  // since version 10: the keeper ended it, for want of contact
+  bool fenced = false;  // since version 10: the keeper ended it for lack of contact
 
   void write(Writer& out) const {
     const ReportedStart reported = start.value_or(ReportedStart{0, tried_age_ms});
@@ -223,7 +225,7 @@ struct Ended {
   }
 };
 
-// Which output of a pod.
+// Identifies an output of a pod.
 struct OutputName {
   std::string job_uid, pod_name, container;
   bool err = false;

@@ -1,15 +1,15 @@
-// The spawner's way to start a process as another user.
+// How the spawner starts a process as another user.
 //
-// Unlike our own processes, it does not share our memory until its exec: from the moment it is that
-// user, the user may stop it, and may make it wait for a directory of theirs. Nobody waits for it
+// Unlike our own processes, it does not share our memory until its exec: once it runs as that user,
+// the user can stop it, or make it wait for one of their directories. So no thread waits for it
 // either. What fails before the exec comes back through a pipe, which is read when it has ended.
 #include "base/clock.hpp"
 #include "base/fd.hpp"
-#include "keeper/input_pipe.hpp"
-#include "keeper/search_path.hpp"
-#include "keeper/secrets.hpp"
+#include "keeper/child/input_pipe.hpp"
+#include "keeper/child/search_path.hpp"
+#include "keeper/child/terminal.hpp"
 #include "keeper/spawner.hpp"
-#include "keeper/terminal.hpp"
+#include "keeper/users/secrets.hpp"
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ struct OwnerPlan {
   char* const* argv = nullptr;
   char** envp = nullptr;
   const char* cwd = nullptr;
-  bool home = false;  // "/" does if cwd is missing
+  bool home = false;  // falls back to "/" if cwd is missing
   int in = -1, out = -1, err = -1, report = -1, cgroup = -1, lock = -1;
   int space = -1;  // what muster-space reads; -1: it is not run
   const rlimit* limit = nullptr;
@@ -50,9 +50,9 @@ struct OwnerPlan {
   Secrets* secrets = nullptr;
 };
 
-// A child that waits, for PAM or because its owner stops it, must not hold the pipes of others, who
-// would wait for their ends. It does hold the keeper's lock, so that the next keeper begins when it
-// can be recognised: after its exec.
+// A child that waits, for PAM or because its owner stops it, must not hold other processes' pipes,
+// whose readers would wait for their ends. It does hold the keeper's lock, so the next keeper
+// begins when the child can be recognized: after its exec.
 void close_all_but(std::array<int, 7> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned from = 3;
@@ -96,7 +96,7 @@ int owner_main(void* argument) {
       syscall(SYS_setresuid, plan->uid, plan->uid, plan->uid) != 0 ||
       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     fail("becoming the job's owner", errno);
-  // Never go on as root, whatever these calls said.
+  // Never continue as root, whatever these calls returned.
   if (syscall(SYS_geteuid) == 0 || syscall(SYS_getuid) == 0 || syscall(SYS_getegid) == 0 ||
       syscall(SYS_setresuid, id, 0, id) == 0)
     fail("becoming the job's owner", EPERM);
@@ -208,7 +208,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   Secrets secrets(command->secrets);
   secrets.add_to(envp);
   envp.push_back(nullptr);
-  // A terminal looks its command up itself, as does muster-space.
+  // muster-terminal and muster-space look up the command themselves.
   const std::vector<std::string> paths =
       terminal || plan_file ? std::vector<std::string>{kOwnProgram} : programs_for(*command);
   std::vector<const char*> programs;

@@ -1,12 +1,12 @@
 #include "keeper/spawner.hpp"
 
 #include "base/bytes.hpp"
-#include "keeper/input_pipe.hpp"
-#include "keeper/privileges.hpp"
+#include "keeper/child/input_pipe.hpp"
+#include "keeper/child/search_path.hpp"
+#include "keeper/child/terminal.hpp"
+#include "keeper/kernel/privileges.hpp"
 #include "keeper/protocol.hpp"
-#include "keeper/search_path.hpp"
-#include "keeper/secrets.hpp"
-#include "keeper/terminal.hpp"
+#include "keeper/users/secrets.hpp"
 
 #include <algorithm>
 #include <array>
@@ -40,11 +40,11 @@ struct ChildPlan {
   const char* cwd = nullptr;
   int in = -1, out = -1, err = -1, cgroup = -1;
   int report = -1, space = -1;  // kept open for muster-space
-  int shared_from = -1;         // it has the keeper's descriptors, and needs none from here on
+  int shared_from = -1;         // it shares the keeper's descriptors, and needs none from here on
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
-  Privileges privileges{};     // that it gives up
+  Privileges privileges{};     // to give up
   Secrets* secrets = nullptr;  // null: none
   uid_t uid = 0;               // ours
   // What failed, written by the child into our memory; null: it has started.
@@ -53,7 +53,7 @@ struct ChildPlan {
 };
 
 constexpr char kLate[] = "late", kSecret[] = "secret";
-constexpr uint64_t kWakeEvent = ~uint64_t{0};  // no entry
+constexpr uint64_t kWakeEvent = ~uint64_t{0};  // not an entry
 constexpr uint64_t kHeldUpNs = 50'000'000;     // a start that takes longer holds its worker up
 
 // The child between clone and exec. It runs in our memory while our thread is suspended, so system
@@ -65,7 +65,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
     plan->failed = what;
     _exit(127);
   };
-  // Joining may fail (out of memory); then session and environment identify it, as without cgroups.
+  // If joining fails (out of memory), session and environment identify it, as without cgroups.
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
   if (plan->shared_from >= 0 &&
       syscall(SYS_close_range, plan->shared_from, ~0u, CLOSE_RANGE_UNSHARE) < 0 &&
@@ -83,7 +83,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN
-  // Last, because anything before may have waited for a disk, or been frozen.
+  // Last, because earlier steps may have waited for a disk or been frozen.
   if (plan->not_after_ms != 0) {
     timespec now{};
     syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
@@ -102,8 +102,8 @@ constexpr bool kOwnClone = false;
 #endif
 
 // Starts `entry`, which does not return, in a cgroup (-1: in ours). That costs less than joining
-// later, which blocks all forks of the machine for a moment; the C library has no call for it. -1:
-// not possible.
+// later, which briefly blocks all forks on the machine. The C library has no call for it. Returns
+// -1 if that is not possible.
 int clone_into(int cgroup_dir, uint64_t flags, int (*entry)(void*), void* argument, char* stack,
                size_t stack_bytes, int* pidfd) {
 #if defined(__x86_64__)
@@ -134,7 +134,7 @@ int clone_into(int cgroup_dir, uint64_t flags, int (*entry)(void*), void* argume
       : "D"(&args), "S"(sizeof args), "r"(child_entry), "r"(child_argument)
       : "rcx", "r11", "memory", "cc");
   if (result > 0) return static_cast<int>(result);
-  errno = static_cast<int>(-result);  // the kernel's own answer
+  errno = static_cast<int>(-result);  // the kernel's error
   return -1;
 #else
   static_cast<void>(cgroup_dir), static_cast<void>(flags), static_cast<void>(entry);
@@ -242,9 +242,25 @@ void Spawner::submit(std::vector<SpawnJob> jobs) {
 
 void Spawner::enqueue(std::vector<SpawnJob> jobs) {
   std::lock_guard lock(mutex_);
-  for (auto& job : jobs) queue_.push_back(std::move(job));
-  waiting_ = queue_.size();
+  waiting_ += jobs.size();
+  for (auto& job : jobs) queue_of(job).push_back(std::move(job));
   wake_locked();
+}
+
+std::deque<SpawnJob>& Spawner::queue_of(const SpawnJob& job) {
+  return queues_[job.record->key.job];
+}
+
+// The next enqueued job, from the Kubernetes Job after the one that was served last.
+SpawnJob Spawner::dequeue_locked() {
+  auto turn = queues_.upper_bound(last_turn_);
+  if (turn == queues_.end()) turn = queues_.begin();
+  last_turn_ = turn->first;
+  SpawnJob job = std::move(turn->second.front());
+  turn->second.pop_front();
+  if (turn->second.empty()) queues_.erase(turn);
+  --waiting_;
+  return job;
 }
 
 void Spawner::set_room(size_t room) {
@@ -255,10 +271,15 @@ void Spawner::set_room(size_t room) {
 
 bool Spawner::withdraw(uint64_t entry) {
   std::lock_guard lock(mutex_);
-  const bool waited =
-      std::erase_if(queue_, [entry](const SpawnJob& job) { return job.token.entry == entry; }) > 0;
-  waiting_ = queue_.size();
-  return waited;
+  for (auto queue = queues_.begin(); queue != queues_.end(); ++queue) {
+    const size_t erased = std::erase_if(
+        queue->second, [entry](const SpawnJob& job) { return job.token.entry == entry; });
+    if (erased == 0) continue;
+    waiting_ -= erased;
+    if (queue->second.empty()) queues_.erase(queue);
+    return true;
+  }
+  return false;
 }
 
 void Spawner::resume() {
@@ -291,7 +312,8 @@ void Spawner::vacate(uint64_t entry) {
 
 void Spawner::signal(uint64_t entry, int number) {
   std::lock_guard lock(mutex_);
-  // A session leader cannot leave its group. One that runs as its owner may not have made it yet.
+  // A session leader cannot leave its group. A process that starts as its owner may not have made
+  // its group yet.
   if (auto child = children_.find(entry); child != children_.end())
     if (kill(-child->second.pid, number) != 0) kill(child->second.pid, number);
 }
@@ -303,8 +325,7 @@ Spawner::News Spawner::take() {
   return std::exchange(news_, {});
 }
 
-// If there is a job to start, has an idle worker start it. Workers that are not idle look for jobs
-// before they are.
+// Wakes an idle worker if there is a job to start. Busy workers look for jobs before they go idle.
 void Spawner::wake_locked() {
   if (!ready_locked()) return;
   Worker* fewest = nullptr;
@@ -314,10 +335,10 @@ void Spawner::wake_locked() {
 }
 
 bool Spawner::ready_locked() const {
-  return !jobs_.empty() || (!queue_.empty() && placed_.size() < room_ && !stalled_);
+  return !jobs_.empty() || (!queues_.empty() && placed_.size() < room_ && !stalled_);
 }
 
-// For the first news since the last take().
+// Signals the first news since the last take().
 void Spawner::tell_locked() {
   if (news_.spawned.size() + news_.exited.size() == 1) eventfd_write(event_fd_, 1);
 }
@@ -328,10 +349,10 @@ void Spawner::work(Worker& worker) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
   std::vector<char> stack(kStackBytes);
-  bool more = false;
+  std::optional<SpawnJob> job;
   while (true) {
     epoll_event event{};
-    if (epoll_wait(worker.epoll_fd, &event, 1, more ? 0 : -1) == 1) {
+    if (epoll_wait(worker.epoll_fd, &event, 1, job ? 0 : -1) == 1) {
       if (event.data.u64 != kWakeEvent) {
         reap(event.data.u64);
       } else {
@@ -339,17 +360,17 @@ void Spawner::work(Worker& worker) {
         eventfd_read(worker.wake_fd, &count);
       }
     }
-    std::optional<SpawnJob> job = next(worker);
-    more = job.has_value();
+    if (!job) job = next(worker);
     if (!job) continue;
     worker.starting_since_ns = boot_ns();
-    run(worker, std::move(*job), stack.data());
+    run(worker, *std::exchange(job, std::nullopt), stack.data());
     worker.starting_since_ns = 0;
+    job = next(worker);
   }
 }
 
-// The job that this worker is to start now, if any. Wakes another if there is one more, or if that
-// one has fewer processes.
+// The job that this worker starts now, if any. Wakes another worker if there are more jobs, or if
+// the other has fewer processes.
 std::optional<SpawnJob> Spawner::next(Worker& worker) {
   std::optional<SpawnJob> job;
   std::lock_guard lock(mutex_);
@@ -362,11 +383,13 @@ std::optional<SpawnJob> Spawner::next(Worker& worker) {
   }
   worker.idle = false;
   ++worker.children;
-  auto& from = jobs_.empty() ? queue_ : jobs_;
-  job = std::move(from.front());
-  from.pop_front();
-  if (job->record != nullptr) placed_.insert(job->token.entry);
-  waiting_ = queue_.size();
+  if (jobs_.empty()) {
+    job = dequeue_locked();
+    placed_.insert(job->token.entry);
+  } else {
+    job = std::move(jobs_.front());
+    jobs_.pop_front();
+  }
   wake_locked();
   return job;
 }
@@ -381,8 +404,8 @@ void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
   if (!result) {
     --worker.children;
     placed_.erase(entry);
-    queue_.push_front(std::move(job));
-    waiting_ = queue_.size();
+    ++waiting_;
+    queue_of(job).push_front(std::move(job));
     stalled_ = true;
     return;
   }
@@ -427,7 +450,7 @@ void Spawner::reap(uint64_t entry) {
   epoll_ctl(child.worker->epoll_fd, EPOLL_CTL_DEL, child.pidfd, nullptr);
   close(child.pidfd);
   const bool exited = info.si_code == CLD_EXITED;
-  // Anything left? Then the main thread ends that first.
+  // If anything is left, the main thread ends that first.
   const bool left = kill(-child.pid, 0) == 0 || errno != ESRCH ||
                     (child.cgroup != nullptr && !Cgroups::is_empty(*child.cgroup));
   news_.exited.push_back({entry, exited ? info.si_status : 128 + info.si_status,
@@ -462,7 +485,7 @@ std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space
   return file ? "" : "no memory to describe its volumes";
 }
 
-// Nothing if its intent could not be written.
+// nullopt: its intent could not be written.
 std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pidfd, int& report) {
   Spawned result;
   result.entry = job.token.entry;
@@ -546,12 +569,12 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   }
 
   std::string program = argv[0];
-  if (plan_file) {  // likewise
+  if (plan_file) {  // muster-space looks up the command itself
     program = kOwnProgram;
     plan_fd = std::to_string(plan_file.get());
     if (terminal) argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
     argv.insert(argv.begin(), {const_cast<char*>(kSpaceName), plan_fd.data()});
-  } else if (terminal) {  // which looks it up itself
+  } else if (terminal) {  // as does muster-terminal
     program = kOwnProgram;
     argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
   } else if (program.find('/') == std::string::npos) {

@@ -1,38 +1,39 @@
-// Spawner: the threads that start processes and see them exit.
+// Spawner: the threads that start processes and reap them.
 //
 // A thread that starts a process is suspended until the exec, so there is a worker per core, and
-// the main thread, which writes the spool and talks to the agent, starts none. Until its exec the
-// child shares our memory, like vfork (so the cost does not grow with our size), on a small stack
-// of its own.
+// the main thread, which writes the spool and talks to the agent, starts none. Until its exec, the
+// child shares our memory, as with vfork (so the cost is independent of our size), on its own small
+// stack.
 //
-// A worker waits for the ends of what it started, so that it is woken where its process ran, which
-// keeps cores busy and caches warm; and the one with the fewest processes starts the next. While a
-// start takes long (a disk that hangs), the main thread sees to the ends of that worker's processes
-// (rescue()).
+// A worker reaps the processes that it started, so it wakes up where its process ran, which keeps
+// cores busy and caches warm. The worker with the fewest processes starts the next one. While a
+// start takes long (a hung disk), the main thread reaps that worker's processes (rescue()).
 //
-// Jobs of submit() start at once. Jobs of enqueue() start in their order while fewer than `room` of
-// them live: the worker that reaps one starts the next, so that a slot is filled without a
-// round trip, a wake-up or the main thread.
+// Jobs passed to submit() start at once. Jobs passed to enqueue() start while fewer than `room` of
+// them live: the worker that reaps one starts the next, so a slot is filled without a round trip, a
+// wake-up or the main thread. Those of one Kubernetes Job start in order. Jobs take turns, so a pod
+// does not wait for everything that another Job enqueued earlier.
 //
 // Invariants: workers live as long as the keeper, because a process's parent is the thread that
 // started it; nothing is executed at or after the order's not_after, which the child itself checks
-// right before its exec; nothing starts before its intent is written; a pid is signalled only until
-// it is reaped, both under the mutex.
+// right before its exec; nothing starts before its intent is written; a pid is never signaled after
+// it has been reaped, because both happen under the mutex.
 #pragma once
 
 #include "base/fd.hpp"
-#include "keeper/cgroup.hpp"
-#include "keeper/child_fds.hpp"
-#include "keeper/outputs.hpp"
-#include "keeper/owners.hpp"
-#include "keeper/pod_dirs.hpp"
-#include "keeper/proc.hpp"
-#include "keeper/space_main.hpp"
-#include "keeper/spool.hpp"
+#include "keeper/child/child_fds.hpp"
+#include "keeper/child/space_main.hpp"
+#include "keeper/files/outputs.hpp"
+#include "keeper/files/pod_dirs.hpp"
+#include "keeper/files/spool.hpp"
+#include "keeper/kernel/cgroup.hpp"
+#include "keeper/kernel/proc.hpp"
+#include "keeper/users/owners.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -47,9 +48,9 @@ namespace muster::keeper {
 struct SpawnJob {
   Token token;
   std::string order;         // the spawn frame after its note; empty with a permit
-  bool fresh = true;         // the first process of its container, so its outputs are not there yet
-  Record* record = nullptr;  // of an enqueued job: its intent is written when its turn comes
-  // With a permit, where processes are started as their owners:
+  bool fresh = true;         // the first process of its container, so its outputs do not exist yet
+  Record* record = nullptr;  // of an enqueued job: its intent is written when it is dequeued
+  // Only with a permit, where processes are started as their owners:
   std::optional<PermitOrder> as{};
   PodId pod{};
   uint16_t container = 0;
@@ -57,7 +58,7 @@ struct SpawnJob {
   Limits limits{};
   bool contained = false;
   int64_t not_after_ms = 0;
-  // A session (protocol.hpp): it joins its container's cgroup. -1: that has none.
+  // A session (protocol.hpp) joins its container's cgroup. -1: there is none.
   bool session = false;
   int joins_cgroup = -1;
   int joins_pid = 0;         // of the container's process
@@ -68,7 +69,7 @@ struct SpawnJob {
 struct Spaces {
   PodDirs* dirs = nullptr;  // null: there is no scratch directory
   std::string no_dirs{};    // why not
-  std::string no_mounts{};  // why processes cannot have mounts of their own; empty: they can
+  std::string no_mounts{};  // why processes cannot have their own mounts; empty: they can
   std::string work_dir{};   // absolute
 };
 
@@ -80,38 +81,39 @@ struct Spawned {
   std::string error;
   std::unique_ptr<Cgroup> cgroup{};    // null: none
   std::vector<std::string> outputs{};  // opened for it
-  Fd input{};                          // where what it is to read is written, if it reads any
+  Fd input{};                          // the write end of its input, if it has any
 };
 
 struct Exited {
   uint64_t entry = 0;
   int exit_code = 0;
-  int signal = 0;  // that ended it, else 0
+  int signal = 0;  // the signal that ended it, else 0
   uint64_t end_ns = 0;
-  std::string error{};  // it ended before its exec: what failed
-  bool left = true;     // others of its group or cgroup may be alive
+  std::string error{};  // what failed, if it ended before its exec
+  bool left = true;     // others in its group or cgroup may be alive
 };
 
 class Spawner {
  public:
-  // `owners`, `cgroups` may be null. `for_all`: each process gets one, also if its order does not
-  // ask. `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get. `lock`: the keeper's.
+  // `owners`, `cgroups` may be null. `for_all`: every process gets a cgroup, even if its order does
+  // not ask for one. `limit`, `mask`: the RLIMIT_NOFILE and umask of processes. `lock`: the
+  // keeper's.
   Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups, bool for_all,
           rlimit limit, mode_t mask, int lock, ChildFds& child_fds, const Spaces& spaces);
 
   void submit(std::vector<SpawnJob> jobs);
   void enqueue(std::vector<SpawnJob> jobs);
   void set_room(size_t room);
-  // Drops an enqueued job; false: its turn has come.
+  // Drops an enqueued job; false: it has been dequeued.
   bool withdraw(uint64_t entry);
   // The spool can be written again.
   void resume();
-  // Notices what has exited of workers that are held up. True if there are any: call it again soon.
+  // Reaps the processes of workers that are held up. True if there are any: call it again soon.
   bool rescue();
-  // A process has left nothing behind, so that its place is free, unless a worker saw that already.
+  // A process has left nothing behind: frees its place, unless a worker already has.
   void vacate(uint64_t entry);
 
-  // Sends it to the group of a process that is not reaped; does nothing for others.
+  // Signals the group of a process that is not reaped yet; does nothing for others.
   void signal(uint64_t entry, int number);
 
   struct News {
@@ -120,7 +122,7 @@ class Spawner {
   };
   News take();
   int event_fd() const { return event_fd_; }   // readable if take() has something
-  size_t waiting() const { return waiting_; }  // enqueued jobs whose turn has not come
+  size_t waiting() const { return waiting_; }  // enqueued jobs not dequeued yet
 
  private:
   struct Worker {
@@ -137,16 +139,18 @@ class Spawner {
   struct Child {
     Worker* worker = nullptr;
     int pid = 0, pidfd = -1;
-    int report = -1;                 // what failed before the exec can be read here; -1: nothing
+    int report = -1;                 // to read what failed before the exec; -1: none
     const Cgroup* cgroup = nullptr;  // the main thread owns it
   };
 
   static constexpr size_t kStackBytes = 64u << 10;  // of a child until its exec
   static std::string read_report(int fd);
-  // What comes before an enqueued job starts. False: its intent cannot be written now.
+  // Checks and records an enqueued job before it starts. False: its intent cannot be written now.
   bool begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result);
   void work(Worker& worker);
   std::optional<SpawnJob> next(Worker& worker);
+  std::deque<SpawnJob>& queue_of(const SpawnJob& job);
+  SpawnJob dequeue_locked();
   bool ready_locked() const;
   void run(Worker& worker, SpawnJob job, char* stack);
   void reap(uint64_t entry);
@@ -164,7 +168,7 @@ class Spawner {
   const Owners* const owners_;
   Cgroups* const cgroups_;
   const bool cgroups_for_all_;
-  const bool born_in_cgroup_;  // else a process joins its cgroup after the clone
+  const bool born_in_cgroup_;  // otherwise a process joins its cgroup after the clone
   const rlimit limit_;
   const mode_t mask_;
   const int lock_;
@@ -175,9 +179,11 @@ class Spawner {
   std::deque<Worker> workers_;
   std::atomic<size_t> waiting_ = 0;
   std::mutex mutex_;  // guards what follows
-  std::deque<SpawnJob> jobs_, queue_;
+  std::deque<SpawnJob> jobs_;
+  std::map<uint64_t, std::deque<SpawnJob>> queues_;  // enqueued, by Key::job; none is empty
+  uint64_t last_turn_ = 0;                           // the Key::job that was last dequeued
   size_t room_ = 0;
-  std::unordered_set<uint64_t> placed_;  // enqueued jobs that take a place of the room
+  std::unordered_set<uint64_t> placed_;  // enqueued jobs that occupy a place of the room
   bool stalled_ = false;                 // the spool could not be written
   std::unordered_map<uint64_t, Child> children_;
   News news_;

@@ -1,6 +1,6 @@
 #include "keeper/supervisor.hpp"
 
-#include "keeper/proc.hpp"
+#include "keeper/kernel/proc.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,18 +17,18 @@ namespace muster::keeper {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kGatherNs = 2 * kNsPerMs;  // between two turns, at least
-constexpr uint64_t kGatherMaxNs = 40 * kNsPerMs;
-constexpr size_t kGatherFrom = 16;  // living processes
+constexpr uint64_t kGatherNs = 2 * kNsPerMs;       // minimum between two turns
+constexpr uint64_t kGatherMaxNs = 128 * kNsPerMs;  // maximum between two lists of starts and ends
+constexpr size_t kGatherFrom = 16;                 // living processes
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
 // A start is recorded and reported, and its outputs get their names, after this time. The end of a
-// shorter process carries its start, which saves a spool entry and a frame. With many processes
-// even the shortest ones take longer, as they share the cores.
+// shorter process carries its start, which saves a spool entry and a frame. With many processes,
+// even the shortest take longer, since they share the cores.
 constexpr uint64_t kFreshNs = 5 * kNsPerMs;
 constexpr uint64_t kFreshOfManyNs = 50 * kNsPerMs;
 constexpr int kQuickLooks = 100;  // one every millisecond, then one every ten
 constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
-// A pong waits for the ends of processes that have exited, so that it tells of all.
+// A pong waits for the ends of processes that have exited, so that all are reported before it.
 constexpr uint64_t kPongMaxNs = 300 * kNsPerMs;
 
 constexpr uint64_t kListenEvent = ~uint64_t{0};
@@ -84,7 +84,7 @@ void Supervisor::run() {
   spool_.adopted_all();
   std::array<epoll_event, 256> events;
   while (true) {
-    gather();
+    rest();
     int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), timeout_ms());
     now_ns_ = boot_ns();
     for (int i = 0; i < count; ++i) {
@@ -100,7 +100,7 @@ void Supervisor::run() {
       }
     }
     held_up_ = spawner_.rescue();
-    if (pinged_ns_ || held_up_) take_news();
+    if (pinged_ns_ || held_up_ || (gathers_ && now_ns_ >= news_at_ns_)) take_news();
     run_timers();
     look_for_leftovers();
     check_idle();
@@ -120,20 +120,26 @@ void Supervisor::run() {
   outputs_.remove_spares();
 }
 
+// Under load, starts and ends are taken in lists, which saves wake-ups here, in the agent and in
+// the coordinator, and writes to the spool. While the queue lasts, no slot waits for them, so they
+// are gathered for longer. This does not delay the agent's orders. After a pause there is no delay.
 void Supervisor::take_news() {
   Spawner::News news = spawner_.take();
   for (auto& spawned : news.spawned) on_spawned(std::move(spawned));
   for (const auto& exited : news.exited) on_exited(exited);
-  exited_ += news.exited.size();
+  const bool lasts = spawner_.waiting() > 2 * news.exited.size();
+  gather_ns_ = std::clamp(lasts ? gather_ns_ * 2 : gather_ns_ / 2, kGatherNs, kGatherMaxNs);
+  news_at_ns_ = now_ns_ + gather_ns_;
+  news_taken_ = true;
+  const bool gathers = living_ >= kGatherFrom && !(news.spawned.empty() && news.exited.empty());
+  if (gathers == gathers_) return;
+  gathers_ = gathers;
+  watch(epoll_fd_, EPOLL_CTL_MOD, spawner_.event_fd(), gathers ? 0u : EPOLLIN, kSpawnedEvent);
 }
 
-// Under load, spaces turns out so that ends, starts and orders arrive in batches, which saves us
-// and the agent context switches, and the spool writes. After a pause there is no delay.
-void Supervisor::gather() {
-  // While the queue lasts, no slot waits for us, so more can be gathered.
-  const bool lasts = spawner_.waiting() > 3 * std::exchange(exited_, 0);
-  gather_ns_ = std::clamp(lasts ? gather_ns_ * 2 : gather_ns_ / 2, kGatherNs, kGatherMaxNs);
-  uint64_t until = now_ns_ + gather_ns_;
+// Under load, spaces out the turns, so that orders also arrive in lists.
+void Supervisor::rest() {
+  const uint64_t until = now_ns_ + kGatherNs;
   if (living_ < kGatherFrom || boot_ns() >= until) return;
   timespec at{static_cast<time_t>(until / 1'000'000'000), static_cast<long>(until % 1'000'000'000)};
   clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, nullptr);
@@ -184,8 +190,9 @@ int Supervisor::timeout_ms() const {
   uint64_t until = next_check_ns_;
   if (!kills_.empty()) until = std::min(until, kills_.begin()->first);
   until = std::min(until, next_fence_ns());
+  if (gathers_) until = std::min(until, news_at_ns_);
   uint64_t wait_ms = until > now_ns_ ? (until - now_ns_ + kNsPerMs - 1) / kNsPerMs : 0;
-  if (!fresh_.empty()) wait_ms = std::min<uint64_t>(wait_ms, fresh_ns() / kNsPerMs);
+  if (!fresh_.empty() && !gathers_) wait_ms = std::min<uint64_t>(wait_ms, fresh_ns() / kNsPerMs);
   if (unwritten_ || held_up_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
   for (uint64_t entry : leaving_) {
     int looks = processes_.at(entry)->looks;
@@ -318,7 +325,7 @@ void Supervisor::drop(Process& process, std::string why) {
   spool_.withdraw(process);
 }
 
-// Drops a process whose turn has not come; false: it has.
+// Drops a process that is still queued; false: it is not.
 bool Supervisor::withdraw(Process& process, const char* why) {
   if (process.state != State::starting || !process.enqueued) return false;
   auto job = std::find_if(queue_.begin(), queue_.end(),
@@ -338,7 +345,7 @@ void Supervisor::kill_group(const Process& process, int signal) {
 
 void Supervisor::kill(Process& process, int64_t grace_ms) {
   if (process.state != State::starting && process.state != State::running) return;
-  if (withdraw(process, "it was ended before its turn came")) return;
+  if (withdraw(process, "it was killed while it was still queued")) return;
   constexpr int64_t kGraceMax = int64_t{1} << 40;
   uint64_t at =
       now_ns_ + static_cast<uint64_t>(std::clamp<int64_t>(grace_ms, 0, kGraceMax)) * kNsPerMs;
@@ -376,7 +383,8 @@ void Supervisor::run_timers() {
     kills_.erase(kills_.begin());
     if (process->state == State::running) kill_group(*process, SIGKILL);  // else on_spawned() does
   }
-  while (!fresh_.empty()) {
+  // Until news is taken, it is not known which of them still run.
+  while (!fresh_.empty() && (news_taken_ || !gathers_)) {
     Process* process = find(fresh_.front());
     if (process != nullptr && process->state == State::running) {
       if (process->start->at_ns + fresh_ns() > now_ns_) break;
@@ -388,6 +396,7 @@ void Supervisor::run_timers() {
     }
     fresh_.pop_front();
   }
+  news_taken_ = false;
 }
 
 void Supervisor::stop() {
@@ -407,8 +416,8 @@ void Supervisor::check_idle() {
   outputs_.trim();
   tell_full();
   if (leaving_.empty() && adopted_.reap()) {
-    // A descendant may reach us after its process has ended, when a parent that could not be
-    // identified dies.
+    // A descendant may be reparented to us after its process has ended, when a parent that could
+    // not be identified dies.
     adopted_.scan([](int) { return uint64_t{0}; },
                   [this](int pid, uint64_t entry) {
                     Process* process = find(entry);
@@ -423,9 +432,9 @@ void Supervisor::check_sigterms() {
   if (std::exchange(sigterms_seen_, *options_.sigterms) == *options_.sigterms) return;
   if (living_ == 0 && !unwritten_) return stop();
   if (living_ > 0)
-    std::fprintf(stderr, "muster-keeper: SIGTERM is ignored: %zu processes run\n", living_);
+    std::fprintf(stderr, "muster-keeper: ignoring SIGTERM: %zu processes are running\n", living_);
   else
-    std::fprintf(stderr, "muster-keeper: SIGTERM is ignored: the spool is not written\n");
+    std::fprintf(stderr, "muster-keeper: ignoring SIGTERM: the spool is not written\n");
 }
 
 // Writes the spool, then does what depends on it.

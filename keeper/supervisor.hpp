@@ -1,24 +1,23 @@
-// Supervisor: the keeper's loop. Has processes started and killed as the agent orders, and reports
-// to it.
+// Supervisor: the keeper's loop. Starts and kills processes as the agent orders, and reports to it.
 //
-// A process is starting (a worker of the spawner has it, or will have it when its turn comes),
-// running, leaving (its main process has ended, descendants may be left), ended, and gone once
-// forgotten. One that was turned away (too late, withdrawn, or no room in the spool) is gone as
-// soon as that is reported. Each turn of the loop writes its results to the spool, in one write,
-// before it starts or reports anything.
+// A process is starting (queued, or with a worker of the spawner), running, leaving (its main
+// process has ended, descendants may be left), ended, and gone once forgotten. A process that was
+// turned away (too late, withdrawn, or no room in the spool) is gone as soon as that is reported.
+// Each turn of the loop writes its results to the spool, in one write, before it starts or reports
+// anything.
 //
-// What the spool rejects is kept and retried: ends are reported once they are in it. This same loop
-// answers pings, after the write, so a loop that hangs answers nothing.
+// What the spool rejects is kept and retried; ends are reported only once they are in the spool.
+// The same loop answers pings, after the write, so a hung loop answers nothing.
 //
 // Invariant: events name a process by its entry in the spool, never by descriptor or pid.
 #pragma once
 
 #include "base/fd.hpp"
-#include "keeper/adopted.hpp"
-#include "keeper/cgroup.hpp"
+#include "keeper/files/spool.hpp"
+#include "keeper/kernel/adopted.hpp"
+#include "keeper/kernel/cgroup.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/spawner.hpp"
-#include "keeper/spool.hpp"
 
 #include <csignal>
 #include <cstdint>
@@ -51,19 +50,19 @@ class Supervisor {
   // `owners`, `cgroups` may be null.
   Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner,
              const Owners* owners, Cgroups* cgroups, const Spaces& spaces);
-  // Takes over a record of an earlier keeper. If it has no end, writes one: lost.
+  // Takes over a record of an earlier keeper. If it has no end, writes one, as lost.
   void adopt(Record record);
   void run();  // until the keeper may exit
 
  private:
   struct Fence {
-    uint64_t after_ns = 0;  // the newest contact
+    uint64_t after_ns = 0;  // the age of the newest contact that triggers it
     int64_t grace_ms = 0;
   };
   enum class State { starting, running, leaving, ended };
   struct Process : Record {
     State state = State::starting;
-    bool enqueued = false;  // it waited, or waits, for its turn
+    bool enqueued = false;  // it is or was queued
     std::unique_ptr<Cgroup> cgroup{};
     std::vector<std::string> outputs{};
     bool killing = false;
@@ -73,16 +72,16 @@ class Supervisor {
     bool unstarted = false;          // as in protocol.hpp
     bool no_exec = false;            // it ended before its exec
     int looks = 0;                   // for leftovers, while leaving
-    bool left = true;                // others of its group or cgroup may be alive
-    std::set<std::string> joined{};  // ids of the sessions that it has had, by permits
-    Fd input{};                      // where what it reads is written; none: it reads no more
+    bool left = true;                // others in its group or cgroup may be alive
+    std::set<std::string> joined{};  // ids of the sessions that joined it with a permit
+    Fd input{};                      // the write end of its input; none: it reads no more
     uint64_t taken = 0;              // bytes of its input
-    bool input_waits = false;        // the agent is to be told when there is room for input
+    bool input_waits = false;        // tell the agent when there is room for input
     bool input_watched = false;      // by the loop
-    std::optional<Fence> fence{};    // when the keeper ends it by itself
+    std::optional<Fence> fence{};    // when the keeper ends it on its own
   };
 
-  void gather();
+  void rest();
   void take_news();
   Process* find(uint64_t entry);
   template <class Do>
@@ -150,11 +149,11 @@ class Supervisor {
   std::map<Key, Process*> by_key_;
   std::unordered_map<int, uint64_t> by_pid_;  // running and leaving: session leaders
   size_t living_ = 0;                         // starting, running, leaving
-  size_t sessions_ = 0;                       // of them
+  size_t sessions_ = 0;                       // those of them that are sessions
   std::vector<uint64_t> leaving_;
   std::set<std::pair<uint64_t, uint64_t>> kills_;   // when, entry
-  std::set<std::pair<uint64_t, uint64_t>> fences_;  // after_ns, entry: of those that live
-  std::map<Key, Fence> next_fences_;                // of orders to come, of this connection
+  std::set<std::pair<uint64_t, uint64_t>> fences_;  // after_ns, entry; living ones only
+  std::map<Key, Fence> next_fences_;                // for later orders of this connection
   uint64_t contact_ns_ = 0;                         // the newest; 0: none yet
   std::deque<uint64_t> fresh_;           // running, start neither reported nor in the spool
   std::vector<SpawnJob> jobs_, queue_;   // to be submitted, enqueued after the commit
@@ -162,15 +161,17 @@ class Supervisor {
   bool unwritten_ = false;               // the last write to the spool failed
   bool held_up_ = false;                 // a start takes long: spawner_.rescue()
   bool stopping_ = false;
-  std::sig_atomic_t sigterms_seen_ = 0;  // the last sigterms seen
-  size_t exited_ = 0;                    // in this turn
-  uint64_t gather_ns_ = 0;               // between two turns
+  std::sig_atomic_t sigterms_seen_ = 0;  // as of the last check
+  bool gathers_ = false;     // the spawner's news does not wake the loop until news_at_ns_
+  bool news_taken_ = false;  // in this turn
+  uint64_t gather_ns_ = 0;   // between two lists of news
+  uint64_t news_at_ns_ = 0;  // when the next list is taken, if gathers_
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 
   int agent_fd_ = -1;
   bool greeted_ = false;
-  uint32_t agent_version_ = 0;                       // that it said hello with
-  std::optional<uint64_t> pinged_ns_{};              // when a ping came that is to be answered
+  uint32_t agent_version_ = 0;                       // from its hello
+  std::optional<uint64_t> pinged_ns_{};              // when the unanswered ping arrived
   std::unordered_map<uint64_t, PermitPtr> permits_;  // of this connection, by the agent's ids
   FrameBuffer in_;
   std::string out_;

@@ -108,7 +108,8 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
     if (in.ok()) spawner_.set_room(room);
   } else if (type == Type::withdraw) {
     auto it = by_key_.find(Key::read(in));
-    if (in.ok() && it != by_key_.end()) withdraw(*it->second, "its turn has not come");
+    if (in.ok() && it != by_key_.end())
+      withdraw(*it->second, "it was withdrawn while it was still queued");
   } else if (type == Type::end_all) {
     stop();
   } else if (type == Type::ping) {
@@ -154,7 +155,7 @@ void Supervisor::on_hello(Reader in) {
   Frame(out_, Type::inventory_done);
 }
 
-// One that is not honoured is not kept, so that the orders that name it are refused.
+// A permit that is not accepted is not kept, so orders that name it are refused.
 void Supervisor::on_permit(Reader in) {
   const auto id = in.num<uint64_t>();
   const std::string_view bytes = in.text(), signature = in.text();
@@ -177,7 +178,7 @@ void Supervisor::on_fence(Reader in) {
     next_fences_[key] = {static_cast<uint64_t>(after_ms) * 1'000'000, grace_ms};
 }
 
-// One of the future would put off all fences.
+// Capped at now: a contact in the future would postpone all fences.
 void Supervisor::on_contact(Reader in) {
   const auto at_ms = in.num<int64_t>();
   if (!in.ok() || at_ms < 0) return;
@@ -188,7 +189,7 @@ void Supervisor::on_pods(Reader in, bool keep) {
   std::set<PodId> pods;
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) pods.insert(read_pod(in));
   if (!in.ok() || spaces_.dirs == nullptr) return;
-  // Whatever the agent says, a process that lives keeps what it has.
+  // Whatever the agent says, the pod of a living process keeps its directories.
   std::set<PodId> living;
   for (const auto& [key, process] : by_key_)
     if (!process->ended) living.insert({key.job, key.index, key.attempt});
@@ -209,7 +210,7 @@ void Supervisor::tell_full() {
   }
 }
 
-// The rest of an order with a permit. False: it is malformed.
+// Reads the rest of an order with a permit. False: it is malformed.
 bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
   const auto id = in.num<uint64_t>();
   job.limits.memory_bytes = in.num<uint64_t>();
@@ -217,7 +218,7 @@ bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
   job.contained = in.num<uint8_t>() != 0;
   job.not_after_ms = in.num<int64_t>();
   PermitOrder& order = job.as.emplace();
-  // One for a session starts nothing else.
+  // A permit for a session starts nothing else.
   if (const auto known = permits_.find(id);
       known != permits_.end() && known->second->session.has_value() == key.session())
     order.permit = known->second;
@@ -289,8 +290,8 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
   end(added);
 }
 
-// Why a session does not start, else empty; then it has joined. The command of one that has a
-// permit is signed for its pod, and is started once.
+// Why a session does not start; empty: it has joined. With a permit, its command must be signed for
+// its pod, and is started only once.
 std::string Supervisor::refuses_session(Process* host, SpawnJob& job) {
   if (host == nullptr) return "its container does not run";
   job.session = true;
@@ -314,7 +315,7 @@ void Supervisor::remove(const Process& process) {
   processes_.erase(uint64_t{process.entry});
 }
 
-// An agent that knows of no sessions would take one for a container.
+// An agent that does not know about sessions would mistake one for a container.
 bool Supervisor::shown(const Key& key) const {
   return !key.session() || agent_version_ >= kSessions;
 }

@@ -1,5 +1,5 @@
-// The supervisor's side of the input that processes read. It keeps none itself: the process's pipe
-// holds what was taken, and the rest stays with the agent.
+// The supervisor's part in passing input to processes. It buffers none: the process's pipe holds
+// what was taken, and the rest stays with the agent.
 #include "keeper/supervisor.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ void Supervisor::on_input(Reader in) {
     std::perror("muster-keeper: epoll_ctl");
 }
 
-// Whether nothing is left of it. Closes the input if nobody reads it any more.
+// Whether all of it was taken. Closes the input if nobody reads it anymore.
 bool Supervisor::take_input(Process& process, std::string_view data) {
   while (!data.empty()) {
     const ssize_t size = write(process.input.get(), data.data(), data.size());
@@ -57,7 +57,7 @@ bool Supervisor::take_input(Process& process, std::string_view data) {
   return true;
 }
 
-// Or nobody reads it any more, which whoever sends it again learns.
+// There is room, or nobody reads it anymore, which the agent learns when it sends the input again.
 void Supervisor::on_room_for_input(uint64_t entry) {
   Process* const process = find(entry);
   if (process == nullptr || !std::exchange(process->input_waits, false)) return;

@@ -1,10 +1,10 @@
-// Claim: the payload of a munge credential that logs its maker in to one coordinator. Pure.
+// Claim: the payload of a munge credential that logs its creator in to one coordinator. Pure.
 //
 //   claim: "muster" " " cluster " " start " " nonce
 //
-// The cluster's id and a random number of the coordinator's present run say whom it is for, so it
-// is of no use with another cluster, nor after a restart that has forgotten which nonces were used.
-// The nonce, 32 hexadecimal digits, is the maker's.
+// The cluster's id and a random number of the coordinator's current run name the audience, so a
+// claim is useless to another cluster, and after a restart, which forgets the nonces already used.
+// The creator chooses the nonce, 32 hexadecimal digits.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Claim {
   std::string nonce;
 
   std::string text() const;
-  // Nothing: it is none.
+  // nullopt: not a claim.
   static std::optional<Claim> parse(std::string_view text);
 };
 

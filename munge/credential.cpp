@@ -51,7 +51,7 @@ const Library& library() {
 
 using Context = std::unique_ptr<std::remove_pointer_t<munge_ctx_t>, decltype(&munge_ctx_destroy)>;
 
-// A context for the daemon at this socket; null: there is no memory for it.
+// A context for the daemon at this socket; null: out of memory.
 Context context(const Library& munge, const std::string& socket) {
   Context made(munge.create(), munge.destroy);
   if (made && !socket.empty() &&
@@ -60,7 +60,7 @@ Context context(const Library& munge, const std::string& socket) {
   return made;
 }
 
-// Whether it was the daemon that failed, and not the credential.
+// Whether the daemon failed, rather than the credential.
 bool of_daemon(munge_err_t error) {
   return error == EMUNGE_SNAFU || error == EMUNGE_NO_MEMORY || error == EMUNGE_SOCKET ||
          error == EMUNGE_TIMEOUT;

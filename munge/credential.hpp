@@ -1,8 +1,8 @@
-// Credential: what munge's daemon on this machine makes and verifies: a text that proves to any
-// machine with the same munge key which user made it.
+// Credential: a text, made and verified by the local munge daemon, that proves to any machine with
+// the same munge key which user made it.
 //
-// libmunge is loaded when it is first used, so that commands that do without it start no later and
-// run where it is not installed. The calls block: libmunge waits up to 10 s for its daemon.
+// libmunge is loaded on first use, so commands that do not need it start no slower and run where it
+// is not installed. Calls block: libmunge waits up to 10 s for its daemon.
 #pragma once
 
 #include "base/clock.hpp"
@@ -20,14 +20,14 @@ struct Decoded {
   Millis life_ms = 0;
 };
 
-// unavailable: libmunge cannot be loaded; says why.
+// unavailable: libmunge cannot be loaded; the message says why.
 Status load();
 
-// Makes a credential that only processes of user `reader` can decode. `socket`: of the daemon;
-// empty: where libmunge expects it. unavailable: there is no daemon, or it does not answer.
+// Makes a credential that only processes of user `reader` can decode. `socket`: the daemon's;
+// empty: libmunge's default. unavailable: there is no daemon, or it does not answer.
 Result<std::string> encode(const std::string& socket, uid_t reader, const std::string& payload);
 
-// Verifies a credential. invalid: munge refuses it; says why. unavailable: as above.
+// Verifies a credential. invalid: munge refuses it; the message says why. unavailable: as above.
 Result<Decoded> decode(const std::string& socket, const std::string& credential);
 
 }  // namespace muster::munge

@@ -4,7 +4,7 @@
 #include "base/check.hpp"
 #include "base/hex.hpp"
 #include "core/node/space.hpp"
-#include "core/spec/inputs.hpp"
+#include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
 #include <openssl/evp.h>
@@ -14,10 +14,10 @@
 namespace muster {
 namespace {
 
-// The second form has secrets, the third also MPI jobs and sessions, the fourth sessions that read
+// The second form adds secrets, the third MPI jobs and sessions, the fourth sessions that read
 // input, the fifth inputs of indexes, the sixth volumes, the seventh config maps. The eighth adds
-// no field: its containers share a volume in memory, which older keepers would give to each of them
-// by itself. Each is used only for what it adds, so older keepers accept all others.
+// no field: its containers share an in-memory volume, of which older keepers would give each its
+// own. A form is used only when its addition is needed, so older keepers accept all other permits.
 enum class Form {
   first = 1,
   secrets,
@@ -28,7 +28,7 @@ enum class Form {
   config_maps,
   shared_memory
 };
-constexpr std::string_view kForm = "muster permit ";  // and its number
+constexpr std::string_view kForm = "muster permit ";  // then its number
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
 struct FreeKey {

@@ -1,19 +1,19 @@
-// Permit: the coordinator's word that a node may run the pods of a job as the job's owner.
+// Permit: the coordinator's signed permission for a node to run a job's pods as the job's owner.
 //
-// A keeper that starts processes of several users runs as root, and takes its orders from an agent
-// that does not. So it starts nothing on the agent's word: the coordinator signs (Ed25519) what
-// runs, as whom, on which node and until when, the agent passes that on, and the keeper builds
-// command line, environment and file names from it. What the agent adds are numbers: index,
-// attempt, container, devices.
+// A keeper that starts processes of several users runs as root and takes orders from an agent that
+// does not. So it starts nothing on the agent's word: the coordinator signs (Ed25519) what runs, as
+// whom, on which node and until when. The agent passes that on, and the keeper builds the command
+// line, environment and file names from it. The agent adds only numbers: index, attempt, container,
+// devices.
 //
-// The bytes that are signed are those that are read: there is one form, and it is not parsed before
-// its signature is verified.
+// The signed bytes are the bytes that are read: there is no other encoding, and nothing is parsed
+// before the signature is verified.
 #pragma once
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/node/pod_template.hpp"
-#include "core/spec/owner.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <memory>
 #include <optional>
@@ -29,10 +29,10 @@ struct PermitSession {
   uint16_t container = 0;
   std::string id;  // unguessable; each is started once
   std::vector<std::string> command;
-  bool input = false, terminal = false;  // that it reads; a terminal only with input
+  bool input = false, terminal = false;  // what it reads; a terminal only with input
 };
 
-// With `session`, it is for that alone, and not for the job's pods.
+// With `session`, it covers only that session, not the job's pods.
 struct Permit {
   std::string cluster;  // id
   std::string node;     // name

@@ -1,8 +1,8 @@
-# The protocol between coordinator and agent. The agent connects and registers; afterwards both sides call over that one
+# The protocol between coordinator and agent. The agent connects and registers; then both sides make calls over that one
 # connection.
 #
 # Expected refusals are data (unions); an exception means a bug or a lost connection. Launches, kills and reports are
-# batched: at most 512 entries per list, at most a few lists in flight.
+# batched: at most 512 entries per list and a few lists in flight.
 @0xd1e7a9c84b6f3202;
 using Cxx = import "/capnp/c++.capnp";
 using T = import "types.capnp";
@@ -10,14 +10,14 @@ $Cxx.namespace("muster::wire");
 
 const protocolVersion :UInt32 = 2;
 
-# What an agent says about itself when it registers.
+# How an agent describes itself when it registers.
 struct Hello {
   protocol @0 :UInt32;
   node @1 :Text;               # node name, a DNS subdomain
   workDirId @2 :Text;          # created with the work-dir, tied to its inode
   bootId @3 :Text;
   clusterId @4 :Text;          # of the cluster it served before; empty: none
-  highestEpoch @5 :UInt64;     # highest it was ever told
+  highestEpoch @5 :UInt64;     # the highest that it has ever received
   highestCommit @6 :UInt64;
   slots @7 :UInt32;            # maximum pods at a time
   cpuMillis @8 :UInt64;
@@ -28,7 +28,7 @@ struct Hello {
   ended @13 :List(T.PodId);    # ended, not acknowledged
   pid @14 :UInt32;             # of the agent
   address @15 :Text;           # for display
-  epochNonce @16 :UInt64;      # goes with highestEpoch: tells coordinators on copies of one data-dir apart
+  epochNonce @16 :UInt64;      # goes with highestEpoch: distinguishes coordinators on copies of one data-dir
   resources @17 :List(T.Count); # named resources (nvidia.com/gpu) and their counts
   secret @18 :Text;            # of the work-dir, 256 bits in hex: proves that the agent owns it
   clusterKey @19 :Text;        # from Welcome: proves that the agent has served this cluster
@@ -36,14 +36,14 @@ struct Hello {
   enforcesCpu @21 :Bool;
   noLimits @22 :Text;          # why one of the two is not enforced; empty: both are
   heedsOwners @23 :Bool;       # runs a pod that has an owner as that user or not at all
-  ip @24 :Text;                # address at which other nodes reach this one; empty: unknown
-  sealed @25 :History;         # the latest that it was told with a seal
-  ends @26 :List(PodEnd);      # of `ended`, those that an earlier agent left, at most 10,000: if this is a new incarnation of
-                               # the node, they are ends of the one before, which is lost otherwise
+  ip @24 :Text;                # address where other nodes reach this one; empty: unknown
+  sealed @25 :History;         # the latest that it received with a seal
+  ends @26 :List(PodEnd);      # of `ended`, those left by an earlier agent, at most 10,000: if this is a new incarnation of
+                               # the node, they belong to the previous one, whose pods are lost otherwise
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator
-# recognizes its own words.
+# recognizes that the history came from it.
 struct History {
   epoch @0 :UInt64;
   nonce @1 :UInt64;
@@ -56,12 +56,12 @@ struct Welcome {
   epoch @1 :UInt64;
   nonce @2 :UInt64;
   nodeId @3 :UInt32;           # this incarnation
-  end @4 :List(T.PodId);       # end these before anything else: they are not open on this node
+  end @4 :List(T.PodId);       # end these first: they are not open on this node
   heartbeatMs @5 :UInt64;      # interval between heartbeats
   leaseMs @6 :UInt64;          # start nothing later than this after sending the last heartbeat that was answered
   commit @7 :UInt64;           # highest durable commit number
   clusterKey @8 :Text;         # 256 bits in hex; store it and present it at each registration
-  seal @9 :Text;               # of epoch, nonce and commit; store it with them
+  seal @9 :Text;               # for epoch, nonce and commit; store it with them
 }
 
 struct Refusal {
@@ -73,11 +73,11 @@ struct Refusal {
 
 interface Coordinator {
   # The bootstrap capability of an agent. Returns once every job has compared the agent's pods with its own and the
-  # outcome is durable, or at once when refused.
+  # outcome is durable, or at once if refused.
   register @0 (hello :Hello, agent :Agent) -> (result :Registered);
 
   certify @1 (request :Data) -> (result :Certified);
-  # Over TLS: signs a request (PKCS 10, DER) for the node that the caller's certificate is of, or its join token.
+  # Over TLS: signs a request (PKCS 10, DER) for the node of the caller's certificate or join token.
 }
 
 struct Certified {
@@ -94,7 +94,7 @@ struct Registered {
   }
 }
 
-# Reported when a pod has started, and again whenever any of this changes.
+# Reported when a pod has started, and again whenever a field changes.
 struct PodStart {
   pod @0 :T.PodId;
   pid @1 :UInt32;              # of the first container's newest process; 0: none has started yet
@@ -109,7 +109,7 @@ struct PodEnd {
   exitCode @2 :Int32;          # of the first container that failed, else 0
   signal @3 :Int32;            # that ended it, else 0
   message @4 :Text;
-  startAgeMs @5 :UInt64;       # since it started; meaningless when pid is 0
+  startAgeMs @5 :UInt64;       # since it started; meaningless if pid is 0
   endAgeMs @6 :UInt64;         # since it ended
   pid @7 :UInt32;              # 0: never started
   restarts @8 :UInt32;
@@ -123,54 +123,52 @@ struct NodeTrouble {
 }
 
 interface Session {
-  # Valid until the agent registers again; then every call on it fails.
+  # Valid until the agent registers again; after that, every call on it fails.
   heartbeat @0 (trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64, seal :Text);
   # Renews the lease. DISCONNECTED: register again.
 
   report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId), seal :Text);
-  # Returns once every end is durable. The return is the acknowledgement, except of the ends
-  # in `kept`, whose jobs cannot be read at the moment: the agent keeps those and reports them again after its next
-  # registration. An agent repeats a report that has not returned, so an end may arrive twice and is judged once.
-  # DISCONNECTED: register, then report again.
+  # Returns once every end is durable. The return acknowledges all ends except those in `kept`, whose jobs cannot be read at
+  # the moment: the agent keeps them and reports them again after its next registration. An agent repeats a report that has
+  # not returned, so an end may arrive twice; it is judged once. DISCONNECTED: register, then report again.
 
   leave @2 () -> ();
-  # The agent drains (SIGTERM): no new pods for this node.
+  # The agent drains (SIGTERM): send no new pods to this node.
 
   exec @3 (from :T.PodId, host :Text, session :Text, attempt :Int32, command :List(Text)) -> (result :Executed);
   # For muster-rsh in `from`, a pod of an MPI job on this node: runs a command in the pod of the same job that `host` names
-  # (its host name, or its index). Waits until that pod runs; dropping the call gives up. `attempt`: -1, or the attempt that
-  # the session joined before. Idempotent by `session`, so after a lost connection the call finds the running command
-  # again.
+  # (its host name or index). Waits until that pod runs; dropping the call cancels it. `attempt`: -1, or the attempt that the
+  # session joined before. Idempotent by `session`, so a call after a lost connection finds the command that is running.
 
   fence @4 (pod :T.PodId, number :UInt32, puts :List(T.Pair)) -> (group :UInt64);
-  # For a rank of an MPI job without a launcher: returns once each rank has come to this fence or a later one. `puts`: all
-  # that this rank has put so far. `group` stands for the ranks as they are now; another set of them has another.
+  # For a rank of an MPI job without a launcher: returns once each rank has reached this fence or a later one. `puts`:
+  # everything that this rank has put so far. `group` identifies the current set of ranks; any other set has another number.
 
   gather @5 (job :UInt64, group :UInt64) -> (all :List(T.Pair));
   # What all ranks have put, as of the last fence.
 
   configs @6 (pod :T.PodId, have :UInt64) -> (version :UInt64, template :T.PodTemplate, missing :Text);
-  # For a pod of this node whose containers use config maps, before its processes start: the template of its job with
-  # what they hold now. `have`: the version of that which the agent has; if it is current, no template is returned.
-  # `missing`: what the pod must wait for, for people; then there is no template either.
+  # For a pod on this node whose containers use config maps, before its processes start: its job's template with their
+  # current contents. `have`: the version that the agent has; if it is current, no template is returned. `missing`: what the
+  # pod must wait for, for people; again no template is returned.
 }
 
-# A command that joins a running pod. Its output is kept in files beside the pod's, so it can be read again from any offset.
-# Dropping the capability does not end it, but if nobody takes it up again within a minute while the node is connected, it
+# A command that joins a running pod. Its output is kept in files next to the pod's, so it can be read again from any offset.
+# Dropping the capability does not end the command, but if no one resumes it within a minute while the node is connected, it
 # is ended.
 interface Process {
   read @0 (stdout :UInt64, stderr :UInt64, limit :UInt32) -> (stdout :Data, stderr :Data, ended :Bool, exitCode :Int32, message :Text);
-  # What follows these offsets, at most `limit` bytes each. Returns when there is something, when the command has ended, or
-  # after some seconds. `ended`: nothing more will come, `exitCode` is 128+S after signal S; 255 with a message if it did
-  # not start or was lost.
+  # The output from these offsets, at most `limit` bytes each. Returns when there is any, when the command has ended, or after
+  # some seconds. `ended`: there will be no more. `exitCode` is 128+S after signal S, and 255 with a message if the command
+  # did not start or was lost.
 
   write @2 (offset :UInt64, data :Data, eof :Bool) -> (taken :UInt64, closed :Bool);
-  # What it is to read from `offset` on (at most 64 KiB count), and whether nothing follows. Returns how much has been taken
-  # so far: when that is more than `offset`, or after some seconds. What was taken already is ignored, so a write can be
-  # repeated after a lost connection. `closed`: no more will be taken. One write waits at a time, a later one replaces it.
+  # The command's input from `offset` on (at most 64 KiB are used), and whether it ends there. Returns how much has been taken
+  # so far, once that is more than `offset`, or after some seconds. Input that was taken before is ignored, so a write can be
+  # repeated after a lost connection. `closed`: no more will be taken. Only one write waits at a time; a later one replaces it.
 
   end @1 () -> ();
-  # SIGTERM, then SIGKILL; afterwards it is forgotten, so call it also when it has ended.
+  # SIGTERM, then SIGKILL; then the command is forgotten, so call this even if it has ended.
 }
 
 struct Executed {
@@ -179,17 +177,17 @@ struct Executed {
       process @0 :Process;
       attempt @1 :UInt32;
       index @2 :UInt32;
-      heedsInput @6 :Bool;     # it would read what is written; false: an agent that knows no input
+      heedsInput @6 :Bool;     # it would read what is written; false: the agent does not support input
     }
     refused :group {
       message @3 :Text;        # for the user
-      lost @4 :Bool;           # the pod was there and is gone; else the request was wrong
-      over @5 :Bool;           # the session was there and is gone, with the pod or without it
+      lost @4 :Bool;           # the pod existed and is gone; else the request was wrong
+      over @5 :Bool;           # the session existed and is gone, whether or not the pod is
     }
   }
 }
 
-# Where the pods of an MPI job are. Absolute: replaces what was told before.
+# Where the pods of an MPI job are. Each list replaces the previous one.
 struct Host {
   index @0 :UInt32;
   attempt @1 :UInt32;
@@ -200,7 +198,7 @@ struct Host {
 struct Hosts {
   job @0 :UInt64;
   completions @1 :UInt32;
-  hosts @2 :List(Host);        # open pods, by index; at most one of each
+  hosts @2 :List(Host);        # open pods by index, at most one per index
 }
 
 struct Launch {
@@ -215,34 +213,35 @@ struct Kill {
 
 interface Agent {
   launch @0 (epoch :UInt64, nonce :UInt64, templates :List(T.PodTemplate), pods :List(Launch), commit :UInt64, seal :Text) -> ();
-  # Idempotent by pod id: a pod that runs, waits or has an unacknowledged end is not started again. Returns when the
-  # pods are accepted, not when they have started. `commit`: as in Welcome, so that an agent with a pod of a job has been told
-  # of a commit that contains the job; 0: from an earlier version.
+  # Idempotent by pod id: a pod that runs, waits or has an unacknowledged end is not started again. Returns when the pods are
+  # accepted, not when they have started. `commit`: as in Welcome, so an agent that has a pod of a job always knows a commit
+  # that contains the job; 0: from an earlier version.
 
   kill @1 (epoch :UInt64, nonce :UInt64, kills :List(Kill)) -> ();
-  # The outcome is an end in a report, also for a pod that waits (neverStarted). Unknown pods are reported as
-  # neverStarted too.
+  # The outcome is an end in a report, even for a pod that waits (neverStarted). Unknown pods are also reported as
+  # neverStarted.
 
   readLog @2 (pod :T.PodId, container :Text, stream :LogStream, offset :Int64, limit :UInt32, template :LogName) -> (found :Bool, data :Data, offset :Int64, size :UInt64, running :Bool);
-  # At most `limit` bytes (at most 1 MiB) from `offset`; a negative offset counts from the end in lines (-10: the last
-  # ten lines). The returned offset is where `data` begins. `running` false: no more will come.
+  # Up to `limit` bytes (at most 1 MiB) from `offset`; a negative offset counts lines from the end (-10: the last ten
+  # lines). The returned offset is where `data` begins. `running` false: there will be no more.
 
   unacked @3 (job :UInt64) -> (ended :List(T.PodId));
   # The pods of this job that have ended here and are not acknowledged. Asked before a decision that would count them as
   # killed.
 
   hosts @4 (epoch :UInt64, nonce :UInt64, jobs :List(Hosts)) -> ();
-  # Sent before the launch of a pod of an MPI job, and whenever it changes, to nodes that have such pods.
+  # Sent before the launch of a pod of an MPI job and whenever the list changes, to nodes that have such pods.
 
   exec @5 (epoch :UInt64, nonce :UInt64, template :T.PodTemplate, pod :T.PodId, session :Text, command :List(Text), input :Bool, terminal :Bool) -> (result :Executed);
   # Runs a command in the pod's first container, as its user, with its environment and directory. The template's permit,
-  # if any, is for this command. Idempotent by `session`, 32 hexadecimal digits. `input`: it reads what Process.write sends,
-  # else nothing. `terminal`: in a terminal, and its input is framed (base/terminal_input.hpp).
+  # if any, is for this command. Idempotent by `session`, 32 hexadecimal digits. `input`: the command reads what
+  # Process.write sends; else it reads nothing. `terminal`: it runs in a terminal, and its input is framed
+  # (base/terminal_input.hpp).
 }
 
 enum LogStream { stdout @0; stderr @1; }
 
-# What the names of a pod's log files are made of, for an agent that no longer has the template.
+# What the names of a pod's log files are derived from, for an agent that no longer has the template.
 struct LogName {
   jobUid @0 :Text;
   podName @1 :Text;

@@ -1,14 +1,14 @@
 # The values of the journal's rows, in packed encoding. docs/formats.md has the keys and the rules.
 #
 # Each value begins with the version of its format; an unknown version is refused, never guessed. Within a version, only
-# add fields and union members. Instants marked "coded" are UInt64: 0 means absent, otherwise 1 + zigzag(instant - base)
-# in milliseconds; near their base they pack to a byte or two.
+# add fields and union members. Instants marked "coded" are UInt64: 0 means absent, any other value is
+# 1 + zigzag(instant - base) in milliseconds, which packs to a byte or two near the base.
 @0xe4f19b7c20d85a03;
 using Cxx = import "/capnp/c++.capnp";
 using T = import "types.capnp";
 $Cxx.namespace("muster::wire");
 
-const journalFormat :UInt32 = 1;      # of the journal as a whole: its keys and kinds of rows
+const journalFormat :UInt32 = 1;      # of the whole journal: its keys and kinds of rows
 const recordsVersion :UInt32 = 1;
 const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
@@ -19,12 +19,12 @@ const summaryVersion :UInt32 = 1;
 
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
-# How a job that others depend on must end, and how it did (core/job/dependency.hpp).
+# How a job that others depend on must end, and how it ended (core/job/facts/dependency.hpp).
 enum Needed { ok @0; notok @1; any @2; }
 enum DependencyEnd { succeeded @0; failed @1; deleted @2; waived @3; }
 
 enum FailureAction { none @0; count @1; ignore @2; failIndex @3; failJob @4; }
-# One append of one job.
+# One append for one job.
 struct RecordList {
   version @0 :UInt32;
   records @1 :List(Record);
@@ -33,11 +33,11 @@ struct RecordList {
 struct Record {
   atMs @0 :Int64;
   union {
-    jobAdmitted :group {              # the object is the owner's row; these are its values at that time
+    jobAdmitted :group {              # the object is in the owner's row; these are its values at that time
       generation @1 :Int64;
       parallelism @2 :Int32;
       completions @3 :Int32;         # -1: absent
-      after @38 :List(Dependency);    # it is held until these jobs have ended
+      after @38 :List(Dependency);    # the job is held until these have ended
     }
     jobSpecChanged :group {           # the owner's row is rewritten in the same batch
       generation @4 :Int64;
@@ -68,7 +68,7 @@ struct Record {
     jobDeleted :group {
       background @19 :Bool;
       orphan @24 :Bool;
-      waits @31 :Bool;                # it has a finalizer: its pods keep running until that is removed
+      waits @31 :Bool;                # the job has a finalizer: its pods keep running until that is removed
     }
     jobForgotten @20 :Void;
     podConditionSet :group {
@@ -101,7 +101,7 @@ struct Dependency {
   needed @2 :Needed;
 }
 
-# Runs: `count` pods with consecutive indexes and otherwise equal fields.
+# Runs: `count` pods with consecutive indexes; their other fields are equal.
 struct CreatedRun {
   first @0 :UInt32;
   count @1 :UInt32;
@@ -144,7 +144,7 @@ struct PodMetaChange {
   removed @3 :Bool;                   # the key was removed
 }
 
-# How a gang broke (core/job/record.hpp).
+# How a gang broke (core/job/facts/record.hpp).
 struct GangBreak {
   index @0 :UInt32;                   # of the pod that failed
   attempt @1 :UInt32;
@@ -221,12 +221,12 @@ struct JobSnapshot {
   dependencies @37 :List(Dependency); # those that have not ended
 }
 
-# What the next pod of an index in a gang inherits.
+# What the next pod of an index inherits in a gang.
 struct FailureCounts {
   index @0 :UInt32;
   failures @1 :Int32;
   ignored @2 :Int32;
-  failed @3 :UInt64;                  # coded, base lastRecordMs; an instant of 0: no failure delays it
+  failed @3 :UInt64;                  # coded, base lastRecordMs; instant 0: no failure delays it
 }
 
 struct Condition {
@@ -240,10 +240,10 @@ struct Condition {
 struct AttemptRun {
   gap @0 :UInt32;                     # from the end of the previous run (or from 0)
   count @1 :UInt32;
-  next @2 :UInt32;                    # the next attempt of each of these indexes
+  next @2 :UInt32;                    # next attempt of each of these indexes
 }
 
-# Instants are coded: `created` with the base of what holds the pod, the others with base `created`.
+# Instants are coded: `created` with the base of the struct that holds the pod, the others with base `created`.
 struct Pod {
   index @0 :UInt32;
   attempt @1 :UInt32;
@@ -272,7 +272,7 @@ struct Pod {
   spared @24 :Bool;                   # its gang broke
 }
 
-# What a start and a list need of a finished job that is unloaded.
+# What startup and lists need to know about an unloaded finished job.
 struct SummaryRow {
   version @0 :UInt32;
   namespace @1 :Text;
@@ -282,7 +282,7 @@ struct SummaryRow {
   wakeMs @5 :Int64;                   # when its TTL expires; 0: never
   complete @6 :Bool;                  # else Failed
   namedPods @7 :Bool;                 # its pods carry the job's name and uid as labels
-  # What a list shows or selects by, besides the owner's row.
+  # What lists show or select by, besides the owner's row.
   generation @8 :Int64;
   createdMs @9 :Int64;
   labels @10 :List(Label);
@@ -296,7 +296,7 @@ struct SummaryRow {
   state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: omitted as too long
 }
 
-# The attempts that one append of their job closed. `created` has base atMs.
+# The attempts that one append of their job closed. The base of `created` is atMs.
 struct AttemptList {
   version @0 :UInt32;
   atMs @1 :Int64;                     # of that append
@@ -344,7 +344,7 @@ struct NodeRow {
   managers @18 :Text;                 # JSON: metadata.managedFields
   secret @19 :Text;                   # of the work-dir; empty: the agent had none
   strangers @20 :List(Stranger);      # pods running there that a restored state does not know
-  ip @21 :Text;                       # at which other nodes reach it; empty: unknown
+  ip @21 :Text;                       # where other nodes reach it; empty: unknown
   leftMs @22 :Int64;                  # when its agent announced its shutdown; 0: not since it registered
 }
 
@@ -358,7 +358,7 @@ struct KeptRow {
   uid @5 :Text;
   json @6 :Text;
   writtenMs @7 :Int64;
-  commit @8 :UInt64;                  # that wrote it; its resourceVersion
+  commit @8 :UInt64;                  # the commit that wrote it; its resourceVersion
   owned @9 :Bool;
   ownerUid @10 :UInt32;               # the user that it belongs to, if `owned`
 }

@@ -1,5 +1,5 @@
-// Converts ends of pods between core's types and those of types.capnp, for the wire and the
-// journal. Enumerators have the same numbers on both sides.
+// Converts ends of pods between the types of core and of types.capnp, for the wire and the journal.
+// Enumerators have the same numbers on both sides.
 #pragma once
 
 #include "core/pod_end.hpp"
@@ -54,8 +54,8 @@ inline std::optional<core::Readiness> from_wire(Readiness readiness) {
   return static_cast<core::Readiness>(readiness);
 }
 
-// `code` encodes a time as a number; `init(size)` creates the list and is not called when it would
-// be empty.
+// `code` encodes a time as a number; `init(size)` creates the list and is not called for an empty
+// one.
 template <class Time, class Init, class Code>
 void write_containers(const std::vector<core::ContainerEndOf<Time>>& ends, Init init, Code code) {
   if (ends.empty()) return;

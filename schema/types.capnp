@@ -1,4 +1,4 @@
-# Values shared by the schemas. Times on the wire are ages ("this many milliseconds ago"), so no clocks are compared
+# Values shared by the schemas. Times on the wire are ages ("this many milliseconds ago"), so clocks are never compared
 # across machines. Only add fields; an old reader ignores those it does not know.
 @0xb6a3f0a1d25c4e01;
 using Cxx = import "/capnp/c++.capnp";
@@ -18,7 +18,7 @@ enum EndCause {
   startFailed @3;              # exit code 126 or 127, see message
   keeperLost @4;               # the exit code is unknown: 137, DisruptionTarget/TerminationByKubelet
   agentStopped @5;             # the agent drained: DisruptionTarget/TerminationByKubelet
-  fenced @6;                   # ended at registration because it was not open on that node, or by muster.dev/fence-after
+  fenced @6;                   # ended at registration because it was not open on that node, or because of muster.dev/fence-after
   deadline @7;                 # activeDeadlineSeconds of the pod
   outOfMemory @8;              # OOMKilled
   nodeLost @9;                 # the coordinator declared its node lost: DisruptionTarget/DeletionByTaintManager
@@ -34,9 +34,9 @@ enum Readiness {
   notReady @2;                 # a container has ended or waits to be restarted
 }
 
-# How the newest instance of one container ended. `started` and `ended` are encoded as the times of the struct that
-# holds this: 0 means absent (a container without a start never ran), otherwise a coded instant in the journal, 1 + an
-# age on the wire.
+# How the newest instance of one container ended. `started` and `ended` are encoded like the times of the struct that
+# holds this: 0 means absent (a container without a start never ran), any other value is a coded instant in the journal
+# and 1 + an age on the wire.
 struct ContainerEnd {
   cause @0 :EndCause;
   exitCode @1 :Int32;
@@ -50,11 +50,11 @@ struct EnvVar {
   name @0 :Text;
   value @1 :Text;
   fieldPath @2 :Text;       # valueFrom.fieldRef; empty: `value` is used
-  secretName @3 :Text;      # valueFrom.secretKeyRef; empty: none. fieldPath is then "secretKeyRef",
-  secretKey @4 :Text;       # so that an agent that does not know of secrets refuses the pod
+  secretName @3 :Text;      # valueFrom.secretKeyRef; empty: none. If set, fieldPath is "secretKeyRef",
+  secretKey @4 :Text;       # so that an agent that does not support secrets refuses the pod
   secretOptional @5 :Bool;
-  configName @6 :Text;      # valueFrom.configMapKeyRef; empty: none. fieldPath is then "configMapKeyRef",
-  configKey @7 :Text;       # so that an agent that does not know of config maps refuses the pod
+  configName @6 :Text;      # valueFrom.configMapKeyRef; empty: none. If set, fieldPath is "configMapKeyRef",
+  configKey @7 :Text;       # so that an agent that does not support config maps refuses the pod
   configOptional @8 :Bool;
 }
 
@@ -69,10 +69,10 @@ struct Container {
   resources @7 :List(Count);   # named resources that it requests
   volumeMounts @8 :List(VolumeMount);
   envFrom @9 :List(EnvSource); # if any, there is a variable MUSTER_ENV_FROM with the fieldPath "envFrom", so that
-                               # an agent that does not know of config maps refuses the pod
-  runAsUser @10 :Int64 = -1;   # core/node/confinement.hpp; -1: absent. Of a job without an owner with any of these, the first
+                               # an agent that does not support config maps refuses the pod
+  runAsUser @10 :Int64 = -1;   # core/node/confinement.hpp; -1: absent. If a job without an owner has any of these, its first
   runAsGroup @11 :Int64 = -1;  # container has a variable MUSTER_SECURITY_CONTEXT with the fieldPath "securityContext", so that an
-  runAsNonRoot @12 :Bool;      # agent that does not know of them refuses the pod
+  runAsNonRoot @12 :Bool;      # agent that does not support them refuses the pod
   noNewPrivileges @13 :Bool;
   dropCapabilities @14 :UInt64;
 }
@@ -90,7 +90,7 @@ struct VolumeItem {
   mode @2 :Int32 = -1;         # -1: absent
 }
 
-# core/spec/volumes.hpp
+# core/spec/values/volumes.hpp
 struct Volume {
   name @0 :Text;
   kind @1 :UInt8;              # VolumeKind
@@ -132,7 +132,7 @@ struct Pair {
   value @1 :Text;
 }
 
-# Everything that the pods of a job share. Sent to an agent once per job, generation and connection.
+# Everything that a job's pods share. Sent to an agent once per job, generation and connection.
 struct PodTemplate {
   job @0 :UInt64;
   generation @1 :Int64;
@@ -157,11 +157,11 @@ struct PodTemplate {
   mpi @20 :Text;               # muster.dev/mpi
   fenceAfterMs @21 :Int64;     # muster.dev/fence-after; 0: none
   inputs @22 :Data;            # muster.dev/inputs
-  inputsFile @23 :Text;        # muster.dev/inputs-file. Of a job with either, the first container has a variable MUSTER_INPUT
-                               # with the fieldPath "muster.dev/inputs", so that an agent that does not know of inputs refuses the pod
-  volumes @24 :List(Volume);   # a job with these or the next has a variable MUSTER_SCRATCH with the fieldPath "muster.dev/volumes",
-                               # for the same reason
+  inputsFile @23 :Text;        # muster.dev/inputs-file. With either, the first container has a variable MUSTER_INPUT with the
+                               # fieldPath "muster.dev/inputs", so that an agent that does not support inputs refuses the pod
+  volumes @24 :List(Volume);   # with these or privateTmp, there is a variable MUSTER_SCRATCH with the fieldPath
+                               # "muster.dev/volumes", for the same reason
   privateTmp @25 :Bool;        # muster.dev/private-tmp
-  configs @26 :List(ConfigMap); # that exist, of those that the containers use; only in an answer to Session.configs and in
+  configs @26 :List(ConfigMap); # the existing config maps that the containers use; only in answers to Session.configs and in
                                # Agent.exec
 }

@@ -1,11 +1,11 @@
 #include "storage/backup.hpp"
 
-#include "core/job/restored.hpp"
-#include "storage/keys.hpp"
-#include "storage/rocksdb_journal.hpp"
-#include "storage/rows.hpp"
-#include "storage/text_number.hpp"
-#include "storage/watermark.hpp"
+#include "core/job/fold/restored.hpp"
+#include "storage/journal/keys.hpp"
+#include "storage/journal/rocksdb_journal.hpp"
+#include "storage/journal/text_number.hpp"
+#include "storage/journal/watermark.hpp"
+#include "storage/rows/rows.hpp"
 
 #include <algorithm>
 #include <array>
@@ -105,7 +105,8 @@ class Part {
     std::error_code error;
     for (const auto& entry : fs::recursive_directory_iterator(path_, error)) {
       mode_t mode = entry.is_directory() ? 0700 : 0600;
-      if (chmod(entry.path().c_str(), mode) != 0) return failed("can't make it private");
+      if (chmod(entry.path().c_str(), mode) != 0)
+        return failed("cannot make " + entry.path().string() + " private");
       if (Status synced = sync_path(entry.path()); !synced.ok()) return synced;
     }
     if (error) return Error{Errc::unavailable, "can't list " + path_ + ": " + error.message()};
@@ -232,8 +233,7 @@ Result<BackupInfo> check_backup(const std::string& dir) {
     if (word != "file") continue;
     uint64_t size = 0;
     std::string hash, name;
-    if (!(words >> size >> hash >> name))
-      return broken("a line of the manifest is \"" + line + "\"");
+    if (!(words >> size >> hash >> name)) return broken("malformed manifest line \"" + line + "\"");
     auto sum = sum_of(dir + "/" + name);
     if (!sum.ok()) return broken(sum.error().message);
     if (sum->size != size || hex(sum->hash) != hash)
@@ -288,7 +288,7 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
     rows.push_back(line_row({done.epoch, now.nonce, done.commit, true}));
     rows.push_back(epoch_row(done.epoch, now.nonce));
     rows.push_back(next_job_row(next_job));
-    // What was revoked since the backup is not known here, so no token of it is good any more.
+    // Revocations since the backup are unknown here, so none of its tokens remains valid.
     for (const auto& [id, token] : recovered->trust.tokens) rows.push_back(forget_token_row(id));
     const uint32_t base = core::restored_base(now.now_ms);
     for (const RecoveredJob& r : recovered->jobs) {

@@ -28,8 +28,8 @@ struct BackupInfo {
   uint64_t bytes = 0;
 };
 
-// Backs up an open journal, which may be written meanwhile; from any thread. `conflict`: `dir`
-// already exists. `invalid`: the journal is damaged, and a copy of it is no backup.
+// Backs up an open journal, which may be written concurrently. Any thread may call it. `conflict`:
+// `dir` already exists. `invalid`: the journal is damaged, so a copy of it would not be a backup.
 Result<BackupInfo> make_backup(Journal& journal, const std::string& dir);
 
 // Backs up a data-dir that no process has open.
@@ -46,7 +46,7 @@ struct Restored {
   uint64_t jobs = 0;  // unfinished jobs, which continue
 };
 
-// Outside inputs of a restore: the time and a random number.
+// External inputs to a restore: the time and a random number.
 struct RestoreNow {
   Millis now_ms = 0;
   uint64_t nonce = 0;

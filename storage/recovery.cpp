@@ -1,10 +1,10 @@
 #include "storage/recovery.hpp"
 
 #include "base/last_words.hpp"
-#include "storage/codec.hpp"
-#include "storage/keys.hpp"
-#include "storage/summary_row.hpp"
-#include "storage/text_number.hpp"
+#include "storage/codec/codec.hpp"
+#include "storage/journal/keys.hpp"
+#include "storage/journal/text_number.hpp"
+#include "storage/rows/summary_row.hpp"
 
 #include <algorithm>
 #include <future>
@@ -25,7 +25,7 @@ Error broken(const std::string& what, const Error& why) {
   return {why.code, "journal: " + what + ": " + why.message, {}};
 }
 
-// For rows that all jobs depend on: without them there is no service.
+// For rows that all jobs depend on: without them the coordinator can't serve.
 Error beyond_use(const std::string& what, const Error& why) {
   return broken(what, why.message + ". Use `muster restore` to go back to an earlier copy");
 }
@@ -169,7 +169,7 @@ Status recover_nodes(Journal& journal, Recovered& to) {
   Status status =
       scan(journal, keys::kNodes, [&to](std::string_view key, std::string_view value) -> Status {
         auto id = keys::parse_node(key);
-        if (!id) return broken("node", "a key of " + std::to_string(key.size()) + " bytes");
+        if (!id) return broken("node", "malformed key (" + std::to_string(key.size()) + " bytes)");
         auto node = decode_node(value);
         if (!node.ok()) return broken("node n" + std::to_string(*id), node.error());
         if (node->id != *id)
@@ -189,7 +189,8 @@ Status recover_kept(Journal& journal, Recovered& to) {
         const auto id = keys::take_number<uint64_t>(key);
         auto kept = decode_kept(value);
         if (!kept.ok()) return broken("kept object", kept.error());
-        if (id != kept->id || !key.empty()) return broken("kept object", "a key of another one");
+        if (id != kept->id || !key.empty())
+          return broken("kept object", "its key belongs to another object");
         to.kept.push_back(std::move(*kept));
         return Nothing{};
       });
@@ -237,7 +238,7 @@ Status apply_append(RecoveredJob& to, uint64_t sequence, std::string_view value,
   if (!records.ok()) return broken(what, records.error());
   if (sequence == 1 &&
       (records->empty() || !std::holds_alternative<core::JobAdmitted>(records->front()))) {
-    return broken(what, "a job that does not begin with JobAdmitted");
+    return broken(what, "the first record is not JobAdmitted");
   }
   for (core::Record& record : *records) apply_record(to.job, record, newest);
   ++to.next_seq;
@@ -248,8 +249,8 @@ Status apply_append(RecoveredJob& to, uint64_t sequence, std::string_view value,
 }
 
 constexpr char kSetAside[] =
-    "set aside, because the coordinator crashed at it in three starts in a row; it is tried again "
-    "by another version of muster, or once the file `crashes` in the data-dir is removed";
+    "set aside because the coordinator crashed on it in three consecutive starts; to retry it, run "
+    "another version of muster, or remove the file `crashes` from the data-dir";
 
 // Folds the job of this owner's row: its snapshot and the appends after it.
 Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
@@ -270,7 +271,7 @@ Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
   auto visit = [&](std::string_view key, std::string_view value) {
     auto at = keys::parse_records(key);
     status = at ? apply_append(job, at->sequence, value, object)
-                : broken("records", "a key of " + std::to_string(key.size()) + " bytes");
+                : broken("records", "malformed key (" + std::to_string(key.size()) + " bytes)");
     return status.ok();
   };
   Status read = rows.scan_from(keys::records_of(id), keys::records(id, 1), visit);
@@ -320,12 +321,12 @@ std::vector<JobId> jobs_with(Rows& rows, std::string_view kind, JobId end) {
     jobs.push_back(job);
     return job >= end ? std::nullopt : std::optional(keys::numbered(kind, job + 1));
   };
-  // Unreadable rows of a job with an owner's row are met when it is folded.
+  // If a job with an owner's row has unreadable rows, folding it reports them.
   walk_jobs(rows, kind, end, visit, [](JobId, const Error&) {});
   return jobs;
 }
 
-// Adds to the damaged jobs those of `jobs` that have no owner's row: their object is lost.
+// Marks each of `jobs` that has no owner's row as damaged: its object is lost.
 void find_orphans(const std::vector<JobId>& jobs, JobId end, Owners& owners) {
   for (const JobId job : jobs) {
     if (job >= end) {
@@ -333,7 +334,7 @@ void find_orphans(const std::vector<JobId>& jobs, JobId end, Owners& owners) {
       return;
     }
     if (owners.jobs.contains(job)) continue;
-    std::string why = broken(job_name(job), "its rows are there without an owner's row").message;
+    std::string why = broken(job_name(job), "it has rows but no owner's row").message;
     owners.damaged.try_emplace(job, DamagedJob{job, nullptr, std::move(why)});
   }
 }
@@ -356,7 +357,7 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
   auto head = recover_head(journal);
   if (!head.ok()) return head.error();
   Recovered to = std::move(*head);
-  // Meanwhile, on another core.
+  // Runs concurrently, on another core.
   auto others = std::async(std::launch::async, [&journal, end = to.next_job_id] {
     return std::pair(jobs_with(journal, keys::kSnapshots, end),
                      jobs_with(journal, keys::kRecords, end));

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "core/cluster/epoch_line.hpp"
-#include "core/cluster/node_info.hpp"
-#include "core/job/job.hpp"
-#include "core/job/summary.hpp"
+#include "core/cluster/nodes/epoch_line.hpp"
+#include "core/cluster/nodes/node_info.hpp"
+#include "core/job/fold/job.hpp"
+#include "core/job/shown/summary.hpp"
 #include "core/kept.hpp"
 #include "core/trust.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,7 @@ struct RecoveredJob {
   uint64_t tail_bytes = 0;    // bytes of their values
 };
 
-// A job whose state can't be read or makes no sense. It is quarantined: nothing is decided about
+// A job whose state can't be read or is inconsistent. It is quarantined: nothing is decided about
 // it, and it is not reported as gone.
 struct DamagedJob {
   JobId id = 0;
@@ -46,7 +46,7 @@ struct Recovered {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   core::EpochLine line;  // ends with the epoch above
-  // Line rows to remove: a version without a line has served since.
+  // Line rows to remove, because a version without a line has served since they were written.
   std::vector<uint64_t> outdated_line;
   JobId next_job_id = 0;              // end of the reserved block: no id at or above it was issued
   std::vector<core::NodeInfo> nodes;  // by id
@@ -60,7 +60,7 @@ struct Recovered {
 // Parses the object of an owner's row; nullptr if it can't be read.
 using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 
-// A job row that can't be read or makes no sense quarantines its job, with the reason: nothing is
+// A job row that can't be read or is inconsistent quarantines its job, with the reason: nothing is
 // guessed or repaired, and other jobs are unaffected. Fails if such a row belongs to a node or to
 // the cluster itself, or if another version wrote it (`conflict` for a job's row).
 //
@@ -75,7 +75,7 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
 // Likewise, without the jobs.
 Result<Recovered> recover_head(Journal& journal);
 
-// One job as it is on disk now; from any thread. `invalid`: its rows are damaged or make no sense;
+// One job as it is on disk now; from any thread. `invalid`: its rows are damaged or inconsistent;
 // not_found: there is no such job.
 Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object);
 // Likewise, from these rows.

@@ -1,13 +1,13 @@
 #include "storage/verify.hpp"
 
-#include "core/job/invariants.hpp"
-#include "storage/attempts.hpp"
+#include "core/job/rules/invariants.hpp"
 #include "storage/backup.hpp"
-#include "storage/codec.hpp"
-#include "storage/keys.hpp"
-#include "storage/rocksdb_journal.hpp"
-#include "storage/summary_row.hpp"
-#include "storage/text_number.hpp"
+#include "storage/codec/codec.hpp"
+#include "storage/journal/keys.hpp"
+#include "storage/journal/rocksdb_journal.hpp"
+#include "storage/journal/text_number.hpp"
+#include "storage/rows/attempts.hpp"
+#include "storage/rows/summary_row.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -36,7 +36,7 @@ class Still final : public Journal {
   }
 
  private:
-  static Status read_only() { return Error{Errc::unavailable, "this is a view", {}}; }
+  static Status read_only() { return Error{Errc::unavailable, "this view is read-only", {}}; }
   std::unique_ptr<Rows> rows_;
 };
 
@@ -140,7 +140,8 @@ std::vector<std::string> recount(const core::Job& job, const std::vector<core::P
   if (s.generation != 1) return out;  // scaling changes the completions
   if (job.indexed()) {
     if (later > 0)
-      out.push_back(std::to_string(later) + " attempts succeeded whose index is not completed");
+      out.push_back(std::to_string(later) +
+                    " succeeded attempts belong to indexes that are not completed");
     if (whole && indexes.size() != s.completed.size())
       out.push_back("its status has " + std::to_string(s.completed.size()) +
                     " completed indexes, its complete history has " +

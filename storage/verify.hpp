@@ -1,8 +1,8 @@
 // Verify: checks that the journal is sound and consistent.
 //
 // Reads every block, folds each job from its rows, and checks the result against the invariants of
-// a job and against the history of its attempts, which is written beside the counters and not used
-// by any fold.
+// a job and against the history of its attempts, which is written alongside the counters but not
+// read by any fold.
 #pragma once
 
 #include "storage/recovery.hpp"
@@ -22,7 +22,7 @@ struct Verified {
 };
 constexpr size_t kMismatchesMax = 1'000;
 
-// Verifies a journal that may be written meanwhile; from any thread.
+// Verifies a journal that may be written concurrently. Any thread may call it.
 Verified verify(Journal& journal, const LoadObject& load_object);
 
 // Verifies a data-dir that no process has open, or a backup, whose files are compared with its

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Runs the shared conformance scenarios against a built muster; all have to hold. A scenario that failed among the others is
-run once more alone before it is called failed.
+"""Runs the shared conformance scenarios against a built muster; all must hold.
+
+A scenario that fails among the others is rerun once by itself before it counts as failed.
 
     MUSTER=build/release/muster tests/conformance.py [--only 'T07,B*']
 MUSTER_SHARED names the folder that holds conformance/ (else ../shared beside the checkout).
@@ -14,7 +15,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PYTHON = "/usr/bin/python3"  # the one with Debian's python3-yaml
+PYTHON = "/usr/bin/python3"  # has Debian's python3-yaml
 
 
 def shared():
@@ -22,7 +23,7 @@ def shared():
 
 
 def run(runner, only, extra):
-    """The results by id, or None if the runner itself could not run."""
+    """The results by id, or None if the runner itself failed."""
     with tempfile.TemporaryDirectory(prefix="muster-conformance-") as folder:
         out = pathlib.Path(folder) / "results.json"
         done = subprocess.run([PYTHON, str(runner), "--only", only, "--json", str(out), *extra], text=True,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""coverage.py SUMMARY.json: prints which share of the lines of each folder ran, from gcovr's summary."""
+"""coverage.py SUMMARY.json: prints the share of lines that ran in each folder, from gcovr's summary."""
 import collections
 import json
 import sys

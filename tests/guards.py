@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Attacks succeed without the guards that stop them: each guard is taken out, and the tests named beside it must fail.
+"""Attacks succeed without the guards that stop them: each guard in turn is switched off, and its tests must fail.
 
-    tests/guards.py [NAME…]    builds muster with guards that can be switched off, and runs the tests with and without each (or those named)
+    tests/guards.py [NAME…]    builds muster with guards that can be switched off, and runs the tests with and without each guard (or those named)
     tests/guards.py --write    rewrites the table in docs/security.md, which tests/e2e/docs.py compares
 
-Builds once, in build/guards, from a copy of the sources in which OFF stands for "is this guard switched off": a file says so, which
-reaches daemons, keepers and pods alike. Needs root for the tests with real users.
+Builds once, in build/guards, from a copy of the sources in which OFF means "this guard is switched off". A guard is off while a certain
+file exists, which works for daemons, keepers and pods alike. Needs root for the tests with real users.
 """
 import dataclasses
 import os
@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/guards"
 BUILT = WORK / "build/release"
-# Not in the checkout, which not every user can enter.
+# Outside the checkout, which some users may be unable to enter.
 SWITCHES = pathlib.Path(f"/tmp/muster-guards-{os.getuid()}")
 PAGE = ROOT / "docs/security.md"
 HEAD = "| attack | guard | the tests that fail without it |\n| --- | --- | --- |\n"
@@ -29,12 +29,12 @@ class Guard:
     attack: str
     guard: str
     edits: list  # (file, text, text with OFF)
-    tests: list  # program and filter, or a suite of tests/e2e and a test
-    also: tuple = ()  # guards that would stop the attack as well
+    tests: list  # a program and a filter, or a suite of tests/e2e and a test
+    also: tuple = ()  # other guards that would also stop the attack
 
 
 def rule(name, attack, condition, tests):
-    """Lets everybody do one thing to everybody's jobs."""
+    """A guard that, when off, lets everyone do one thing to all jobs."""
     seam = "  if (request.resource.empty()) return of_path(caller, request);\n"
     return Guard(name, attack, "the rules, `api/access/rules.cpp`",
                  [("api/access/rules.cpp", seam, f"  if (OFF && {condition}) return {{Access::allowed, \"\"}};\n{seam}")], tests)
@@ -47,18 +47,18 @@ GUARDS = [
           [("api/http/tcp_end.cpp", "return inode != 0;", "return OFF || inode != 0;"),
            ("api/http/tcp_end.cpp", "    default:\n      return false;", "    default:\n      return OFF;")],
           ["api_test *P01AClosedSocketIsNobodys*"]),
-    Guard("join-token-again", "a join token replayed for another key", "`TrustStore::certify`, `coordinator/trust_store.cpp`",
-          [("coordinator/trust_store.cpp", "token->used_key != *key)", "token->used_key != *key && !OFF)")],
+    Guard("join-token-again", "a join token replayed for another key", "`TrustStore::certify`, `coordinator/trust/trust_store.cpp`",
+          [("coordinator/trust/trust_store.cpp", "token->used_key != *key)", "token->used_key != *key && !OFF)")],
           ["coordinator_test TrustStoreTest.AJoinTokenIsGoodForOneKey", "links.py Nodes.test_a_token_is_good_for_one_agent"]),
-    Guard("credential-again", "a munge credential replayed", "`UsedNonces::use`, `coordinator/used_nonces.cpp`",
-          [("coordinator/used_nonces.cpp", "if (found->second.contains(nonce))", "if (!OFF && found->second.contains(nonce))")],
+    Guard("credential-again", "a munge credential replayed", "`UsedNonces::use`, `coordinator/trust/used_nonces.cpp`",
+          [("coordinator/trust/used_nonces.cpp", "if (found->second.contains(nonce))", "if (!OFF && found->second.contains(nonce))")],
           ["coordinator_test MungeDesk.AcceptsACredentialOnce"]),
     Guard("command-again", "a signed command replayed to the keeper", "`Supervisor::refuses_session`, `keeper/supervisor_agent.cpp`",
           [("keeper/supervisor_agent.cpp", "if (!host->joined.insert(signed_for.id).second)",
             "if (!host->joined.insert(signed_for.id).second && !OFF)")],
           ["keeper_test *SignedSessions.RunOnceAndAsTheOwner*"]),
-    Guard("expired-token", "an expired token of a user", "`TrustStore::token_of`, `coordinator/trust_store.cpp`",
-          [("coordinator/trust_store.cpp", "over(it->second, now) || !same_secret", "(over(it->second, now) && !OFF) || !same_secret")],
+    Guard("expired-token", "an expired token of a user", "`TrustStore::token_of`, `coordinator/trust/trust_store.cpp`",
+          [("coordinator/trust/trust_store.cpp", "over(it->second, now) || !same_secret", "(over(it->second, now) && !OFF) || !same_secret")],
           ["coordinator_test TrustStoreTest.AUsersTokenStandsForTheUserUntilItExpires"]),
     Guard("expired-certificate", "an expired certificate", "TLS, as `tls/link.cpp` sets it up",
           [("tls/link.cpp", "  options.defaultKeypair = pair;\n  return kj::heap<kj::TlsContext>(kj::mv(options));\n}\n\nkj::Own<kj::TlsContext> client",
@@ -71,51 +71,51 @@ GUARDS = [
             "void* context_of(kj::TlsContext& c);\ntemplate struct ShowsContext<&kj::TlsContext::ctx>;"),
            ("tls/link.cpp", "#include \"tls/link.hpp\"\n", "#include \"tls/link.hpp\"\n#include <openssl/ssl.h>\n")],
           ["coordinator_test TlsPortTest.AnExpiredCertificateIsRefused"], also=("certificate-expires",)),
-    Guard("certificate-expires", "a certificate that expires under its connection", "`AgentPorts::expired`, `coordinator/agent_ports.cpp`",
-          [("coordinator/agent_ports.cpp", "if (expires) gone", "if (expires && !OFF) gone")],
+    Guard("certificate-expires", "a certificate that expires while its connection is open", "`AgentPorts::expired`, `coordinator/links/agent_ports.cpp`",
+          [("coordinator/links/agent_ports.cpp", "if (expires) gone", "if (expires && !OFF) gone")],
           ["coordinator_test TlsPortTest.AConnectionEndsWhenItsCertificateExpires"]),
-    Guard("revoked-certificate", "a revoked certificate", "`TrustStore::refuses_locked`, `coordinator/trust_store.cpp`",
-          [("coordinator/trust_store.cpp", "if (who.generation == trust_.generation(who.node))",
+    Guard("revoked-certificate", "a revoked certificate", "`TrustStore::refuses_locked`, `coordinator/trust/trust_store.cpp`",
+          [("coordinator/trust/trust_store.cpp", "if (who.generation == trust_.generation(who.node))",
             "if (OFF || who.generation == trust_.generation(who.node))")],
           ["coordinator_test TlsPortTest.ACertificateOfAnotherGenerationIsRefusedWithTheReason",
            "links.py Nodes.test_a_revoked_node_is_out_at_once_and_comes_back_with_a_new_token"]),
-    Guard("revoked-connection", "a certificate revoked under its connection", "`TrustStore::revoke_node`, `coordinator/trust_store.cpp`",
-          [("coordinator/trust_store.cpp", "if (drop_) drop_(node);", "if (drop_ && !OFF) drop_(node);")],
+    Guard("revoked-connection", "a certificate revoked while its connection is open", "`TrustStore::revoke_node`, `coordinator/trust/trust_store.cpp`",
+          [("coordinator/trust/trust_store.cpp", "if (drop_) drop_(node);", "if (drop_ && !OFF) drop_(node);")],
           ["links.py Nodes.test_a_revoked_node_is_out_at_once_and_comes_back_with_a_new_token"]),
-    Guard("another-name", "a stolen node's certificate that registers another name", "`register_`, `coordinator/registration.cpp`",
-          [("coordinator/registration.cpp", "guest->who.node != hello->node))", "(guest->who.node != hello->node && !OFF)))")],
+    Guard("another-name", "a stolen node's certificate that registers another name", "`register_`, `coordinator/rpc/registration.cpp`",
+          [("coordinator/rpc/registration.cpp", "guest->who.node != hello->node))", "(guest->who.node != hello->node && !OFF)))")],
           ["coordinator_test TlsPortTest.OneNodesCertificateIsOfNoUseForAnother"]),
-    Guard("forged-end", "the end of another node's pod, forged", "`open_on`, `core/job/ingest.cpp`",
-          [("core/job/ingest.cpp", "it->second.node != node ? nullptr", "(it->second.node != node && !OFF) ? nullptr")],
+    Guard("forged-end", "the end of another node's pod, forged", "`open_on`, `core/job/rules/ingest.cpp`",
+          [("core/job/rules/ingest.cpp", "it->second.node != node ? nullptr", "(it->second.node != node && !OFF) ? nullptr")],
           ["core_test P13Reports.OfAnotherNodeChangeNothing"]),
-    Guard("plain-text", "an agent with a certificate led to a port without TLS", "`AgentConnection`, `agent/agent_connection.cpp`",
+    Guard("plain-text", "an agent with a certificate redirected to a port without TLS", "`AgentConnection`, `agent/agent_connection.cpp`",
           [("agent/agent_connection.cpp", "if (credentials_.encrypted())\n", "if (credentials_.encrypted() && !OFF)\n")],
           ["links.py Nodes.test_an_agent_that_has_a_certificate_never_speaks_without_tls"]),
     Guard("tls-1.2", "a downgrade to TLS 1.2", "`options_of`, `tls/link.cpp`",
           [("tls/link.cpp", "  options.cipherList = kNoCipherBefore13;", "  if (!OFF) options.cipherList = kNoCipherBefore13;")],
           ["links.py Clients.test_only_tls_13_is_spoken"]),
-    Guard("links-in-work-dir", "symbolic links in a work-dir", "`open_beneath`, `keeper/owners.cpp`",
-          [("keeper/owners.cpp", "how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;", "how.resolve = OFF ? 0 : RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;")],
+    Guard("links-in-work-dir", "symbolic links in a work-dir", "`open_beneath`, `keeper/users/owners.cpp`",
+          [("keeper/users/owners.cpp", "how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;", "how.resolve = OFF ? 0 : RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;")],
           ["users.py Owners.test_links_in_the_work_dir_lead_nowhere"]),
-    Guard("links-in-scratch", "a link in a pod's scratch directory, when root removes it", "`open_dir`, `keeper/pod_dirs.cpp`",
-          [("keeper/pod_dirs.cpp", "flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);\n  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;",
+    Guard("links-in-scratch", "a link in a pod's scratch directory, when root removes it", "`open_dir`, `keeper/files/pod_dirs.cpp`",
+          [("keeper/files/pod_dirs.cpp", "flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);\n  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;",
             "flags | O_DIRECTORY | (OFF ? 0 : O_NOFOLLOW) | O_CLOEXEC);\n"
             "  how.resolve = OFF ? 0 : RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;"),
-           ("keeper/pod_dirs.cpp", "if (unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;",
+           ("keeper/files/pod_dirs.cpp", "if (unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;",
             "if (!OFF && unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;\n        if (OFF && faccessat(dir.get(), (entry + \"/.\").c_str(), F_OK, 0) != 0 && unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;")],
           ["keeper_test PodDirsTest.FollowsNoLink"]),
-    Guard("another-owner", "a job that names another user", "`keep_owner`, `core/spec/owner.cpp`",
-          [("core/spec/owner.cpp", "if (it != annotations.end() && (", "if (OFF && it != annotations.end()) continue;\n    if (it != annotations.end() && (")],
+    Guard("another-owner", "a job that names another user", "`keep_owner`, `core/spec/fields/owner.cpp`",
+          [("core/spec/fields/owner.cpp", "if (it != annotations.end() && (", "if (OFF && it != annotations.end()) continue;\n    if (it != annotations.end() && (")],
           ["core_test Owner.MayBeRepeatedButNotChosen", "api_test AccessTest.NoRequestChoosesAnOwner"]),
-    Guard("unsigned-permit", "a stolen agent that names the user or the command", "`Owners::accept`, `keeper/owners.cpp`",
-          [("keeper/owners.cpp", "if (!verify_permit(settings_.key, bytes, signature))", "if (!OFF && !verify_permit(settings_.key, bytes, signature))")],
+    Guard("unsigned-permit", "a stolen agent that names the user or the command", "`Owners::accept`, `keeper/users/owners.cpp`",
+          [("keeper/users/owners.cpp", "if (!verify_permit(settings_.key, bytes, signature))", "if (!OFF && !verify_permit(settings_.key, bytes, signature))")],
           ["keeper_test OwnersTest.HonourSignedPermitsForThisNodeAndRealUsers"]),
-    Guard("root", "a job of root, or of a system user", "`Owners::accept`, `keeper/owners.cpp`",
-          [("keeper/owners.cpp", "if (permit->owner.uid == 0 || permit->owner.uid < settings_.uid_min || permit->owner.gid == 0)",
+    Guard("root", "a job of root, or of a system user", "`Owners::accept`, `keeper/users/owners.cpp`",
+          [("keeper/users/owners.cpp", "if (permit->owner.uid == 0 || permit->owner.uid < settings_.uid_min || permit->owner.gid == 0)",
             "if (!OFF && (permit->owner.uid == 0 || permit->owner.uid < settings_.uid_min || permit->owner.gid == 0))")],
           ["users.py Owners.test_root_runs_nothing"]),
-    Guard("output-socket", "a user who asks the keeper for others' output", "`calls_as_agent`, `keeper/output_server.cpp`",
-          [("keeper/output_server.cpp", "(peer.uid == owners.agent_uid() || peer.uid == 0)", "(OFF || peer.uid == owners.agent_uid() || peer.uid == 0)")],
+    Guard("output-socket", "a user who asks the keeper for others' output", "`calls_as_agent`, `keeper/users/output_server.cpp`",
+          [("keeper/users/output_server.cpp", "(peer.uid == owners.agent_uid() || peer.uid == 0)", "(OFF || peer.uid == owners.agent_uid() || peer.uid == 0)")],
           ["users.py Owners.test_users_cannot_reach_each_others_processes"]),
     Guard("others-jobs", "reading another user's pods and logs", "`of_other_user`, `api/access/rules.cpp`",
           [("api/access/rules.cpp", "  return denied(kOfAnother);\n}\n\n}  // namespace",
@@ -158,7 +158,7 @@ def write_page():
 
 
 def edited():
-    """The files in which guards can be switched off; fails if one has moved."""
+    """The sources with guards that can be switched off, by file; fails if a guard has moved."""
     texts = {}
     for guard in GUARDS:
         off = f'(::access("{SWITCHES / guard.name}", F_OK) == 0)'
@@ -188,7 +188,7 @@ def build():
 
 
 def passes(test):
-    """Whether it ran and passed."""
+    """Whether the test passed; exits if it did not run."""
     program, name = test.split()
     if program.endswith(".py"):
         command = ["/usr/bin/python3", ROOT / "tests/e2e" / program, name]

@@ -1,6 +1,6 @@
-"""The executables of a release build are hardened: position independent, full RELRO, no executable stack, stack protector, FORTIFY, CET.
+"""The executables of a release build are hardened: position-independent, full RELRO, no executable stack, stack protector, FORTIFY, CET.
 
-Reads the ELF files directly (System V ABI, chapters 4 and 5; Intel CET's ENDBR64), so it needs no other program.
+Reads the ELF files directly (System V ABI, chapters 4 and 5; Intel CET's ENDBR64), so it needs no other programs.
 """
 import os
 import pathlib
@@ -85,7 +85,7 @@ class Hardening(unittest.TestCase):
                 self.assertIn("__stack_chk_fail", imports, "no stack protector")
                 self.assertTrue([symbol for symbol in imports if symbol.endswith("_chk") and symbol != "__stack_chk_fail"], "no FORTIFY")
                 if elf.machine == EM_X86_64:
-                    # The property note of the whole file is useless: Debian 12's C runtime lacks it, so the linker drops it.
+                    # The property note of the whole file is no help: Debian 12's C runtime lacks it, so the linker drops it.
                     self.assertEqual(elf.entry_of("main"), ENDBR64, "no CET")
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include directions, include cycles, opening comments, paths named in documents, the table of fields
-in docs/job.md. Prints each violation as FILE:LINE and exits with 1.
+"""Checks what a compiler does not: include directions, include cycles, crowded folders, opening comments, paths named in documents, and the
+table of fields in docs/job.md. Prints each violation as FILE:LINE and exits with 1.
 
-The directions are those of CONTRIBUTING.md: a folder may include what its row names, and itself.
+The directions are those in CONTRIBUTING.md: a folder may include itself and what its row names.
 """
 import pathlib
 import re
@@ -24,20 +24,37 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "storage": BASE | {"core", "schema"},
     "actors": BASE | {"core", "storage"},
     "api": BASE | {"core", "text"},
-    "agent": BASE | {"core/node", "core/spec/inputs.hpp", "core/spec/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
+    "agent": BASE | {"core/node", "core/spec/values/inputs.hpp", "core/spec/fields/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
     "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema", "text/json.hpp"},
-    # A client of the API, and the mains of the daemons.
-    "cli": BASE | {"core/spec", "core/job/decide.hpp", "core/job/text.hpp", "core/ids.hpp", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text",
-                   "agent/agent.hpp", "agent/environment.hpp", "agent/rsh.hpp", "agent/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
+    # A client of the API, and the daemons' main functions.
+    "cli": BASE | {"core/spec", "core/job/rules/decide.hpp", "core/job/fold/text.hpp", "core/ids.hpp", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/slots/prefetch.hpp", "text",
+                   "agent/agent.hpp", "agent/run/environment.hpp", "agent/local/rsh.hpp", "agent/local/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
                    "keeper/protocol.hpp"},
 }
-# The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.
-ROOMS = {"api": ["http", "access", "kube", "view", "request", "routes"], "cli": ["output", "settings", "client", "drill", "verbs", "line"]}
-# Within core, these do not include each other...
+# The rooms of a folder, bottom up: a room (or a file) may include itself and those before it. Files in none of them are above all rooms.
+ROOMS = {
+    "core/cluster": ["nodes", "slots"],
+    "core/job": ["facts", "fold", "rules", "shown"],
+    "core/spec": ["values", "fields", "rules"],
+    "storage": ["codec", "journal", "rows"],
+    "coordinator": ["threads", "trust", "links", "desks", "rpc"],
+    "agent": ["files", "link", "local", "run"],
+    "keeper": ["protocol.hpp", "kernel", "files", "users", "child"],
+    "api": ["http", "access", "kube", "view", "request", "routes"],
+    "api/kube": ["schema", "patch", "objects"],
+    "api/view": ["model", "query", "render"],
+    "api/routes": ["kept", "jobs", "pods", "access"],
+    "cli": ["output", "settings", "client", "drill", "verbs", "line"],
+    "cli/client": ["connect", "documents", "inputs", "news", "output"],
+    "cli/drill": ["process", "proof"],
+    "cli/verbs": ["verbs.hpp", "run", "jobs", "show", "state", "daemons", "setup"],
+}
+CROWD = 18  # concepts on one level of a folder: a header and its source are one
+# Within core, these must not include each other...
 CORE_APART = {"job", "cluster", "node"}
 # ...except for a plain value carried by a batch of records.
-CORE_VALUES = {"core/cluster/node_info.hpp"}
-# What core may not include, and libraries that only some folders include.
+CORE_VALUES = {"core/cluster/nodes/node_info.hpp"}
+# What core must not include, and libraries that only some folders may include.
 THIRD_PARTY = re.compile(r"^(caf|capnp|kj|rocksdb|spdlog|fmt|nlohmann|yaml-cpp|CLI)/")
 ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"text"},
            "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage", "tls"},
@@ -50,7 +67,19 @@ def allowed(folder, target):
     return parts[0] == folder or any("/".join(parts[:n]) in ARROWS[folder] for n in range(1, len(parts) + 1))
 
 
-def check_include(folder, sub, target, ours):
+def room_below(file, target):
+    """An error if a file includes one in a higher room of its folder."""
+    for folder, rooms in ROOMS.items():
+        if file.startswith(folder + "/") and target.startswith(folder + "/"):
+            mine, other = file[len(folder) + 1:].split("/")[0], target[len(folder) + 1:].split("/")[0]
+            if mine in rooms and other not in rooms[: rooms.index(mine) + 1]:
+                return f"{folder}/{mine} may not include {target}"
+    return None
+
+
+def check_include(file, target, ours):
+    folder, *rest = file.split("/")
+    sub = rest[0] if len(rest) > 1 else None
     if ours or target.startswith("schema/"):
         if "/" in target and not allowed(folder, target):
             return f"{folder} may not include {target}"
@@ -59,10 +88,7 @@ def check_include(folder, sub, target, ours):
             return f"what is in core itself may not include {target}"
         if folder == "core" and sub in CORE_APART and other in CORE_APART - {sub} and target not in CORE_VALUES:
             return f"core/{sub} may not include core/{other}"
-        rooms = ROOMS.get(folder, [])
-        if target.startswith(folder + "/") and sub in rooms and target.split("/")[1] not in rooms[: rooms.index(sub) + 1]:
-            return f"{folder}/{sub} may not include {target}"
-        return None
+        return room_below(file, target)
     if match := THIRD_PARTY.match(target):
         library = match.group(1)
         if folder not in ONLY_IN.get(library, set(ARROWS)):
@@ -72,8 +98,6 @@ def check_include(folder, sub, target, ours):
 
 def check(path):
     relative = path.relative_to(ROOT)
-    folder = relative.parts[0]
-    sub = relative.parts[1] if len(relative.parts) > 2 else None
     lines = path.read_text(errors="replace").splitlines()
     if path.suffix == ".hpp" and not (lines and lines[0].startswith("//")):
         yield f"{relative}:1: a header opens with what it is"
@@ -82,10 +106,16 @@ def check(path):
     for number, line in enumerate(lines, 1):
         if match := INCLUDE.match(line):
             ours = match.group(1) is not None
-            if wrong := check_include(folder, sub, match.group(1) or match.group(2), ours):
+            if wrong := check_include(str(relative), match.group(1) or match.group(2), ours):
                 yield f"{relative}:{number}: {wrong}"
         if "TODO(now)" in line:
             yield f"{relative}:{number}: TODO(now) does not land"
+
+
+def check_crowds():
+    for folder in sorted({path.parent for top in ARROWS for path in (ROOT / top).rglob("*.?pp")}):
+        if len(concepts := {path.stem for path in folder.glob("*.?pp")}) >= CROWD:
+            yield f"{folder.relative_to(ROOT)}: {len(concepts)} concepts on one level: give some of them a room"
 
 
 def check_circles():
@@ -110,7 +140,7 @@ def check_circles():
         yield from walk(unit, [])
 
 
-# Paths of the repository in documents: `core/job/decide.hpp`, `actors/gate`, `tests/e2e/*.py`, `storage/codec.{hpp,cpp}`.
+# Repository paths in documents: `core/job/rules/decide.hpp`, `actors/gate`, `tests/e2e/*.py`, `storage/codec/codec.{hpp,cpp}`.
 FOLDERS = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".") and p.name != "build")
 PATH = re.compile(r"(?<![\w./-])((?:" + "|".join(FOLDERS) + r")/[\w./*{},-]*[\w*}])")
 
@@ -125,7 +155,7 @@ def check_document(path):
 
 
 def check_fields():
-    """docs/job.md lists the fields of api/openapi."""
+    """Checks that docs/job.md lists the fields in api/openapi."""
     tables = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "api/openapi").glob("*.yaml"))]
     done = subprocess.run([sys.executable, "api/openapi/make_tables.py", "--check", "docs/job.md", *tables], cwd=ROOT, text=True,
                           stderr=subprocess.PIPE)
@@ -134,6 +164,7 @@ def check_fields():
 
 def main():
     wrong = [w for folder in ARROWS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
+    wrong += check_crowds()
     wrong += check_circles()
     documents = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     wrong += [w for path in documents for w in check_document(path)]

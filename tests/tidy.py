@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""tidy.py BUILD_DIR: runs clang-tidy, with the checks of .clang-tidy, over the batches that BUILD_DIR compiles, tests aside.
+"""tidy.py BUILD_DIR: runs clang-tidy, with the checks of .clang-tidy, over the batches that BUILD_DIR compiles, except tests.
 
-Prints what it finds and exits with 1. A batch is checked again only when the checks, its command or a file that it includes have changed:
-what was found well is noted in BUILD_DIR/tidy/.
+Prints what it finds and exits with 1. A batch is checked again only if the checks, its command or a file that it includes have changed:
+BUILD_DIR/tidy/ records which batches passed.
 """
 import concurrent.futures
 import hashlib
@@ -25,14 +25,14 @@ def commands(build):
     found = {}
     for entry in database:
         if "/batches/" in entry["file"] and " -c " in entry["command"] and "_test.dir/" not in entry["output"]:
-            # Without the compiler cache in front and what only GCC knows; KJ's macros are statement expressions.
+            # Remove the compiler cache prefix and a flag that only GCC knows; KJ's macros are statement expressions.
             entry["command"] = entry["command"].split("ccache ")[-1].replace("-Wno-maybe-uninitialized", "-Wno-gnu-statement-expression")
             found[entry["output"]] = entry
     return found
 
 
 def includes(build):
-    """The files that each object was made of, as ninja knows them."""
+    """The files that each object depends on, according to ninja."""
     found, current = {}, None
     for line in run("ninja", "-t", "deps", cwd=build).stdout.splitlines():
         if line.startswith("    "):

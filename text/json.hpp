@@ -13,21 +13,21 @@ namespace muster {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-// The value at this path of members; nullptr if one is missing or its parent is not an object.
+// The value at this path of member names; nullptr if one is missing or its parent is not an object.
 const Json* find_path(const Json& json, std::initializer_list<const char*> names);
 // The text of this member; empty if it is missing or not a string.
 std::string member_text(const Json& object, const char* name);
 // Appends a JSON string, quotes included; invalid UTF-8 becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
-// Parses text that we wrote: it has no duplicate members, so none are looked for. The library's own
-// parser looks, in time quadratic in the members of an object. Returns a discarded value if the
-// text is malformed.
+// Parses text that muster wrote, which has no duplicate members. The library's own parser checks
+// for them, in time quadratic in the size of an object. Returns a discarded value if the text is
+// malformed.
 OrderedJson parse_ordered(std::string_view text);
-// Converts a map in its order, also in linear time.
+// Converts a map, keeping its order, also in linear time.
 inline OrderedJson ordered(const std::map<std::string, std::string>& map) {
   return map.empty() ? OrderedJson::object() : OrderedJson(map);
 }
-// JSON text; never fails, since invalid UTF-8 becomes U+FFFD. indent -1: one line.
+// Prints JSON. Never fails: invalid UTF-8 becomes U+FFFD. An indent of -1 means one line.
 std::string dumped(const OrderedJson& json);
 std::string dumped(const Json& json, int indent = -1);
 

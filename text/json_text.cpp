@@ -94,7 +94,7 @@ class Builder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // The path of the innermost open container, cut if long, since each duplicate repeats it.
+  // The path of the innermost open container, truncated if long, since every duplicate repeats it.
   std::string path() const {
     constexpr size_t kShown = 1024;  // bytes
     std::string text;

@@ -1,8 +1,8 @@
-// JSON text to value, with duplicate keys reported: a parser that drops them silently loses what
+// JSON text: parses JSON and reports duplicate keys. A parser that silently drops them loses what
 // the user wrote.
 //
-// The last value of a repeated key wins. Nesting is bounded, so that walking a value can't exhaust
-// the stack; so is the number of values, since each costs memory and time in every later step
+// The last value of a repeated key wins. Nesting is bounded so that walking a value can't exhaust
+// the stack, and the number of values because each costs memory and time in every later step
 // (docs/decisions/0011-bounded-requests.md).
 #pragma once
 
@@ -18,15 +18,15 @@
 namespace muster {
 
 constexpr size_t kJsonDepthMax = 128;
-constexpr size_t kDuplicatesMax = 100;  // duplicate or unknown fields that are reported
+constexpr size_t kDuplicatesMax = 100;  // duplicate or unknown fields reported
 
 struct JsonLimits {
-  size_t members, values;  // of all objects; of any type
+  size_t members, values;  // members of all objects; values of any type
   size_t depth = kJsonDepthMax;
 };
 // A JSON patch of 10,000 operations has 30,000 members.
 constexpr JsonLimits kRequestLimits{32'000, 160'000};
-constexpr JsonLimits kNoLimits{SIZE_MAX, SIZE_MAX, 1000};  // for text that we wrote
+constexpr JsonLimits kNoLimits{SIZE_MAX, SIZE_MAX, 1000};  // for text that muster wrote
 
 struct JsonText {
   nlohmann::json value;
@@ -35,7 +35,7 @@ struct JsonText {
 
 Result<JsonText> parse_json(std::string_view text, const JsonLimits& limits = kRequestLimits);
 
-// Nesting depth of a JSON text, and the number of members of its objects.
+// The nesting depth of a JSON text, and the number of members in its objects.
 struct JsonShape {
   size_t depth = 0, members = 0;
 };

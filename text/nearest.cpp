@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// Edit distance, three rows at a time; two letters that changed places are one edit.
+// Edit distance, with three rows of the table in memory; swapping adjacent letters is one edit.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> second(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -32,7 +32,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
     const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
-    if (longer - shorter >= best_distance) continue;  // a lower bound of the distance
+    if (longer - shorter >= best_distance) continue;  // a lower bound on the distance
     const size_t d = distance(word, candidate);
     if (d < best_distance) best = candidate, best_distance = d;
   }

@@ -1,4 +1,4 @@
-// A place in a text: line and column, counted from 1.
+// A position in a text: line and column, counted from 1.
 #pragma once
 
 #include <compare>

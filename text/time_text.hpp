@@ -10,7 +10,7 @@
 namespace muster {
 
 std::string time_text(Millis instant_ms);
-// Parses what time_text prints, and also fractions and offsets.
+// Parses what time_text prints, with optional fractions and UTC offsets.
 std::optional<Millis> parse_time(std::string_view text);
 
 }  // namespace muster

@@ -115,7 +115,7 @@ class Writer {
       case YAML::NodeType::Map:
         return write_map(node, depth);
     }
-    return fail(node, "a node of an unknown kind");
+    return fail(node, "unknown kind of YAML node");
   }
 
  private:
@@ -151,7 +151,7 @@ class Writer {
     } else if (auto integer = integer_of(text)) {
       out += integer->dump();
     } else if (auto number = float_of(text)) {
-      // Printed as Go's JSON does: 1e3 becomes 1000, which an integer field accepts.
+      // As Go's JSON encoder does: 1e3 becomes 1000, which an integer field accepts.
       constexpr double kExact = 9007199254740992;  // 2^53
       bool whole = std::abs(*number) < kExact && std::trunc(*number) == *number;
       out += (whole ? json(static_cast<int64_t>(*number)) : json(*number)).dump();
@@ -182,7 +182,7 @@ class Writer {
     for (const auto& entry : node) {
       const YAML::Node& key = entry.first;
       const YAML::Node& value = entry.second;
-      if (!key.IsScalar() && !key.IsNull()) return fail(key, "a key must be a plain text");
+      if (!key.IsScalar() && !key.IsNull()) return fail(key, "a map key must be a scalar");
       if (key.IsScalar() && key.Scalar() == "<<" && key.Tag() != "!") {
         if (value.IsSequence()) {
           for (const YAML::Node& each : value) {
@@ -199,11 +199,11 @@ class Writer {
     }
     // The map's own keys win, then those of the first merged map.
     for (const YAML::Node& map : merged) {
-      if (!map.IsMap()) return fail(map, "a merge key (<<) must name a map");
+      if (!map.IsMap()) return fail(map, "a merge key (<<) must refer to a map");
       for (const auto& entry : map) {
         const YAML::Node& key = entry.first;
         if (!visit(key)) return false;
-        if (!key.IsScalar()) return fail(key, "a key must be a plain text");
+        if (!key.IsScalar()) return fail(key, "a map key must be a scalar");
         if (written.contains(key.Scalar())) continue;
         if (!write_member(key.Scalar(), entry.second, written, depth)) return false;
       }
@@ -230,9 +230,9 @@ struct Part {
   size_t first_line;  // counted from 1
 };
 
-// The text cut before each line that begins with `---`: such a line separates documents wherever it
-// is, even where a block scalar is open. What precedes the first one may be directives (%YAML) of
-// its document, and stays with it.
+// Splits the text before each line that begins with `---`. Such a line separates documents
+// anywhere, even inside a block scalar. If only directives (%YAML) and comments precede the first
+// one, they stay with its document.
 std::vector<Part> parts_of(std::string_view text) {
   std::vector<Part> parts;
   Part part{0, 0, 1};
@@ -265,22 +265,22 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Of a line that a tab indents, its column.
+// The column of a tab in the line's indentation, if there is one.
 std::optional<size_t> tab_in_indent(std::string_view line) {
   const size_t ink = line.find_first_not_of(" \t\r"), tab = line.find('\t');
   if (ink == std::string_view::npos || tab > ink) return std::nullopt;
   return tab + 1;
 }
 
-// Two mistakes that the library reports as something else: tabs, and templates. `place` is relative
-// to `text`.
+// Explains two mistakes that the library misreports: tabs and templates. `place` is relative to
+// `text`.
 void explain(std::string_view text, std::string& problem, TextPlace& place) {
   const std::vector<std::string_view> lines = lines_of(text);
   size_t line = std::min(place.line, lines.size()) - 1;
   const auto tab = [&lines](size_t at) { return tab_in_indent(lines[at]); };
   while (line > 0 && tab(line) && tab(line - 1)) --line;
   if (const auto column = tab(line); column && !is_json_object(text)) {
-    problem = "a tab indents this line; YAML is indented by spaces";
+    problem = "this line is indented with a tab; YAML allows only spaces";
     place = {line + 1, *column};
     return;
   }
@@ -308,7 +308,7 @@ void take_json_place(std::string& problem, TextPlace& place) {
   if (problem.compare(rest, 2, ": ") == 0) problem.erase(begin, rest + 2 - begin);
 }
 
-// Reads the documents of one part; true: there may be more.
+// Reads the documents of one part. Returns whether to read the next part.
 bool read_part(const std::string& text, const Part& part, const YamlLimits& limits, size_t& bytes,
                std::vector<YamlDocument>& out) {
   auto source = std::make_shared<const std::string>(text.substr(part.from, part.to - part.from));
@@ -318,7 +318,7 @@ bool read_part(const std::string& text, const Part& part, const YamlLimits& limi
     place.line += part.first_line - 1;
     out.push_back({"", std::move(problem), place, source, part.first_line});
   };
-  // The library throws on malformed text; its exceptions end here.
+  // The library throws on malformed text; its exceptions are caught here.
   try {
     size_t number = 0;
     for (const YAML::Node& node : load_all_yaml(*source)) {
@@ -358,9 +358,9 @@ Status check_yaml_body(std::string_view text) {
   });
   if (text.size() > kYamlBodyMax || static_cast<size_t>(tokens) > kYamlTokensMax)
     return Error{Errc::invalid,
-                 "the body is too large for YAML (more than 64 KiB, or than " +
+                 "the YAML body is too large (over 64 KiB, or over " +
                      std::to_string(kYamlTokensMax) +
-                     " marks such as ':' and line breaks); send JSON",
+                     " characters such as ':' and line breaks); send JSON instead",
                  {}};
   return Nothing{};
 }

@@ -22,7 +22,7 @@ class Reader {
                   depth > kDepthMax ? "nested too deep" : "must be a map such as `api: 7117`");
     std::vector<YamlEntry> entries;
     for (const auto& pair : node) {
-      if (!pair.first.IsScalar()) return fail(pair.first, "a key must be a word");
+      if (!pair.first.IsScalar()) return fail(pair.first, "a key must be a scalar");
       YamlEntry& entry = entries.emplace_back();
       entry.key = pair.first.Scalar();
       entry.line = pair.first.Mark().line + 1;
@@ -44,7 +44,7 @@ class Reader {
       entry.shape = YamlEntry::Shape::list;
       for (const auto& item : node) {
         if (!item.IsScalar()) {
-          fail(item, "a list here holds single values");
+          fail(item, "list items must be scalars");
           return false;
         }
         entry.values.push_back(item.Scalar());

@@ -16,13 +16,13 @@ struct YamlEntry {
   std::string key;
   int line = 0;  // counted from 1
   Shape shape = Shape::scalar;
-  std::vector<std::string> values;  // of a scalar: one; of a list: its scalars
+  std::vector<std::string> values;  // one for a scalar; the items of a list
   std::vector<YamlEntry> below;     // of a map
 };
 
 // The entries of a single document, in order; empty for an empty text. `invalid`, with line and
-// column: not YAML, several documents, not a map, nested too deep, or a key or list item that is
-// not a scalar.
+// column, if the text is not YAML, has several documents, is not a map or is nested too deep, or if
+// a key or list item is not a scalar.
 Result<std::vector<YamlEntry>> yaml_entries(const std::string& text);
 
 }  // namespace muster

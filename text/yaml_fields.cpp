@@ -12,13 +12,12 @@
 namespace muster {
 namespace {
 
-// A step from a node along a path: to a member's key or a list's item, and what is left of the
-// path.
+// One step from a node along a path: to a member or a list item.
 struct Step {
   YAML::Node key, value;
-  size_t length = 0;  // of the path; 0: there is no such step
+  size_t length = 0;  // of the path that it consumes; 0: there is no such step
 
-  // Assigning a node would change what the other one refers to.
+  // Not by assignment, which would change the node that `key` or `value` refers to.
   void set(const YAML::Node& to_key, const YAML::Node& to_value, size_t taken) {
     key.reset(to_key);
     value.reset(to_value);
@@ -26,7 +25,7 @@ struct Step {
   }
 };
 
-// "[3]" at the beginning of a path.
+// Follows "[3]" at the beginning of a path.
 Step to_item(const YAML::Node& list, std::string_view path) {
   size_t number = 0;
   const size_t close = path.find(']');
@@ -39,7 +38,7 @@ Step to_item(const YAML::Node& list, std::string_view path) {
   return step;
 }
 
-// How much of the path this key takes: "key", "key." or "[key]"; 0: it is another one.
+// How much of the path this key consumes: "key", "key." or "[key]"; 0 for another key.
 size_t taken(std::string_view path, const std::string& key) {
   if (key.empty()) return 0;
   const bool bracket = path.starts_with('[');
@@ -50,7 +49,7 @@ size_t taken(std::string_view path, const std::string& key) {
   return path.size() == size || path[size] == '.' || path[size] == '[' ? size : 0;
 }
 
-// The member with the longest key that fits: keys may contain dots.
+// The member with the longest matching key, since keys may contain dots.
 Step to_member(const YAML::Node& map, std::string_view path) {
   Step best;
   const auto look = [&best, path](const YAML::Node& in, bool own) {

@@ -1,4 +1,4 @@
-// The places of a document's fields in its text, for messages about them.
+// YamlFields: finds the fields of a document in its text, for messages about them.
 #pragma once
 
 #include "text/yaml.hpp"
@@ -16,17 +16,17 @@ namespace muster {
 
 class YamlFields {
  public:
-  // Parses the document again, when the first field is looked for.
+  // Parses the document again when the first field is looked up.
   explicit YamlFields(const YamlDocument& document);
 
   struct Found {
     TextPlace place;
-    bool exact = false;  // false: of what encloses it
+    bool exact = false;  // false: the place of an enclosing field
   };
-  // Where a field is written: its key, or the item of a list. A path is what API servers write:
+  // Where a field is written: its key or list item. Paths are as API servers write them:
   // "spec.containers[0].name", "metadata.annotations[muster.dev/gang]", also with a dot before the
-  // last key. If the field is not there, the place is that of the innermost field around it. Of a
-  // repeated key, the last one counts, as for its value.
+  // last key. If the field is missing, the place is that of the innermost enclosing field. If a key
+  // is repeated, the last one counts, as it does for the value.
   Found find(std::string_view path) const;
 
  private:

@@ -36,7 +36,7 @@ std::vector<YAML::Node> load_all_yaml(const std::string& text) {
   YAML::Parser parser(in);
   Beginnings seen;
   while (parser.HandleNextDocument(seen))
-    if (seen.stuck) throw YAML::ParserException(seen.last, "no value begins like this");
+    if (seen.stuck) throw YAML::ParserException(seen.last, "expected the beginning of a value");
   return YAML::LoadAll(text);
 }
 

@@ -7,9 +7,8 @@
 
 namespace muster {
 
-// Throws YAML::Exception for malformed text. YAML::LoadAll alone does not end for some of it: where
-// nothing that can begin a value follows (", a", or "{}}, a"), it finds empty documents until the
-// memory is used up.
+// Throws YAML::Exception for malformed text. YAML::LoadAll alone does not return for some of it:
+// where no value can begin (", a" or "{}}, a"), it finds empty documents until memory runs out.
 std::vector<YAML::Node> load_all_yaml(const std::string& text);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// Bundle: all that a member of a cluster needs for its links, as one file: lines of comment, its
-// certificate, its private key, the authority's certificate; PEM (RFC 7468).
+// Bundle: one PEM file (RFC 7468) with everything that a member of a cluster needs for its links:
+// comment lines, its certificate, its private key, the authority's certificate.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,11 +17,10 @@ struct Bundle {
 
 // `comment`: without line breaks; empty: none.
 std::string bundle_text(const Bundle& bundle, const std::string& comment);
-// `invalid`: parts are missing, or the key is not that of the first certificate.
+// `invalid`: parts are missing, or the key does not match the first certificate.
 Result<Bundle> read_bundle(const std::string& text);
 
-// Text of the first part of this kind ("CERTIFICATE") from `at` on, which moves behind it; empty:
-// there is none.
+// The first part of this kind ("CERTIFICATE") from `at` on; moves `at` past it. Empty: none.
 std::string pem_part(const std::string& text, const std::string& kind, size_t& at);
 
 }  // namespace muster::tls

@@ -32,7 +32,7 @@ using Request = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
 using Serial = std::unique_ptr<BIGNUM, Freed<BN_free>>;
 
-// What fails leaves notes in a queue of the thread, which KJ would take for those of a connection.
+// A failed call leaves errors in the thread's queue, which KJ would attribute to a connection.
 struct NoErrorsLeft {
   ~NoErrorsLeft() { ERR_clear_error(); }
 };
@@ -108,8 +108,8 @@ void set_serial(X509* cert) {
   MUSTER_CHECK(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(cert)) != nullptr);
 }
 
-// Sets the name without the library's check of X.520's limit of 64 bytes, which no reader of these
-// certificates enforces; a node's name may have 253.
+// Bypasses the library's check of X.520's 64-byte limit, which no reader of these certificates
+// enforces; a node's name may have 253.
 void set_name(X509* cert, const std::string& text) {
   MUSTER_CHECK(text.size() <= kNameMax);
   X509_NAME* name = X509_get_subject_name(cert);
@@ -215,7 +215,7 @@ Result<Authority> Authority::load(const KeyPair& pems) {
     return invalid("the certificate is not for an authority (basicConstraints CA:TRUE)");
   if (EVP_PKEY_is_a(parsed.key.get(), "EC") != 1 && EVP_PKEY_is_a(parsed.key.get(), "RSA") != 1)
     return invalid("its key must be an EC or an RSA key");
-  // Who trusts nothing else could not verify what an intermediate one has signed.
+  // Members trust nothing else, so they could not verify what an intermediate authority signed.
   if (X509_check_issued(parsed.certificate.get(), parsed.certificate.get()) != X509_V_OK)
     return invalid("the certificate is for an intermediate authority; it must be self-signed");
   authority.pems_ = {key_pem(parsed.key.get()), cert_pem(parsed.certificate.get())};

@@ -1,9 +1,9 @@
 // Certificates: a cluster's authority, and the keys and certificates of its members (X.509, ECDSA
 // P-256).
 //
-// What a certificate says is in its common name: who its holder is (identity.hpp). Whatever a
-// signing request asks for is ignored, except its public key. A member's certificate is good for a
-// client, the coordinator's for a server, so that none can stand in for the other.
+// A certificate's common name says who its holder is (identity.hpp). Everything in a signing
+// request except its public key is ignored. Members' certificates are valid only for clients, the
+// coordinator's only for a server, so neither can impersonate the other.
 #pragma once
 
 #include "base/clock.hpp"
@@ -22,28 +22,27 @@ struct KeyPair {
   std::string key, certificate;  // PEM
 };
 
-// Certificates are valid from this long before they are made, for clocks that differ.
+// Certificates are backdated by this much, to tolerate clocks that differ.
 inline constexpr Millis kClockSkewMs = 3'600'000;
 
 struct Issue {
   std::string common_name;         // up to 300 bytes
   std::vector<std::string> names;  // host names and IP addresses (subjectAltName)
-  bool server = false;             // for a server, else for a client
+  bool server = false;             // for a server; otherwise for a client
   Millis now_ms = 0, life_ms = 0;  // wall clock
 };
 
 class Authority {
  public:
   static Authority make(const std::string& common_name, Millis now_ms);
-  // `invalid`: not a key and certificate in PEM, not of each other, or not of an
-  // authority that has signed itself.
+  // `invalid`: not in PEM, not matching, or not those of a self-signed authority.
   static Result<Authority> load(const KeyPair& pems);
 
   const KeyPair& pems() const { return pems_; }
-  // With a key of its own.
+  // With a new key.
   KeyPair issue(const Issue& issue) const;
-  // For the key of a signing request (PKCS #10, DER). `invalid`: it is not one, its signature does
-  // not fit, or its key is not on P-256.
+  // For the key of a signing request (PKCS #10, DER). `invalid`: it is not a request, its signature
+  // does not match, or its key is not on P-256.
   Result<std::string> sign(std::string_view request, const Issue& issue) const;
 
  private:

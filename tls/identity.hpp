@@ -3,7 +3,7 @@
 //   node:NAME       the agent of that node
 //   node:NAME:G     likewise, after a revocation: only the current generation G is accepted
 //                   (core/trust.hpp)
-//   join:ID:NAME    whoever holds the join token ID: may ask once for the certificate of that node
+//   join:ID:NAME    the holder of join token ID: may request that node's certificate once
 //
 // A node's name has no colon.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace muster::tls {
 
-// The name that the coordinator's certificate has besides its host names: agents and the command
-// line expect it at whichever address they connect to.
+// A name in the coordinator's certificate besides its host names. Agents and the command line
+// expect it at whichever address they connect to.
 inline constexpr char kServerName[] = "muster-coordinator";
 
 struct Identity {

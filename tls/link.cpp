@@ -8,7 +8,7 @@
 namespace muster::tls {
 namespace {
 
-// KJ keeps the other end's certificate and shows only its names. An explicit instantiation may name
+// KJ keeps the peer's certificate but exposes only its names. An explicit instantiation may name
 // private members, so this one hands it out.
 template <auto Member>
 struct Shows {
@@ -17,8 +17,8 @@ struct Shows {
 void* certificate_of(kj::TlsPeerIdentity& peer);
 template struct Shows<&kj::TlsPeerIdentity::cert>;
 
-// Nobody has such keys, so that no version before 1.3 finds a cipher: KJ's options know no later
-// minimum than 1.2. The ciphers of 1.3 are a list of their own.
+// KJ cannot require a version above 1.2. With a pre-shared-key cipher, for which nobody has keys,
+// no version before 1.3 finds a cipher. TLS 1.3 has a separate list.
 constexpr char kNoCipherBefore13[] = "PSK-AES256-GCM-SHA384";
 
 kj::TlsContext::Options options_of(kj::ArrayPtr<const kj::TlsCertificate> trusted) {

@@ -16,8 +16,8 @@
 
 namespace muster::tls {
 
-// `clients`: they must have a certificate of the authority. Throws a kj::Exception if the PEM texts
-// are not what they should be.
+// `clients`: require a certificate from the authority. Throws a kj::Exception if a PEM text is
+// invalid.
 kj::Own<kj::TlsContext> server_context(const KeyPair& own, const std::string& authority,
                                        bool clients);
 // `own` may be absent.
@@ -27,10 +27,10 @@ kj::Own<kj::TlsContext> client_context(const std::optional<KeyPair>& own,
 // An address whose connections are encrypted.
 kj::Own<kj::NetworkAddress> encrypted(kj::Own<kj::NetworkAddress> address, kj::TlsContext& context);
 
-// Until when the certificate at the other end is valid (wall clock). There must be one.
+// When the peer's certificate expires (wall clock). The peer must have one.
 Millis valid_until_ms(kj::TlsPeerIdentity& peer);
 
-// What went wrong, in words for people; nothing if it is not about TLS.
+// A readable explanation; nullopt if it is not a known TLS failure.
 std::optional<std::string> explained(const kj::Exception& exception);
 
 }  // namespace muster::tls

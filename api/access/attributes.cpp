@@ -39,11 +39,11 @@ Attributes Attributes::of(std::string_view method, const Url& url) {
   }
   if (p[at] == "namespaces" && p.size() > at + 1) {
     a.ns = p[at + 1];
-    if (p.size() > at + 2) at += 2;  // otherwise it is the namespace itself
+    if (p.size() > at + 2) at += 2;  // otherwise the request is for the namespace itself
   }
   a.resource = p[at++];
   if (at < p.size()) a.name = p[at++];
-  // What follows is the subresource, with whatever is below it.
+  // The rest is the subresource, including anything below it.
   for (; at < p.size(); ++at) a.subresource += (a.subresource.empty() ? "" : "/") + p[at];
   a.verb = verb_of(method, !a.name.empty(), url.flag("watch"));
   return a;

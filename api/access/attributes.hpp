@@ -1,5 +1,5 @@
-// Attributes: what a request asks for, in the words of Kubernetes' authorization: verb, group,
-// resource, subresource, namespace, name; or, for a path that is no resource, the path. Pure.
+// Attributes: what a request asks for, in the terms of Kubernetes authorization: verb, group,
+// resource, subresource, namespace and name, or verb and path if the path is not a resource. Pure.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -16,10 +16,10 @@ struct Attributes {
   std::string subresource;
   std::string ns;    // empty: all namespaces, or a cluster-wide resource
   std::string name;  // empty: the collection
-  std::string path;  // "/healthz"; only if it is not a resource
+  std::string path;  // "/healthz"; only if not a resource
 
-  // `method` is an HTTP method in capitals. As Kubernetes reads a request: a GET of a collection is
-  // a list, or a watch if the query says so, and its DELETE is a deletecollection.
+  // `method` is an HTTP method in capitals. As in Kubernetes, a GET of a collection is a list, or a
+  // watch if the query says so, and a DELETE of one is a deletecollection.
   static Attributes of(std::string_view method, const Url& url);
 };
 

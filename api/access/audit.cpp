@@ -1,6 +1,6 @@
 #include "api/access/audit.hpp"
 
-#include "core/job/text.hpp"
+#include "core/job/fold/text.hpp"
 #include "text/json.hpp"
 
 #include <cctype>
@@ -8,7 +8,7 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kTextMax = 256;  // bytes of each text that a client chooses
+constexpr size_t kTextMax = 256;  // bytes kept of each text that a client chooses
 
 void add(OrderedJson& line, const char* name, const std::string& text) {
   if (!text.empty()) line[name] = text.substr(0, kTextMax);
@@ -30,7 +30,7 @@ bool is_audited(const AuditEntry& entry) {
   if (entry.code == 401 || entry.code == 403) return true;
   if (wants.resource.empty()) return false;
   const bool reads = wants.verb == "get" || wants.verb == "list" || wants.verb == "watch";
-  // What is typed is part of a command whose start and end are audited.
+  // Input belongs to a command whose start and end are audited.
   if (wants.group == "muster.dev" && wants.subresource == "exec" && wants.verb == "update")
     return false;
   const bool reviews =
@@ -43,7 +43,7 @@ OrderedJson audit_object(const AuditEntry& entry, Millis now_ms) {
   OrderedJson line;
   line["time"] = core::instant_text(now_ms);
   add(line, "user", entry.caller.who.name);
-  if (entry.code != 401) line["uid"] = entry.caller.who.uid;  // else it is unknown
+  if (entry.code != 401) line["uid"] = entry.caller.who.uid;  // otherwise unknown
   line["role"] = name(entry.caller.role);
   add(line, "source", entry.source);
   add(line, "userAgent", entry.user_agent);

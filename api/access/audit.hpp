@@ -1,6 +1,6 @@
-// Audit: one object for each request that changes something, reads a log, or is refused: when, who,
-// from where, what, and the outcome. Never a body. It is a line of JSON in the audit log and an
-// entry of the system's journal.
+// Audit: one object for each request that changes something, reads a log or is refused: when, who,
+// from where, what, and the outcome, but never a body. It becomes a line of JSON in the audit log
+// and an entry in the system journal.
 #pragma once
 
 #include "api/access/attributes.hpp"
@@ -17,16 +17,16 @@ namespace muster::api {
 struct AuditEntry {
   const Caller& caller;
   const Attributes& wants;
-  std::string source;      // "unix", or the host at the other end
+  std::string source;      // "unix", or the peer's address
   std::string user_agent;  // as sent
-  int code = 0;            // of the response; 0: the client left before it had one
+  int code = 0;            // of the response; 0: the client disconnected before it got one
 };
 
-// Whether this request belongs into the audit log.
+// Whether this request belongs in the audit log.
 bool is_audited(const AuditEntry& entry);
 OrderedJson audit_object(const AuditEntry& entry, Millis now_ms);
-// MESSAGE is the line, PRIORITY is "notice" for a refusal and else "info", and each member but the
-// time is a field: `userAgent` is MUSTER_USER_AGENT.
+// MESSAGE is the line, PRIORITY is "notice" for a refusal and "info" otherwise, and each member
+// except the time is a field: `userAgent` becomes MUSTER_USER_AGENT.
 std::vector<JournalField> audit_journal(const OrderedJson& object);
 
 }  // namespace muster::api

@@ -1,7 +1,7 @@
-// Caller: who sends a request, and in which role.
+// Caller: who sent a request, and their role.
 #pragma once
 
-#include "core/spec/owner.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <cstdint>
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace muster::api {
 
-// What each may do is in rules.cpp. `none` is a user whom no option admits.
+// rules.cpp defines what each may do. `none` is a user whom no option admits.
 enum class Role : uint8_t { none, metrics, user, operators, admin };
 const char* name(Role role);
 
-// The Unix groups whose members have a role. The coordinator's own user and root are admins.
+// The Unix groups that give their members each role. The coordinator's own user and root are
+// admins.
 struct RoleGroups {
   std::vector<std::string> users, operators, admins, metrics;  // "*" in users: everyone
 
@@ -27,11 +28,11 @@ struct Caller {
   Role role = Role::none;
   core::Owner who;                  // uid, gid and name
   std::vector<std::string> groups;  // the names of the user's Unix groups
-  // Whether the coordinator serves several users. If not, its jobs have no owner: all callers are
-  // its own user and root, and may do everything.
+  // Whether the coordinator serves several users. If not, its jobs have no owner: every caller is
+  // its own user or root and may do everything.
   bool distinguished = false;
 
-  // Whether objects of everyone are shown and may be changed.
+  // Whether the caller may see and change everyone's objects.
   bool unlimited() const { return role == Role::operators || role == Role::admin; }
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr auto kRemembered = std::chrono::minutes(1);
 constexpr size_t kKnownMax = 10'000;
 
-// Calls get(bytes, size) with more room as long as it answers ERANGE, up to 16 MiB.
+// Calls get(bytes, size) with growing buffers while it returns ERANGE, up to 16 MiB.
 template <class Get>
 int with_room(std::vector<char>& buffer, Get&& get) {
   for (size_t size = 4096;; size *= 2) {
@@ -65,7 +65,7 @@ Result<Account> read_account(uid_t uid) {
   });
   Account account;
   account.who = {uid, uid, std::to_string(uid), {}, ""};
-  // Some databases say ENOENT and the like of a user that they do not have (getpwnam(3)).
+  // Some databases return ENOENT or the like for an unknown user (getpwnam(3)).
   const bool absent = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
   if (!found && !absent) return Error{Errc::unavailable, strerror(error), {}};
   if (!found) return account;

@@ -1,7 +1,7 @@
-// Directory: the users of this machine, by uid: names, groups, and the roles that groups give.
+// Directory: the users of this machine, by uid: names, groups, and the roles that the groups give.
 //
-// The system's user database may be remote and slow (LDAP, SSSD), so it is read on a thread of its
-// own and remembered for a minute.
+// The system's user database may be remote and slow (LDAP, SSSD), so it is read on a separate
+// thread and cached for a minute.
 #pragma once
 
 #include "api/access/caller.hpp"
@@ -31,14 +31,14 @@ struct Account {
   std::vector<std::string> groups;  // names, the primary group first
 };
 
-// From the system's user database; may block. A uid without an entry has its number as its name.
-// unavailable: the database cannot be read.
+// Reads the system's user database; may block. A uid without an entry is named by its number.
+// `unavailable` if the database cannot be read.
 Result<Account> read_account(uid_t uid);
 
-// The uid of the user with this name. not_found; unavailable: the database cannot be read.
+// The uid of the user with this name. `not_found`, or `unavailable` if the database cannot be read.
 Result<uid_t> read_uid(const std::string& name);
 
-// The highest role that this account has.
+// The account's highest role.
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid);
 
 // How long a request waits for the database.
@@ -53,10 +53,10 @@ class Directory {
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
-  // The caller with this uid, at once if it was asked for within the last minute. Fails
-  // (OVERLOADED) if the database cannot be read. Call it on one KJ loop.
+  // The caller with this uid, immediately if read within the last minute. Fails (OVERLOADED) if the
+  // database cannot be read. Call it from a KJ event loop.
   kj::Promise<Caller> find(uid_t uid);
-  // The user with this name; not_found, unavailable.
+  // The uid of the user with this name; errors as in read_uid().
   kj::Promise<Result<uid_t>> find_name(std::string name);
 
  private:
@@ -74,12 +74,12 @@ class Directory {
   const RoleGroups groups_;
   const Read read_;
   const ReadName read_name_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
   std::map<uid_t, Known> known_;
-  std::deque<std::function<void(std::unique_lock<std::mutex>&)>> asked_;  // run with the lock
+  std::deque<std::function<void(std::unique_lock<std::mutex>&)>> asked_;  // run under the lock
   bool stopping_ = false;
-  std::thread thread_;  // started at the first question
+  std::thread thread_;  // started by the first question
 };
 
 }  // namespace muster::api

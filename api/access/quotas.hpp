@@ -1,5 +1,5 @@
-// Quotas: how much of the coordinator each user may take. Operators and admins have
-// none, except that of pods, which placement applies to every owner. Pure.
+// Quotas: how much of the coordinator each user may use. Operators and admins have none, except the
+// pod quota, which placement applies to every owner. Pure.
 #pragma once
 
 #include "api/access/caller.hpp"
@@ -12,8 +12,8 @@
 namespace muster::api {
 
 struct QuotaLimits {
-  uint64_t jobs_max = 0;      // jobs of a user that are not over; 0: no limit
-  uint64_t pods_max = 0;      // pods of an owner on nodes at a time (core/cluster/slots.hpp)
+  uint64_t jobs_max = 0;      // unfinished jobs of a user; 0: no limit
+  uint64_t pods_max = 0;      // pods of an owner on nodes at a time (core/cluster/slots/slots.hpp)
   uint64_t requests_max = 0;  // requests of a user per second, on average; 0: no limit
 };
 
@@ -22,12 +22,12 @@ class Quotas {
   explicit Quotas(QuotaLimits limits) : limits_(limits) {}
 
   const QuotaLimits& limits() const { return limits_; }
-  // Takes one request out of the user's allowance, which is never more than two seconds' worth.
-  // False: there is none left. `now_ms`: of a clock that does not jump.
+  // Takes one request from the user's allowance, which never exceeds two seconds' worth. Returns
+  // false if none is left. `now_ms` is from a clock that does not jump.
   bool take_request(const Caller& caller, Millis now_ms);
 
-  // Whether the user may create one more job beside `unfinished` that are there and those that are
-  // on their way. If so, it is on its way until arrived().
+  // Whether the user may create one more job, given `unfinished` existing ones and those on their
+  // way. If so, the new job is on its way until arrived().
   bool take_job(const Caller& caller, size_t unfinished);
   void arrived(const Caller& caller);
 

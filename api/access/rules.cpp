@@ -9,14 +9,13 @@
 namespace muster::api {
 namespace {
 
-// What the role `user` may do with objects of each kind; operators may do all of it with
-// everyone's.
+// Which objects of a kind the role `user` may act on; operators may act on everyone's.
 enum class Reach : uint8_t {
   admins,      // admins only
   none,        // operators only
   self,        // only the caller's own, even for operators
-  owner,       // likewise, of objects that others may not even know to exist
-  own,         // what is the user's own; collections contain nothing else
+  owner,       // likewise, but others' objects may also be hidden
+  own,         // the user's own; collections contain nothing else
   summarized,  // likewise, but others' are shown as summaries
   all,
 };
@@ -30,7 +29,7 @@ struct Rule {
 
 constexpr std::string_view kRead = "get list watch";
 
-// The first row that fits decides.
+// The first matching row decides.
 constexpr Rule kRules[] = {
     {"batch", "jobs", "", kRead, Reach::summarized},
     {"batch", "jobs", "", "create", Reach::all},
@@ -41,7 +40,7 @@ constexpr Rule kRules[] = {
     {"", "pods", "status", "get update patch", Reach::own},
     {"", "pods", "log", "get", Reach::own},
     {"", "pods", "eviction", "create", Reach::own},
-    // Not served: users get to read why not.
+    // Not served; allowed so that users see the reason.
     {"", "pods", "exec", "get create", Reach::own},
     {"", "pods", "attach", "get create", Reach::own},
     {"", "pods", "portforward", "get create", Reach::own},
@@ -90,7 +89,8 @@ constexpr Review kSelfReviews[] = {{"authorization.k8s.io", "selfsubjectaccessre
                                    {"authentication.k8s.io", "selfsubjectreviews"}};
 
 constexpr const char* kNoRole = "the user has no role here";
-constexpr const char* kMetricsOnly = "the metrics role reads /metrics and /healthz only";
+constexpr const char* kMetricsOnly =
+    "the metrics role may read only /metrics and the health endpoints";
 constexpr const char* kOfAnother = "it belongs to another user";
 
 const Rule* rule_for(const Attributes& request) {
@@ -113,8 +113,8 @@ Decision denied(std::string reason) {
   return {Access::denied, std::move(reason)};
 }
 
-// Paths that are no resources: health for everyone, metrics for those who collect them, documents
-// and the web page for users.
+// Paths that are not resources: health for everyone, metrics for operators and the metrics role,
+// documents and the web page for operators and users.
 Decision of_path(const Caller& caller, const Attributes& request) {
   const std::string& path = request.path;
   if (request.verb == "get" && (path == "/healthz" || path == "/livez" || path == "/readyz"))

@@ -1,8 +1,7 @@
-// Rules: the one function that says who may do what. Pure; everything that it does not allow is
-// denied.
+// Rules: the one function that decides who may do what. Pure; whatever it does not allow is denied.
 //
-// Each request is judged twice: before its body is read, and again by the object that it names when
-// it is about to be changed, because a name may have changed hands meanwhile.
+// Each request is checked twice: before its body is read, and again just before the object that it
+// names is changed, because the name may have changed hands in between.
 #pragma once
 
 #include "api/access/attributes.hpp"
@@ -14,7 +13,7 @@
 
 namespace muster::api {
 
-// Whose the named object is. `nobody`: a collection, an object that has no owner, or no object at
+// Who owns the named object. `nobody`: a collection, an object that has no owner, or no object at
 // all.
 enum class Whose : uint8_t { nobody, own, other };
 
@@ -33,14 +32,14 @@ struct Decision {
 };
 
 struct AccessRules {
-  bool private_jobs = false;  // users do not even see names and counts of each other's jobs
+  bool private_jobs = false;  // users cannot see even the names and counts of each other's jobs
 };
 
 Decision authorize(const Caller& caller, const Attributes& request, Whose whose,
                    const AccessRules& rules);
 
-// What a caller may do, for people. Of objects that belong to users: the caller's own, unless the
-// caller may do everything.
+// What a caller may do, for display. For objects that belong to users, this covers only the
+// caller's own, unless the caller may do everything.
 struct GrantedRule {
   std::vector<std::string> verbs;
   std::string group, resource;  // "*": any; "jobs/status" for a subresource

@@ -9,7 +9,7 @@ namespace muster::api {
 namespace {
 
 constexpr kj::Duration kPause = 100 * kj::MILLISECONDS;  // after a failed accept()
-constexpr unsigned kInARow = 16;  // connections accepted before the event loop gets a turn
+constexpr unsigned kInARow = 16;  // connections accepted before yielding to the event loop
 
 }  // namespace
 
@@ -17,7 +17,7 @@ Crowd::Room Crowd::make_room(const std::string& who) {
   const auto mine = counts_.find(who);
   const bool own_full = mine != counts_.end() && mine->second >= of_one_;
   if (!own_full && members_.size() < all_) return {true, std::nullopt};
-  // Of the peer with the most connections, the one that has waited longest.
+  // Of the peer with the most connections, close the one that has been idle longest.
   const Member* oldest = nullptr;
   uint64_t id = 0;
   size_t most = 0;

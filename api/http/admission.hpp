@@ -1,6 +1,6 @@
-// Admission: accepts connections at a port and bounds how many are open.
+// Admission: accepts connections on a port and bounds how many are open.
 //
-// The port keeps accepting after any error of accept(): when descriptors run out, for example, it
+// The port keeps accepting after any accept() error: when descriptors run out, for example, it
 // retries after a pause. The number of connections is bounded in total and per peer. At a bound,
 // the connection that has been idle longest is closed to make room for the new one; if none is
 // idle, the new one is turned away. For one KJ thread.
@@ -33,7 +33,7 @@ class Crowd {
   Room make_room(const std::string& who);
   // A new connection starts idle.
   void enter(uint64_t id, const std::string& who);
-  void busy(uint64_t id);  // serves a request, so it may not be closed to make room
+  void busy(uint64_t id);  // serving a request, so it must not be closed to make room
   void idle(uint64_t id);
   void leave(uint64_t id);  // does nothing if it has already left
   size_t size() const { return members_.size(); }

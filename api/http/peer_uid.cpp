@@ -17,7 +17,7 @@
 namespace muster::api {
 namespace {
 
-constexpr int kTableLooks = 3;            // reading a table that changes meanwhile can miss a line
+constexpr int kTableLooks = 3;            // a read can miss a line while the table changes
 constexpr size_t kTableMax = 256u << 20;  // bytes
 
 Error unavailable(std::string why) {
@@ -117,7 +117,7 @@ void PeerLookup::open_diag() {
 void PeerLookup::open_tables() {
   table4_ = Fd(::open((proc_ + "/tcp").c_str(), O_RDONLY | O_CLOEXEC));
   if (!table4_) table_lacks_ = proc_ + "/tcp cannot be read: " + strerror(errno);
-  // Missing on a kernel without IPv6, where no socket could be listed in it.
+  // Missing on a kernel without IPv6, which has no sockets to list in it.
   table6_ = Fd(::open((proc_ + "/tcp6").c_str(), O_RDONLY | O_CLOEXEC));
 }
 
@@ -175,7 +175,7 @@ Result<uid_t> PeerLookup::tcp_uid(const sockaddr_storage& peer, const sockaddr_s
   const auto own = TcpEnd::of(peer);
   const auto other = TcpEnd::of(local);
   if (!own || !other || own->family != other->family) return no_socket();
-  if (!diag_ && !table4_) open();  // opening them failed earlier, perhaps for want of descriptors
+  if (!diag_ && !table4_) open();  // opening failed earlier, perhaps for lack of descriptors
   Result<TcpSocket> found = no_socket();
   if (diag_) {
     found = ask_diag(own->family, *own, *other);
@@ -205,7 +205,7 @@ Result<uid_t> PeerLookup::uid(int fd) {
   }
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return no_socket();
   auto found = tcp_uid(peer, local);
-  // Once our own socket has been reset, any other connection may take its ends.
+  // Once our own socket has been reset, another connection may reuse its addresses.
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_state == TCP_CLOSE)

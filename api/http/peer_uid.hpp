@@ -1,8 +1,8 @@
 // Peer uid: finds out which user is at the other end of a connection on this machine.
 //
-// Loopback is no security boundary on a shared node, so every connection is checked. A Unix socket
-// knows its peer; for TCP the kernel is asked for the peer's socket, over NETLINK_SOCK_DIAG (about
-// 10 µs, needs no privileges) or, without tcp_diag, through its table in /proc/net.
+// Loopback is not a security boundary on a shared node, so every connection is checked. A Unix
+// socket knows its peer. For TCP, the peer's socket is looked up in the kernel: over
+// NETLINK_SOCK_DIAG (about 10 µs, no privileges) or, without tcp_diag, in /proc/net.
 //
 // Invariant: only a socket that a process holds has a uid. The kernel lists a closed socket, with
 // uid 0, until the connection is closed on both sides.
@@ -19,7 +19,7 @@
 
 namespace muster::api {
 
-// What a port does with a connection.
+// How a port judges a connection.
 struct Verdict {
   enum class Kind {
     trusted,   // root or our own user, over a Unix socket or loopback
@@ -27,7 +27,7 @@ struct Verdict {
     unknown,   // the kernel cannot be asked, which is not the client's fault
   };
   Kind kind;
-  std::string who;             // "uid 1000" or "10.0.0.7"; connections are counted by it
+  std::string who;             // "uid 1000" or "10.0.0.7"; connections are counted per value
   std::string why;             // the reason, unless trusted
   std::optional<uid_t> uid{};  // the user, if it is known
 };

@@ -22,7 +22,7 @@ struct TcpEnd {
 
   // Nothing if it is not an IP address.
   static std::optional<TcpEnd> of(const sockaddr_storage& address);
-  // The same address as an IPv6 socket has it: IPv4 becomes IPv4-mapped.
+  // The same address in the form of an IPv6 socket: IPv4 becomes IPv4-mapped.
   TcpEnd mapped() const;
   bool loopback() const;
   std::string host() const;  // "127.0.0.1", "::1"
@@ -33,7 +33,7 @@ struct TcpSocket {
   uint64_t inode = 0;  // 0: no process holds it
   uid_t uid = 0;       // also 0 once the socket is closed
 
-  // Whether it is connected, perhaps half-closed, and a process holds it.
+  // Whether it is connected (possibly half-closed) and held by a process.
   bool held() const;
 };
 

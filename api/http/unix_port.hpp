@@ -9,9 +9,9 @@
 
 namespace muster::api {
 
-// A listening socket at this path, with this mode; paths longer than the 108 bytes of an address
-// work too. A socket left by a crash, on which no process listens, is replaced. `invalid`: the path
-// is taken by something else, or cannot be made.
+// Listens at this path with this mode; paths longer than the 108 bytes of an address work too. A
+// stale socket, left by a crash, is replaced. `invalid`: the path is taken by something else, or
+// the socket cannot be created.
 Result<Fd> listen_unix(const std::string& path, mode_t mode);
 
 }  // namespace muster::api

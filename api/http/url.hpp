@@ -20,7 +20,7 @@ struct Url {
   bool flag(const std::string& name) const;  // true for what Go's ParseBool accepts
 };
 
-// Parses an integer that is the whole text. Nothing if it is not one or is out of range.
+// Parses the whole text as an integer. Nothing if it is not one or is out of range.
 template <class Int>
 std::optional<Int> whole_number(std::string_view text) {
   Int n = 0;

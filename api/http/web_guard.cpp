@@ -81,13 +81,13 @@ std::optional<std::string> refused_for_web(const HostRules& rules, const std::st
       return "the Host header names another host (--api-host NAME admits a name)";
   }
   if (!headers.origin.empty() && headers.origin != "http://" + headers.host)
-    return "requests of web pages are refused";
+    return "requests from other web pages are refused";
   const std::string& site = headers.fetch_site;
   if (site.empty() || site == "none" || site == "same-origin") return std::nullopt;
   // A link to the page may be followed from any site.
   if (shows_page && headers.fetch_mode == "navigate" && headers.fetch_dest == "document")
     return std::nullopt;
-  return "requests of web pages are refused";
+  return "requests from other web pages are refused";
 }
 
 }  // namespace muster::api

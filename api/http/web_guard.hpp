@@ -2,8 +2,8 @@
 //
 // A foreign page can reach us in two ways. It can send requests to our address, which the browser
 // marks with Origin and Sec-Fetch-Site. Or its own name can be made to resolve to our address (DNS
-// rebinding); then the Host header carries that name. So the Host must be one of ours, whichever
-// peers may connect.
+// rebinding); then the Host header carries that name. So the Host must be one of ours, no matter
+// which peers may connect.
 #pragma once
 
 #include <cstdint>

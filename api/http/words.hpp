@@ -1,4 +1,4 @@
-// Words: lists in one constant text, "get list watch".
+// Words: lists in one constant text, such as "get list watch".
 #pragma once
 
 #include <algorithm>

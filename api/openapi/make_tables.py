@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Generates tables from api/openapi/*.yaml:
 
-    make_tables.py OUT.cpp FILE.yaml...            those of api/kube/api_types.hpp
-    make_tables.py docs/job.md FILE.yaml...        the fields of a Job, between two comments of this document
-    make_tables.py --check docs/job.md FILE.yaml...  fails unless they are there already
+    make_tables.py OUT.cpp FILE.yaml...              the tables of api/kube/schema/api_types.hpp
+    make_tables.py docs/job.md FILE.yaml...          the fields of a Job, between two comments in the document
+    make_tables.py --check docs/job.md FILE.yaml...  fails unless the document is up to date
 
-The head of batch.yaml describes the syntax. Problems are reported as FILE:LINE: TYPE.FIELD: PROBLEM, and nothing is written.
+The top of batch.yaml describes the syntax. Problems are reported as FILE:LINE: TYPE.FIELD: PROBLEM, and nothing is written.
 """
 import pathlib
 import re
@@ -57,7 +57,7 @@ class Field:
             self.wrong("a field that is stored and ignored needs the mark kept")
 
     def hint(self):
-        """What an error says to use instead, in the form of one: lower case, no full stop at the end."""
+        """What to use instead, in the form of an error message: lower case, no full stop."""
         if not self.use.startswith("refused"):
             return ""
         only = f"only {quoted(self.value) if self.type == 'string' else self.value} is" if self.value else ""
@@ -98,7 +98,7 @@ def read(paths):
 
 
 def check(types):
-    """Checks rules that span several lines. Returns the lists that patches merge, by name."""
+    """Checks the rules that span several lines. Returns the lists that patches merge, by name."""
     names = {t.name for t in types}
     lists = {}
     for kind in types:
@@ -115,7 +115,7 @@ def check(types):
             if field.list:
                 how = (field.merged, field.keys[0] if field.merged and field.keys else "")
                 if lists.setdefault(field.name, how) != how:
-                    field.wrong("a list of this name is merged differently elsewhere, and patches know lists by name only")
+                    field.wrong("another list with this name is merged differently, but patches identify lists only by name")
     return {name: key for name, (merged, key) in sorted(lists.items()) if merged}
 
 
@@ -144,7 +144,7 @@ def field_text(field, index):
 
 def source(types, merged):
     index = {kind.name: n for n, kind in enumerate(types)}
-    out = ["// Generated from api/openapi/ by api/openapi/make_tables.py.\n#include \"api/kube/api_types.hpp\"\n\n"
+    out = ["// Generated from api/openapi/ by api/openapi/make_tables.py.\n#include \"api/kube/schema/api_types.hpp\"\n\n"
            "namespace muster::api {\nnamespace {\n\n"
            f"extern const ApiType kTypes[{len(types)}];\n\n"]
     for keys in sorted({tuple(field.keys) for kind in types for field in kind.fields if field.keys}):
@@ -171,7 +171,7 @@ BEGIN, END = "<!-- fields -->\n", "<!-- end of the fields -->\n"
 
 
 def parts_of_a_job(types):
-    """The types below Job and, for each, where it is: {Type: ["spec.template"]}. Without its status, which manifests do not set."""
+    """The types below Job and where each is used: {Type: ["spec.template"]}. Leaves out the status, which manifests do not set."""
     by_name = {kind.name: kind for kind in types}
     places = {}
 
@@ -208,10 +208,10 @@ def document_text(types):
 
 
 def document(path, types):
-    """The document with these tables in it."""
+    """The document with its tables replaced."""
     text = path.read_text()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        problems.append(f"{path}:1: the tables go between the lines {BEGIN.strip()} and {END.strip()}; each of them has to be there once")
+        problems.append(f"{path}:1: the tables go between the lines {BEGIN.strip()} and {END.strip()}; each must appear exactly once")
         return text
     return text[:text.index(BEGIN) + len(BEGIN)] + document_text(types) + text[text.index(END):]
 
@@ -226,7 +226,7 @@ def main():
     if only_check and not problems and text != out.read_text():
         old, new = out.read_text().splitlines(), text.splitlines()
         line = next((n for n, pair in enumerate(zip(old, new), 1) if pair[0] != pair[1]), len(old))
-        problems.append(f"{out}:{line}: the table is not what api/openapi says: `./dev golden` rewrites it")
+        problems.append(f"{out}:{line}: the table is out of date with api/openapi; run `./dev golden`")
     if problems:
         sys.exit("\n".join(problems))
     if not only_check:

@@ -1,12 +1,12 @@
-// AccessGate: asks api/access/rules.hpp about a request and the object that it names, and answers
-// what is refused.
+// AccessGate: checks a request and the object that it names against api/access/rules.hpp, and sends
+// the response if access is refused.
 #pragma once
 
 #include "api/access/rules.hpp"
 #include "api/request/backend.hpp"
 #include "api/request/exchange.hpp"
-#include "api/view/view.hpp"
-#include "api/view/viewer.hpp"
+#include "api/view/model/view.hpp"
+#include "api/view/model/viewer.hpp"
 
 #include <optional>
 
@@ -18,7 +18,7 @@ class AccessGate {
       : view_(view), backend_(backend), rules_(rules) {}
 
   Decision judge(const Exchange& exchange) const { return judge(exchange.caller, exchange.wants); }
-  // Also for a question about access that is not a request by itself.
+  // Also for access reviews, whose `wants` are not those of the request itself.
   Decision judge(const Caller& caller, const Attributes& wants) const;
 
   // The response to a request that is not allowed; nothing if it is.

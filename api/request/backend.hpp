@@ -6,12 +6,12 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "core/cluster/node_info.hpp"
+#include "core/cluster/nodes/node_info.hpp"
 #include "core/ids.hpp"
-#include "core/job/event.hpp"
-#include "core/job/pod.hpp"
+#include "core/job/facts/event.hpp"
+#include "core/job/facts/pod.hpp"
 #include "core/kept.hpp"
-#include "core/spec/job_spec.hpp"
+#include "core/spec/fields/job_spec.hpp"
 #include "core/trust.hpp"
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace muster::api {
 
 struct LogRequest {
   NodeId node = kNoNode;
-  std::string node_name;  // whose agent is asked if that registration is over
+  std::string node_name;  // whose agent is asked if that registration has ended
   PodId pod;
   std::string job_uid, pod_name, container;
   bool stderr_stream = false;   // false: stdout
@@ -42,7 +42,7 @@ struct LogChunk {
   bool running = false;  // the pod has not ended, so more may follow
 };
 
-// A command that joins a running pod (coordinator/exec_relay.hpp), and who started it.
+// A command that joins a running pod (coordinator/desks/exec_relay.hpp), and who started it.
 struct ExecSession {
   std::string id;  // random, 32 hexadecimal digits of the client's choice
   std::string ns, pod;
@@ -50,22 +50,22 @@ struct ExecSession {
   bool operator==(const ExecSession&) const = default;
 };
 struct ExecRequest {
-  ExecSession session;  // starting it again finds it
+  ExecSession session;  // repeating the request finds it
   NodeId node = kNoNode;
   PodId pod;
   core::JobObjectPtr object;
-  std::vector<std::string> command;  // empty: only find it
+  std::vector<std::string> command;  // empty: only look it up
   bool input = false;                // it reads what write_exec() sends
   bool terminal = false;             // likewise, framed (base/terminal_input.hpp)
 };
 struct ExecStarted {};
 struct ExecRead {
   ExecSession session;
-  uint64_t out = 0, err = 0;    // bytes that have been read
+  uint64_t out = 0, err = 0;    // bytes read so far
   uint32_t limit = 256 * 1024;  // bytes of each, at most
 };
 struct ExecOutput {
-  std::string out, err;  // nothing: it has written nothing for some seconds
+  std::string out, err;  // both empty: no output for some seconds
   bool ended = false;
   int exit_code = 0;
   std::string message;  // why it did not start or was lost
@@ -73,14 +73,14 @@ struct ExecOutput {
 
 struct ExecWrite {
   ExecSession session;
-  uint64_t offset = 0;  // of `data` in all that it reads
+  uint64_t offset = 0;  // of `data` in the whole input
   std::string data;     // at most kExecWriteMax bytes
   bool eof = false;     // nothing follows
 };
 constexpr size_t kExecWriteMax = 64 << 10;
 struct ExecTaken {
-  uint64_t bytes = 0;   // of its input that have been taken; others must be sent again
-  bool closed = false;  // no more will be
+  uint64_t bytes = 0;   // of its input taken so far; the rest must be sent again
+  bool closed = false;  // no more will be taken
 };
 
 // What happens to the pods of a deleted job (job-semantics 10.4).
@@ -113,7 +113,7 @@ struct TokenWanted {
   core::TokenKind kind = core::TokenKind::user;
   std::string subject;  // the name of the user or the node
   uint32_t uid = 0;     // of the user
-  std::string by;       // who asks
+  std::string by;       // who asks for it
   Millis life_ms = 0;
 };
 
@@ -128,7 +128,7 @@ struct Links {
   std::string api, agents;  // HOST:PORT
 };
 
-// Whom munge credentials must be made for to log in here.
+// The audience that munge credentials must name to log in here.
 struct MungeAudience {
   std::string cluster, start;  // the cluster's id; a random number of this run of the coordinator
 };
@@ -142,36 +142,35 @@ class Backend {
   // Deletes this job if its uid is `uid` (empty: any). not_found; conflict if the uid differs.
   virtual void delete_job(std::string ns, std::string name, std::string uid,
                           Propagation propagation, std::function<void(Status)> done) = 0;
-  // Replaces `seen`, the object that the View shows, by `job`, whose metadata and spec have passed
-  // all checks. conflict if the job is no longer `seen`: read it and decide again. not_found.
+  // Replaces `seen`, the object that the View shows, with `job`, whose metadata and spec have
+  // passed all checks. conflict if the job is no longer `seen`: read it and decide again.
+  // not_found.
   virtual void update_job(core::JobObjectPtr seen, core::JobObjectPtr job,
                           std::function<void(Status)> done) = 0;
   // Writes the parts of a job's status that clients may write. conflict if they have changed since
   // `write.seen`. not_found.
   virtual void write_status(core::StatusWrite write, std::function<void(Status)> done) = 0;
   // Deletes pods of one job; `evict` first sets their condition DisruptionTarget. No `grace_ms`:
-  // the template's. Pods that have ended disappear, the others are ended. not_found if none of them
-  // exists.
+  // the template's. Ended pods disappear, the others are ended. not_found if none of them exists.
   virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict,
                            std::optional<Millis> grace_ms, std::function<void(Status)> done) = 0;
-  // Sets conditions, labels and annotations of a pod and keeps its others. not_found.
+  // Sets conditions, labels and annotations of a pod; keeps all others. not_found.
   virtual void write_pod(JobId job, core::PodConditionsWrite write,
                          std::function<void(Status)> done) = 0;
-  // Replaces the node's spec `seen` by `spec`. conflict, not_found.
+  // Replaces the node's spec `seen` with `spec`. conflict, not_found.
   virtual void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
                            std::function<void(Status)> done) = 0;
   // Removes the node; its pods fail as disrupted. not_found.
   virtual void delete_node(std::string name, std::function<void(Status)> done) = 0;
-  // Replaces `seen`, as the View shows it (nullptr: it does not exist), by `next` (nullptr: delete
-  // it). exists, conflict, not_found; overloaded if there are too many of its kind, or if its owner
-  // would have more than `quota`.
+  // Replaces `seen`, as the View shows it (nullptr: it does not exist), with `next` (nullptr:
+  // delete it). exists, conflict, not_found; overloaded if there are too many of its kind, or if
+  // its owner would exceed `quota`.
   virtual void write_kept(core::KeptPtr seen, core::KeptPtr next, core::KeptQuota quota,
                           std::function<void(Status)> done) = 0;
   // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
-  // Starts, reads, writes to and ends a command in a pod. unavailable (also: it is not known to
-  // have ended), conflict (the pod does not run), overloaded, not_found (no such session of this
-  // caller).
+  // Starts, reads, writes to and ends a command in a pod. unavailable (the command may be running),
+  // conflict (the pod is not running), overloaded, not_found (the caller has no such session).
   virtual void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done);
   virtual void read_exec(ExecRead request, std::function<void(Result<ExecOutput>)> done);
   virtual void write_exec(ExecWrite request, std::function<void(Result<ExecTaken>)> done);
@@ -182,7 +181,7 @@ class Backend {
   // Writes a backup of the state to `dir`, an absolute path that does not exist yet. conflict,
   // invalid; unavailable, also while a backup or a recount is running.
   virtual void back_up(std::string dir, std::function<void(Result<BackupMade>)> done);
-  // Runs `work` beside the API thread, then `done`. `work` must not touch shared data.
+  // Runs `work` on another thread, then `done`. `work` must not touch shared data.
   virtual void compute(std::function<void()> work, std::function<void()> done) {
     work();
     done();
@@ -195,12 +194,12 @@ class Backend {
   // Refuses the certificates and tokens of this node.
   virtual void revoke_node(const std::string& node, std::function<void(Status)> done);
   virtual Links links() { return {}; }
-  // The valid user's token that this text is.
+  // The valid user token that has this text, if any.
   virtual std::optional<core::Token> token_of(std::string_view) { return std::nullopt; }
   // Nothing: munge credentials are not accepted.
   virtual std::optional<MungeAudience> munge_audience() { return std::nullopt; }
-  // Who made this munge credential, sent by `from`; uses it up. invalid: it is refused; the reason
-  // is for the log. unavailable, overloaded.
+  // Returns who made this munge credential, which `from` sent, and uses it up. invalid: it is
+  // refused; the reason is for the log. unavailable, overloaded.
   virtual void judge_munge(std::string credential, const std::string& from,
                            std::function<void(Result<uint32_t>)> done);
   // Rereads the whole state and recounts it.
@@ -208,16 +207,16 @@ class Backend {
 };
 
 inline void Backend::exec(ExecRequest, std::function<void(Result<ExecStarted>)> done) {
-  done(Error{Errc::unavailable, "not possible here", {}});
+  done(Error{Errc::unavailable, "commands in pods are not supported here", {}});
 }
 inline void Backend::read_exec(ExecRead, std::function<void(Result<ExecOutput>)> done) {
-  done(Error{Errc::unavailable, "not possible here", {}});
+  done(Error{Errc::unavailable, "commands in pods are not supported here", {}});
 }
 inline void Backend::write_exec(ExecWrite, std::function<void(Result<ExecTaken>)> done) {
-  done(Error{Errc::unavailable, "not possible here", {}});
+  done(Error{Errc::unavailable, "commands in pods are not supported here", {}});
 }
 inline void Backend::end_exec(ExecSession, std::function<void(Status)> done) {
-  done(Error{Errc::unavailable, "not possible here", {}});
+  done(Error{Errc::unavailable, "commands in pods are not supported here", {}});
 }
 inline void Backend::back_up(std::string, std::function<void(Result<BackupMade>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});

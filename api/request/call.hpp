@@ -1,4 +1,4 @@
-// Call: a call of the Backend, which answers by a callback, as a promise.
+// Call: turns a call to the Backend, which answers by a callback, into a promise.
 #pragma once
 
 #include "base/result.hpp"
@@ -13,7 +13,7 @@ namespace muster::api {
 template <class T = Status>
 struct Call {
   kj::Promise<T> promise;
-  std::function<void(T)> done;  // call once, in the API's thread
+  std::function<void(T)> done;  // call once, on the API thread
 };
 
 template <class T = Status>

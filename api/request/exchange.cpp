@@ -1,7 +1,7 @@
 #include "api/request/exchange.hpp"
 
-#include "api/kube/protobuf.hpp"
-#include "api/kube/status_object.hpp"
+#include "api/kube/objects/status_object.hpp"
+#include "api/kube/schema/protobuf.hpp"
 #include "api/request/write_options.hpp"
 
 #include <kj/debug.h>
@@ -96,7 +96,7 @@ Form Exchange::form() const {
 
 bool Exchange::client_gone() const {
   if (peer.fd < 0) return false;
-  // Not by reading: over TLS, the last bytes of a client that has left are never read.
+  // Polls instead of reading: over TLS, the last bytes of a client that has left are never read.
   pollfd end = {peer.fd, POLLRDHUP, 0};
   return poll(&end, 1, 0) == 1 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
@@ -115,7 +115,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
   return read_more(text, most)
       .then([this, text, too_long, wanted](Body body) -> kj::Promise<kj::Maybe<std::string>> {
         if (body == Body::unreadable) {
-          // The rest of the body cannot be distinguished from the next request on this connection.
+          // The rest of the body would be read as the next request on this connection.
           unreadable_ = true;
           return send_status(400, "BadRequest", "the size of a chunk of the body is not a number")
               .then([]() -> kj::Maybe<std::string> {
@@ -132,8 +132,8 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
         const bool patch = method == kj::HttpMethod::PATCH;
         if (!patch && wanted == BodyType::object && type == kProtobufType)
           return kj::Maybe<std::string>(std::move(*text));
-        // Old clients send the options of a DELETE without a type. Web pages cannot send a DELETE
-        // unasked.
+        // Old clients send the options of a DELETE without a type. A web page cannot send a DELETE
+        // without a preflight request.
         if (type.empty() && method == kj::HttpMethod::DELETE)
           content_type = type = "application/json";
         if (wanted == BodyType::bytes) {
@@ -227,7 +227,7 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
     case Errc::exists:
       return send_status(409, "AlreadyExists", what + " already exists", std::move(details));
     case Errc::conflict:
-      if (!error.violations.empty())  // of an apply: field by field
+      if (!error.violations.empty())  // of an apply: one per field
         return send_status(409, "Conflict", error.message, conflict_details(error));
       return send_status(409, "Conflict",
                          "Operation cannot be fulfilled on " + what + ": " +

@@ -8,8 +8,8 @@
 #include "api/access/attributes.hpp"
 #include "api/access/caller.hpp"
 #include "api/http/url.hpp"
-#include "api/view/object_json.hpp"
-#include "api/view/render.hpp"
+#include "api/view/query/object_json.hpp"
+#include "api/view/render/render.hpp"
 #include "base/result.hpp"
 
 #include <kj/async-io.h>
@@ -26,13 +26,13 @@ namespace muster::api {
 constexpr size_t kBodyMax = 3u << 20;   // bytes
 enum class BodyType { object, bytes };  // JSON or YAML; application/octet-stream
 
-// A connection's properties besides its streams.
+// A connection's properties apart from its streams.
 struct Peer {
   int fd = -1;                 // only for inspection; -1: none
   std::string local_host;      // our own address on the connection, without port
   std::optional<uid_t> uid{};  // of the process at the other end, where users have roles
-  bool remote = false;         // over TLS: a token says whose requests they are
-  bool collector = false;      // on the port for metrics: of anybody, for metrics and health only
+  bool remote = false;         // over TLS: a token identifies the caller of each request
+  bool collector = false;      // on the metrics port: open to anybody, for metrics and health only
   bool elsewhere() const { return remote || collector; }
   std::string source;  // the other end: "unix", or an address without port
 };
@@ -56,13 +56,13 @@ class Exchange {
   uint64_t connection = 0;  // its number
   Caller caller;            // set before anything is answered
   std::string unknown_why;  // why the caller is unknown, for the log; empty: it sent no token
-  bool expired = false;     // its token is not valid any more: what goes on for long must end
+  bool expired = false;     // its token is no longer valid, so a watch must end
   std::string content_type, accept, user_agent, if_none_match, authorization;  // as sent
   std::vector<std::string> warnings;                         // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response
 
   Form form() const;
-  bool of_events_group() const;  // of events.k8s.io
+  bool of_events_group() const;  // whether its path is in events.k8s.io
   bool started() const { return code_ != 0; }
   int code() const { return code_; }  // of the response; 0: none yet
   // The body violated HTTP. The error has been sent, and the connection must be closed.

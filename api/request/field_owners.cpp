@@ -1,8 +1,8 @@
 #include "api/request/field_owners.hpp"
 
-#include "api/kube/fields.hpp"
-#include "api/view/object_json.hpp"
-#include "core/spec/owner.hpp"
+#include "api/kube/schema/fields.hpp"
+#include "api/view/query/object_json.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "text/json_text.hpp"
 
 #include <memory>

@@ -1,12 +1,12 @@
 // Field owners: server-side apply, and the managed fields after any write.
 #pragma once
 
-#include "api/kube/managed_fields.hpp"
-#include "api/kube/manifest.hpp"
+#include "api/kube/objects/manifest.hpp"
+#include "api/kube/patch/managed_fields.hpp"
 #include "api/request/write_options.hpp"
-#include "api/view/shown.hpp"
-#include "core/cluster/node_info.hpp"
-#include "core/spec/job_spec.hpp"
+#include "api/view/model/shown.hpp"
+#include "core/cluster/nodes/node_info.hpp"
+#include "core/spec/fields/job_spec.hpp"
 #include "text/json.hpp"
 
 #include <string>
@@ -18,7 +18,7 @@ Result<WriteOptions> apply_options(const Url& url);
 // The applied object, as JSON.
 Result<std::string> applied_object(const std::string& body);
 
-// The document by which a node's managed fields are tracked: the node without its status.
+// The document on which a node's managed fields are tracked: the node without its status.
 Json node_document(const Shown& shown);
 std::string managers_text(const Json& object);
 
@@ -26,7 +26,7 @@ std::string managers_text(const Json& object);
 core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before, const Writer& writer);
 // Sets the managers of a new, complete job, made from `sent`.
 void track_new(ParsedJob& job, const Json& sent, const Writer& writer);
-// The same for the settings of a node. `sent`: the node as the client wrote it.
+// The same for a node's spec. `sent`: the node as the client wrote it.
 core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& sent,
                        const Writer& writer);
 

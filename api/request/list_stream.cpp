@@ -38,7 +38,7 @@ class ListStream {
  private:
   kj::Promise<void> piece() {
     while (!over() && piece_.size() < kWriteBytes) {
-      // Objects that are gone meanwhile are left out; a watch from the list's version reports them.
+      // Objects removed meanwhile are left out; a watch from the list's version reports them.
       if (const auto shown = context_.view.listed(items_.front())) tell(*shown);
       items_.pop_front();
       if (items_.empty()) next_job();
@@ -53,7 +53,7 @@ class ListStream {
     });
   }
 
-  // No more objects, or none on this page.
+  // No more objects, or the page is full.
   bool over() const { return items_.empty() || (page_.limit != 0 && sent_ == page_.limit); }
 
   // Collects the objects of the next job that has any.
@@ -85,7 +85,7 @@ class ListStream {
     if (query_.matches(context_.view, shown)) items_.push_back(key_of(shown));
   }
 
-  // Whether it was on an earlier page. Jobs before the last object's are not visited at all.
+  // Whether it was on an earlier page. Jobs before that of the last object sent are not visited.
   bool sent_before(const Shown& shown) const {
     if (shown.kind == Kind::node) return shown.node->name <= page_.after.name;
     if (shown.kept) return page_.after.job == kAfterJobs && position_of(shown) <= page_.after;
@@ -133,7 +133,7 @@ class ListStream {
   ListPage page_;
   Form form_;
   View::Place at_;         // the job being listed
-  std::deque<Key> items_;  // objects of this job still to be sent; for nodes and leases, all
+  std::deque<Key> items_;  // its objects still to be sent; for kinds without a job, all
   bool jobs_done_ = false;
   uint64_t sent_ = 0;
   Position last_;

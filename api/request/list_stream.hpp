@@ -1,15 +1,15 @@
 // ListStream: a list, or a page of it, rendered object by object as the client reads it.
 //
-// It goes job by job and holds the keys of only one job's objects. Each object is rendered in its
-// state at that time, and objects that are gone meanwhile are left out: a watch from the list's
-// version reports them. So no response is held in memory, however long the list or slow the client.
-// The metadata follows the items, since only the end shows what comes next.
+// It goes job by job and holds the keys of only one job's objects. Each object is rendered as it is
+// when it is reached, and objects removed meanwhile are left out: a watch from the list's version
+// reports them. So no response is held in memory, however long the list or slow the client. The
+// metadata follows the items, since only then is it known where the next page begins.
 #pragma once
 
 #include "api/request/exchange.hpp"
 #include "api/request/streams.hpp"
-#include "api/view/list_page.hpp"
-#include "api/view/selector.hpp"
+#include "api/view/query/list_page.hpp"
+#include "api/view/query/selector.hpp"
 
 namespace muster::api {
 

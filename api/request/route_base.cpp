@@ -1,6 +1,6 @@
 #include "api/request/route_base.hpp"
 
-#include "api/view/object_json.hpp"
+#include "api/view/query/object_json.hpp"
 #include "core/pod_name.hpp"
 #include "text/time_text.hpp"
 
@@ -9,7 +9,7 @@
 namespace muster::api {
 
 kj::Promise<void> RouteBase::respond(Exchange& exchange, const Shown& shown, int code) {
-  // What a name stands for may have become another user's while the request was carried out.
+  // The name may have passed to another user's object while the request was carried out.
   if (!gate_.viewer(exchange.caller).owns(shown))
     return exchange.send_error({Errc::not_found, "", {}}, exchange.wants.resource,
                                exchange.wants.name);

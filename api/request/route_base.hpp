@@ -1,8 +1,8 @@
 // RouteBase: what all routes share. Each resource has a derived class with its handlers; Routes
-// (routes.hpp) chooses among them.
+// (routes.hpp) dispatches to them.
 #pragma once
 
-#include "api/kube/managed_fields.hpp"
+#include "api/kube/patch/managed_fields.hpp"
 #include "api/request/access_gate.hpp"
 #include "api/request/backend.hpp"
 #include "api/request/exchange.hpp"
@@ -10,7 +10,7 @@
 #include "api/request/streams.hpp"
 #include "api/request/target.hpp"
 #include "api/request/write_options.hpp"
-#include "api/view/view.hpp"
+#include "api/view/model/view.hpp"
 
 #include <optional>
 #include <string>

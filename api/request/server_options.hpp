@@ -6,8 +6,8 @@
 #include "api/access/rules.hpp"
 #include "api/http/web_guard.hpp"
 #include "base/clock.hpp"
-#include "core/job/decision.hpp"
-#include "core/spec/image_runtime.hpp"
+#include "core/job/facts/decision.hpp"
+#include "core/spec/fields/image_runtime.hpp"
 #include "core/trust.hpp"
 #include "text/json.hpp"
 
@@ -33,10 +33,10 @@ struct ServerOptions {
   std::function<uint64_t()> random;  // for uids and generated names; must be of good quality
   WallClock now = wall_now;
   bool munge = false;  // whether munge credentials are exchanged for tokens, over TLS
-  Millis munge_token_life = core::kMungeTokenLife;  // of what a munge credential is exchanged for
-  kj::Duration munge_patience = 5 * kj::SECONDS;    // with munge's daemon
+  Millis munge_token_life = core::kMungeTokenLife;  // of the token given for a munge credential
+  kj::Duration munge_patience = 5 * kj::SECONDS;    // for an answer of munge's daemon
   core::Knobs knobs{};                              // for jobs that do not set them
-  // What runs images; null: whether a container has anything to run is not checked.
+  // Runs images; null: containers may have no command.
   std::optional<core::ImageRuntime> image_runtime{};
   std::function<std::string()> metrics;  // text of /metrics; if empty, not served
   // Time limits for the whole head of a request, and between two pieces of its body.
@@ -44,7 +44,8 @@ struct ServerOptions {
   // Simultaneous connections. At the limit, a new one replaces an idle one; if none is idle, it is
   // refused with a 503.
   size_t connections_max = 4096;
-  // Likewise, of other machines and collectors of metrics, who take no place from local clients.
+  // Likewise for other machines and metrics collectors, which therefore cannot crowd out local
+  // clients.
   size_t remote_connections_max = 1024;
 };
 

@@ -1,6 +1,6 @@
 #include "api/request/streams.hpp"
 
-#include "api/kube/status_object.hpp"
+#include "api/kube/objects/status_object.hpp"
 #include "api/request/call.hpp"
 
 #include <algorithm>
@@ -74,8 +74,8 @@ class WatchStream {
     });
   }
 
-  // A watch that is far behind continues at once. Otherwise it waits, so that an object that keeps
-  // changing is sent only now and then, in its current state.
+  // A watch that is far behind continues at once. Otherwise it waits, so that a frequently changing
+  // object is sent only now and then, in its current state.
   kj::Promise<void> pause() {
     if (watch_.far_behind(events_max_)) return round();
     return context_.timer.afterDelay(context_.gap()).then([this] { return round(); });
@@ -96,7 +96,7 @@ class WatchStream {
         });
   }
 
-  // Continue at once if the last event is long enough ago, otherwise when it will be.
+  // Continues at once if the last event was long enough ago, otherwise once it was.
   kj::Promise<void> settle() {
     const kj::TimePoint due = last_sent_ + context_.gap();
     if (context_.timer.now() >= due) return round();
@@ -168,7 +168,7 @@ class LogStream {
     bool over = false;
   };
 
-  // Reads the next piece of one part; if there is none for now, continues with the next part.
+  // Reads the next piece of one part or, if there is none for now, of the next part.
   kj::Promise<void> next(size_t index) {
     if (left_ <= 0) return finish();
     if (index == parts_.size()) return round_over();
@@ -269,7 +269,7 @@ kj::Promise<void> running(kj::Own<Stream> stream) {
 }  // namespace
 
 kj::Promise<void> StreamContext::changed() {
-  if (waiting_.size() >= waiting_max_) {  // occasionally drop those that stopped waiting
+  if (waiting_.size() >= waiting_max_) {  // occasionally drop those whose promise is gone
     std::erase_if(waiting_, [](auto& fulfiller) { return !fulfiller->isWaiting(); });
     waiting_max_ = std::max<size_t>(64, 2 * waiting_.size());
   }
@@ -301,12 +301,12 @@ kj::Promise<void> StreamContext::give_turns() {
       gives_ = false;
       return kj::READY_NOW;
     }
-    // A timer, so that the loop polls for external events.
+    // Use a timer, so that the loop polls for external events.
     return timer.afterDelay(0 * kj::SECONDS).then([this] { return give_turns(); });
   });
 }
 
-// Gives turns one after another, each after the previous piece is done.
+// Gives turns one at a time, each after the previous piece is done.
 kj::Promise<void> StreamContext::give_turn(std::chrono::steady_clock::time_point until) {
   while (!turns_.empty() && !turns_.front()->isWaiting()) turns_.pop_front();
   if (turns_.empty() || std::chrono::steady_clock::now() >= until) return kj::READY_NOW;

@@ -2,14 +2,14 @@
 // list_stream.hpp).
 //
 // Each is an object on the API's loop that writes a piece, waits until the client has taken it, and
-// then produces the next. So nothing queues up for a slow client; it only falls behind. A client
-// that does not take a piece within a minute is disconnected.
+// then produces the next. So nothing queues up for a slow client; the client just falls behind. It
+// is disconnected if it does not take a piece within a minute.
 #pragma once
 
 #include "api/request/backend.hpp"
 #include "api/request/exchange.hpp"
-#include "api/view/render_cache.hpp"
-#include "api/view/watch.hpp"
+#include "api/view/query/watch.hpp"
+#include "api/view/render/render_cache.hpp"
 
 #include <kj/async-io.h>
 #include <kj/timer.h>
@@ -35,10 +35,10 @@ class StreamContext {
   RenderCache rendered;  // rendered objects of watches
   bool draining = false;
   kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // minimum time between two rounds of events
-  kj::Duration watch_idle = 5 * kj::SECONDS;  // between checks whether the client is still there
-  kj::Duration log_gap = 200 * kj::MILLISECONDS;  // between reads of a followed log
+  kj::Duration watch_idle = 5 * kj::SECONDS;       // between checks that the client is still there
+  kj::Duration log_gap = 200 * kj::MILLISECONDS;   // between reads of a followed log
   kj::Duration write_patience = 60 * kj::SECONDS;
-  kj::Duration token_gap = 2 * kj::SECONDS;  // between checks whether a request's token is valid
+  kj::Duration token_gap = 2 * kj::SECONDS;  // between checks that a request's token is valid
 
   size_t watches = 0;  // open watches
   // Minimum time between two rounds of a watch. It grows with the number of watches, to leave the
@@ -51,9 +51,9 @@ class StreamContext {
   kj::Promise<void> changed();  // resolves at the next change
   void wake();                  // reports a change
 
-  // Resolves when it is the caller's turn to render a piece. Turns are given one by one, and after
-  // a few milliseconds the loop polls its sockets and its inbox first. So requests and commits wait
-  // only briefly, however many lists and watches there are.
+  // Resolves when it is the caller's turn to render a piece. Turns are given one at a time, and
+  // every few milliseconds the loop first polls its sockets and its inbox. So requests and commits
+  // wait only briefly, however many lists and watches there are.
   kj::Promise<void> turn();
 
   // Writes, within write_patience.
@@ -64,7 +64,7 @@ class StreamContext {
   kj::Promise<void> give_turn(std::chrono::steady_clock::time_point until);
 
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
-  size_t waiting_max_ = 64;  // size at which to drop those that stopped waiting
+  size_t waiting_max_ = 64;  // size at which to drop fulfillers whose promise is gone
   std::deque<kj::Own<kj::PromiseFulfiller<void>>> turns_;
   kj::Promise<void> giving_ = kj::READY_NOW;
   bool gives_ = false;
@@ -82,7 +82,7 @@ kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query
 
 struct LogQuery {
   Key pod;
-  std::optional<NodeId> ended_on;  // the pod has ended and may not be shown any more
+  std::optional<NodeId> ended_on;  // the pod has ended and might no longer be shown
   std::string job_uid, pod_name, container;
   bool follow = false, out = true, err = true;
   std::optional<int64_t> tail_lines;   // -1: all

@@ -9,7 +9,7 @@ std::optional<Target> Target::of(const Url& url) {
   const std::vector<std::string>& p = url.path;
   size_t at = 0;
   bool batch = false;
-  std::string_view only;  // the resource of a group that has only one
+  std::string_view only;  // the resource, for a group that has only one
   if (p.size() >= 3 && p[0] == "api" && p[1] == "v1") {
     at = 2;
   } else if (p.size() >= 4 && p[0] == "apis" && p[1] == "batch" && p[2] == "v1") {

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "api/http/url.hpp"
-#include "api/view/shown.hpp"
+#include "api/view/model/shown.hpp"
 
 #include <optional>
 #include <string>
 
 namespace muster::api {
 
-// An object or collection of Kubernetes.
+// A Kubernetes object or collection.
 struct Target {
   Kind kind = Kind::job;
   std::string ns;    // empty: all namespaces, or a cluster-wide kind
@@ -26,7 +26,7 @@ std::string allowed(const Target& target);
 // A path in the group muster.dev/v1.
 struct MusterTarget {
   std::string ns, job;  // empty: not about a job
-  std::string pod;      // of that namespace; empty: not about a pod
+  std::string pod;      // in that namespace; empty: not about a pod
   std::string what;     // for example "indexes", "tokens", "users/token", "nodes/revocation"
   std::string name;     // of the user, node or token; may be empty
 

@@ -1,6 +1,6 @@
 #include "api/request/write_options.hpp"
 
-#include "api/kube/protobuf.hpp"
+#include "api/kube/schema/protobuf.hpp"
 #include "text/json.hpp"
 #include "text/json_text.hpp"
 #include "text/yaml.hpp"
@@ -97,7 +97,7 @@ Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
     if (!parsed.ok()) return parsed.error();
     Json json = std::move(parsed->value);
     if (!json.is_object()) return invalid("the body is not a DeleteOptions object");
-    // In an Eviction they are one level down.
+    // In an Eviction, the options are one level down.
     if (json.contains("deleteOptions") && json["deleteOptions"].is_object())
       json = Json(json["deleteOptions"]);
     if (auto p = text_field(json, "propagationPolicy"); !p.empty())

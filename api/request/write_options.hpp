@@ -3,8 +3,8 @@
 #pragma once
 
 #include "api/http/url.hpp"
-#include "api/kube/manifest.hpp"
-#include "api/kube/patch.hpp"
+#include "api/kube/objects/manifest.hpp"
+#include "api/kube/patch/patch.hpp"
 #include "api/request/backend.hpp"
 #include "base/result.hpp"
 

@@ -1,7 +1,7 @@
 #include "api/request/writes.hpp"
 
-#include "api/kube/status_object.hpp"
-#include "api/view/object_json.hpp"
+#include "api/kube/objects/status_object.hpp"
+#include "api/view/query/object_json.hpp"
 #include "text/json_text.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Result<Json> read_written(const SentBody& said, const Json& base) {
   }
   auto patched = apply_patch(*patch_type(said.content_type), base, json);
   if (!patched.ok()) return patched.error();
-  if (!patched->is_object()) return Error{Errc::invalid, "the patch leaves no object", {}};
+  if (!patched->is_object()) return Error{Errc::invalid, "the patch result is not an object", {}};
   return std::move(*patched);
 }
 
@@ -80,13 +80,13 @@ std::optional<Error> broken_precondition(const DeleteOptions& options, const std
 std::optional<std::string> beyond_bounds(const std::string& json, size_t before) {
   if (json.size() > std::max(kObjectMax, before))
     return "the object would take " + std::to_string(json.size()) +
-           " bytes with its managed fields; at most " + std::to_string(kObjectMax) + " are kept";
+           " bytes with its managed fields; the limit is " + std::to_string(kObjectMax);
   const JsonShape shape = json_shape(json);
   if (shape.members > kRequestLimits.members && json.size() > before)
     return "the object would have " + std::to_string(shape.members) +
-           " members with its managed fields; at most " + std::to_string(kRequestLimits.members) +
-           " are kept";
-  // The managed fields list each field some levels deeper than it is in the object.
+           " members with its managed fields; the limit is " +
+           std::to_string(kRequestLimits.members);
+  // Each field is some levels deeper in the managed fields than in the object.
   if (shape.depth > kJsonDepthMax)
     return "the object would nest deeper than " + std::to_string(kJsonDepthMax) +
            " levels with its managed fields";

@@ -20,10 +20,10 @@ namespace muster::api {
 // Limit in bytes for all bodies except those of jobs, which only read_body() limits.
 constexpr size_t kSmallBodyMax = 512u << 10;
 
-// How often a write is tried on an object that keeps changing.
+// How many times a write to an object that keeps changing is tried.
 constexpr int kWriteTries = 20;
 
-// What a client sent, without its connection, because jobs are judged beside the API thread.
+// What a client sent, without its connection, because jobs may be checked on another thread.
 struct SentBody {
   bool put = false;  // otherwise a patch
   std::string content_type;
@@ -46,7 +46,7 @@ bool version_holds(const std::string& wanted, uint64_t owner_version);
 // "Precondition failed: UID in precondition: …"
 std::string precondition_text(const std::string& what, const std::string& wanted,
                               const std::string& is);
-// The violated precondition of a deletion, if any. `since`: the lowest version that stands for the
+// The violated precondition of a deletion, if any. `since`: the lowest version that denotes the
 // object's current state; `version`: its own.
 std::optional<Error> broken_precondition(const DeleteOptions& options, const std::string& uid,
                                          uint64_t version, uint64_t since);

@@ -38,7 +38,7 @@ kj::Promise<void> answer_empty_list(Exchange& exchange, uint64_t version) {
   if (exchange.method != kj::HttpMethod::GET || exchange.url.flag("watch")) {
     exchange.headers.push_back({"Allow", "GET"});
     return exchange.send_status(405, "MethodNotAllowed",
-                                "there are no " + resource + " here: they can only be listed");
+                                resource + " are not supported; only an empty list is served");
   }
   if (!name.empty()) return exchange.send_error({Errc::not_found, "", {}}, resource, name);
   OrderedJson list = {{"kind", std::string(row->kind) + "List"},

@@ -1,4 +1,4 @@
-// Empty lists: kinds that clients look for and of which there are never any.
+// Empty lists: kinds that clients ask for but that never have any objects.
 //
 // `kubectl cluster-info` lists services. `kubectl drain` before 1.22 needs the group `policy`
 // before it evicts, and a group needs a resource.

@@ -1,8 +1,8 @@
 #include "api/routes/muster_routes.hpp"
 
 #include "api/request/call.hpp"
-#include "core/job/index_map.hpp"
-#include "core/job/waiting.hpp"
+#include "core/job/rules/waiting.hpp"
+#include "core/job/shown/index_map.hpp"
 
 #include <map>
 

@@ -1,4 +1,4 @@
-// The group muster.dev/v1 except attempts: the map of a job's indexes, pods per node, backups,
+// Part of the group muster.dev/v1: the map of a job's indexes, pods per node, backups,
 // verification.
 #pragma once
 

@@ -9,7 +9,7 @@ kj::Promise<void> Routes::with_body(Exchange& exchange, const Target& target, R&
       .then([&exchange, target, &routes, handler,
              &gate = gate_](kj::Maybe<std::string> body) -> kj::Promise<void> {
         KJ_IF_MAYBE (text, body) {
-          // The name may stand for another user's object by now.
+          // By now the name may belong to another user's object.
           if (auto refused = gate.refuse(exchange)) return kj::mv(*refused);
           if (target.kind != Kind::job && target.kind != Kind::config_map &&
               text->size() > kSmallBodyMax)
@@ -158,7 +158,7 @@ kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
 // Why an object cannot be shown or, unless `reads`, must not be changed.
 std::optional<std::string> Routes::damage(const Target& target, bool reads) const {
   if (target.name.empty()) return std::nullopt;
-  const auto shown = find(target);  // which reads an unloaded job, and so may find its damage
+  const auto shown = find(target);  // reads an unloaded job, and so may discover damage
   if (view_.jobs().damaged() == 0) return std::nullopt;
   const core::Condition* found =
       shown && shown->job ? shown->job->condition(core::ConditionType::damaged) : nullptr;

@@ -1,20 +1,20 @@
-// Routes: chooses among the resources' routes by path and method.
+// Routes: dispatches requests to the resources' routes by path and method.
 #pragma once
 
-#include "api/routes/apply_routes.hpp"
-#include "api/routes/attempt_routes.hpp"
-#include "api/routes/collection_routes.hpp"
-#include "api/routes/exec_routes.hpp"
-#include "api/routes/job_routes.hpp"
-#include "api/routes/kept_routes.hpp"
-#include "api/routes/log_routes.hpp"
+#include "api/routes/access/trust_routes.hpp"
+#include "api/routes/jobs/apply_routes.hpp"
+#include "api/routes/jobs/collection_routes.hpp"
+#include "api/routes/jobs/job_routes.hpp"
+#include "api/routes/jobs/scale_routes.hpp"
+#include "api/routes/jobs/status_routes.hpp"
+#include "api/routes/kept/kept_routes.hpp"
+#include "api/routes/kept/node_routes.hpp"
+#include "api/routes/kept/read_routes.hpp"
 #include "api/routes/muster_routes.hpp"
-#include "api/routes/node_routes.hpp"
-#include "api/routes/pod_routes.hpp"
-#include "api/routes/read_routes.hpp"
-#include "api/routes/scale_routes.hpp"
-#include "api/routes/status_routes.hpp"
-#include "api/routes/trust_routes.hpp"
+#include "api/routes/pods/attempt_routes.hpp"
+#include "api/routes/pods/exec_routes.hpp"
+#include "api/routes/pods/log_routes.hpp"
+#include "api/routes/pods/pod_routes.hpp"
 
 #include <optional>
 #include <string>
@@ -47,7 +47,7 @@ class Routes final : private RouteBase {
  private:
   template <class R>
   using Handler = Promise (R::*)(Exchange&, const Target&, const std::string& body);
-  // Calls the handler with the body when it has been read.
+  // Calls the handler with the body once it has been read.
   template <class R>
   Promise with_body(Exchange& exchange, const Target& target, R& routes, Handler<R> handler,
                     size_t most = kBodyMax, BodyType type = BodyType::object);

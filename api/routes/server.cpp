@@ -4,14 +4,14 @@
 #include "api/http/admission.hpp"
 #include "api/http/ends.hpp"
 #include "api/http/peer_uid.hpp"
-#include "api/kube/discovery.hpp"
-#include "api/kube/status_object.hpp"
+#include "api/kube/objects/status_object.hpp"
+#include "api/kube/schema/discovery.hpp"
 #include "api/request/access_gate.hpp"
-#include "api/routes/access_review.hpp"
+#include "api/routes/access/access_review.hpp"
+#include "api/routes/access/munge_routes.hpp"
 #include "api/routes/empty_lists.hpp"
-#include "api/routes/munge_routes.hpp"
-#include "api/routes/namespace_sweep.hpp"
-#include "api/routes/namespaces.hpp"
+#include "api/routes/kept/namespace_sweep.hpp"
+#include "api/routes/kept/namespaces.hpp"
 #include "api/routes/not_served.hpp"
 #include "api/routes/page.hpp"
 #include "api/routes/routes.hpp"
@@ -38,7 +38,7 @@ kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErro
   kj::HttpServerSettings settings;
   settings.headerTimeout = options.head_patience;
   settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections that a client may reuse
-  // Drain a body that is refused unread, so that the client gets to read the response.
+  // Drain a body that is refused unread, so that the client can read the response.
   settings.canceledUploadGracePeriod = 5 * kj::SECONDS;
   settings.canceledUploadGraceBytes = 16u << 20;
   settings.errorHandler = errors;
@@ -130,7 +130,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
                               const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
                               Response& response) override {
-      // Whoever has not said who it is may be turned away for another, even while it is served.
+      // Until its token is verified, a connection from elsewhere may be closed to admit another.
       Crowd& crowd = impl_.crowd_of(peer_);
       if (!peer_.elsewhere()) crowd.busy(id_);
       auto answer = impl_.request(peer_, id_, method, url, headers, body, response);
@@ -161,7 +161,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return kj::heap<Service>(*this, std::move(entering_peer_), entering_);
   }
 
-  // Counts a connection while what `serve` returns for its number lasts.
+  // Counts a connection until the promise that serve(id) returns is resolved.
   template <class Serve>
   kj::Promise<void> counted(Crowd& crowd, const std::string& who, Serve serve) {
     const uint64_t id = ++last_id_;
@@ -180,7 +180,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return http_.listenHttp(kj::mv(stream));
   }
 
-  // A connection over TLS, of anybody: each request says whose it is.
+  // A connection over TLS, from anybody: each request identifies its caller.
   kj::Promise<void> take_remote(kj::Own<kj::AsyncIoStream> stream) {
     Peer peer;
     peer.fd = fd_of(*stream);
@@ -262,7 +262,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::Promise<void> request(const Peer& peer, uint64_t connection, kj::HttpMethod method,
                             kj::StringPtr url_text, const kj::HttpHeaders& headers,
                             kj::AsyncInputStream& body, kj::HttpService::Response& response) {
-    // Copied, because both are gone once the body is read.
+    // Copied, because the URL and the headers are gone once the body is read.
     auto url = Url::parse({url_text.begin(), url_text.size()});
     const bool readable = url.has_value();
     auto exchange =
@@ -305,7 +305,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
             return kj::mv(failure);
           if (failure.getType() == kj::Exception::Type::OVERLOADED)
             return e.send_status(503, "ServiceUnavailable",
-                                 "the system's user database does not answer",
+                                 "the system's user database is not responding",
                                  OrderedJson{{"retryAfterSeconds", 1}});
           log::error("a request failed: {}", failure.getDescription().cStr());
           return e.send_status(500, "InternalError", "an internal error occurred");
@@ -316,7 +316,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   void audit(const Exchange& e) {
     if (!options_.audit) return;
-    // Unknown callers cannot flood the log and push out other lines.
+    // Unknown callers must not flood the log and push out other lines.
     if (e.peer.collector) return;
     if (e.peer.remote && !e.caller.distinguished) {
       if (e.code() != 401) return;
@@ -329,7 +329,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     if (is_audited(entry)) options_.audit(audit_object(entry, options_.now()));
   }
 
-  // Finds out who is calling.
+  // Identifies the caller.
   kj::Promise<void> identified(Exchange& e) {
     MUSTER_CHECK(e.peer.uid.has_value());
     return identified(e, *e.peer.uid);
@@ -343,19 +343,19 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         });
   }
 
-  // Of a request that bears a token.
+  // The token of a request that bears one.
   static std::string_view bearer_of(const Exchange& e) {
     return std::string_view(e.authorization).substr(kBearer.size());
   }
 
-  // Without a token, health is all that can be asked for.
+  // Without a token, only health and munge log-ins are served.
   kj::Promise<void> answer_remote(Exchange& e) {
     const bool bears = e.authorization.starts_with(kBearer);
     std::optional<core::Token> token;
     if (bears) token = backend_.token_of(bearer_of(e));
     if (token)
       return identified(e, token->uid).then([this, &e, name = token->subject] {
-        // The uid may have become another user's.
+        // The uid may have been reassigned to another user.
         if (e.caller.who.name != name) return unauthorized(e, true);
         remote_crowd_.busy(e.connection);
         return answer_to(e).exclusiveJoin(end_with_token(e));
@@ -368,9 +368,9 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return unauthorized(e, bears);
   }
 
-  // Ends a request that outlives its token. A watch ends as when its time is over; its client comes
-  // back and is refused. Everything else is cut with its connection, since KJ completes a response
-  // that is dropped, and it must not pass for complete.
+  // Ends a request that outlives its token. A watch ends as if its time were up; its client comes
+  // back and is refused. For everything else the connection is closed: KJ completes a response that
+  // is dropped, and a truncated response must not pass for complete.
   kj::Promise<void> end_with_token(Exchange& e) {
     return context_.timer.afterDelay(context_.token_gap).then([this, &e]() -> kj::Promise<void> {
       if (backend_.token_of(bearer_of(e))) return end_with_token(e);

@@ -4,19 +4,19 @@
 // It runs on one KJ loop. Reads use the View, changes go to the Backend. API errors are objects of
 // kind Status; an unexpected failure is a 500 that reveals no internals.
 //
-// Trust: unless insecure, only connections over loopback or a Unix socket are served, whose user
-// the kernel identifies: root and our own user, or also those with a role (api/access/); over TLS,
-// a token identifies the user. What each may do is decided before the body of a request is read. To
-// keep web pages in a user's browser out, insecure or not, a foreign Host or Origin and requests
-// that the browser marks as cross-site are refused, and a body must declare that it is JSON, YAML
-// or protobuf.
+// Trust: unless insecure, plain connections are served only over loopback or a Unix socket, where
+// the kernel identifies the user: root, our own user, or a user with a role (api/access/). Over
+// TLS, a token identifies the user. Access is decided before the body of a request is read. To keep
+// out web pages in a user's browser, insecure or not, requests with a foreign Host or Origin and
+// those that the browser marks as cross-site are refused, and a body must declare that it is JSON,
+// YAML or protobuf.
 #pragma once
 
 #include "api/request/backend.hpp"
 #include "api/request/exchange.hpp"
 #include "api/request/server_options.hpp"
 #include "api/request/streams.hpp"
-#include "api/view/view.hpp"
+#include "api/view/model/view.hpp"
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
@@ -41,14 +41,14 @@ class Server {
   void set_ready(bool ready, std::string reason);
   // Accepts connections until the promise is dropped.
   kj::Promise<void> serve(kj::Own<kj::ConnectionReceiver> port);
-  // Likewise, for clients of other machines: `encrypt` makes the server's side of TLS, and each
+  // Likewise, for clients on other machines: `encrypt` performs the server's side of TLS, and each
   // request must have a token (Backend::token_of).
   using Encrypt =
       std::function<kj::Promise<kj::Own<kj::AsyncIoStream>>(kj::Own<kj::AsyncIoStream>)>;
   kj::Promise<void> serve_tls(kj::Own<kj::ConnectionReceiver> port, Encrypt encrypt);
-  // Likewise, for anybody, who gets metrics and health and nothing else.
+  // Likewise, for anybody, but serves only metrics and health.
   kj::Promise<void> serve_metrics(kj::Own<kj::ConnectionReceiver> port);
-  // Serves one connection that is already trusted; where users have roles, as this user's.
+  // Serves one connection that is already trusted; where users have roles, it is this user's.
   kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream,
                                      std::optional<uid_t> uid = std::nullopt);
   // Ends watches, finishes requests in progress, closes idle connections.

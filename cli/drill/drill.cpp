@@ -2,19 +2,19 @@
 
 #include "base/secret.hpp"
 #include "base/version.hpp"
-#include "cli/client/discovery.hpp"
-#include "cli/client/ephemeral.hpp"
-#include "cli/client/objects.hpp"
-#include "cli/client/signals.hpp"
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/output/ephemeral.hpp"
+#include "cli/client/output/signals.hpp"
 #include "cli/drill/jobs.hpp"
-#include "cli/drill/mark.hpp"
+#include "cli/drill/process/mark.hpp"
 #include "cli/drill/round.hpp"
 #include "cli/drill/running.hpp"
 #include "cli/drill/survey.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/status_line.hpp"
 #include "cli/output/text.hpp"
-#include "core/spec/duration.hpp"
+#include "core/spec/values/duration.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -34,9 +34,9 @@ namespace muster::cli::drill {
 namespace {
 
 constexpr uint32_t kScratchSlots = 4;
-constexpr Millis kScratchGrace = 3'000;  // of scenarios that wait until a node is lost
+constexpr Millis kScratchGrace = 3'000;  // for scenarios that wait until a node is lost
 constexpr Millis kFinishMax = 30'000;    // until all jobs of a drill are deleted
-constexpr Millis kPauseStep = 20;        // between two looks for a signal
+constexpr Millis kPauseStep = 20;        // between checks for a signal
 
 uint64_t random_number() {
   uint64_t number = 0;
@@ -50,7 +50,7 @@ std::string own_executable() {
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
-// Where packages put it; MUSTER_FAKETIME names another place.
+// Where packages install it; MUSTER_FAKETIME overrides the path.
 std::string clock_library() {
   if (const char* named = std::getenv("MUSTER_FAKETIME"); named != nullptr) return named;
   for (const char* path :
@@ -69,7 +69,7 @@ bool has_fault(const Scenario& scenario, Fault fault) {
 
 class Drill {
  public:
-  explicit Drill(const DrillOptions& options) : o_(options) {}
+  Drill(const DrillOptions& options, const std::string& scenario) : o_(options), name_(scenario) {}
 
   int run() {
     if (Status s = prepare(); !s) return fail(kUsage, "drill: " + s.error().message);
@@ -92,7 +92,7 @@ class Drill {
       std::error_code ignored;
       folder_ = std::filesystem::canonical(directory_->path(), ignored).string();
     }
-    signals_.emplace();  // before the first thread
+    signals_.emplace();  // before the first thread starts
     Status done = o_.local ? Status(Nothing{}) : tidy_up();
     if (done) done = rounds();
     return conclude(done);
@@ -108,10 +108,10 @@ class Drill {
       auto read = plan_of(read_json(text));
       if (!read) return invalid("--replay: " + o_.replay + ": " + read.error().message);
       plan = std::move(*read);
-      if (plan.scenario != o_.scenario)
+      if (plan.scenario != name_)
         return invalid("--replay: " + o_.replay + " is a drill of " + plan.scenario);
     } else {
-      plan.scenario = o_.scenario;
+      plan.scenario = name_;
       plan.seed = o_.seed ? *o_.seed : random_number() % 1'000'000;
       plan.times = o_.times;
       plan.nodes = o_.nodes;
@@ -140,7 +140,7 @@ class Drill {
     return Nothing{};
   }
 
-  // Of the faults that are possible here.
+  // Uses only the faults that are possible here.
   Status make_schedule() {
     possible_ = *scenario_;
     if (!o_.local) possible_.faults = survey_.faults;
@@ -164,7 +164,7 @@ class Drill {
             "(Debian: apt-get install faketime)");
     }
     if (has_fault(*scenario_, Fault::restore) && report_.plan.times != 1)
-      return invalid("restore is done once: without --times, or with --for");
+      return invalid("restore runs once per round: omit --times; --for repeats it");
     if (!has_fault(*scenario_, Fault::upgrade)) {
       if (!o_.binary.empty()) return invalid("--binary is only for upgrade");
       return Nothing{};
@@ -175,7 +175,7 @@ class Drill {
     return Nothing{};
   }
 
-  // Of a running cluster: what must be given.
+  // Running clusters only: checks that the required flags were given.
   Status check_running() const {
     const std::string what = scenario_->name;
     const bool upgrade = has_fault(*scenario_, Fault::upgrade);
@@ -211,7 +211,7 @@ class Drill {
     return {o_.hooks.on_node, o_.hooks.start, o_.hooks.switch_to, o_.hooks.restore};
   }
 
-  // Of a running cluster: whether there is a place for the drill, and what it would hit.
+  // Running clusters only: checks that the drill can run here, and finds what it would hit.
   Status survey() {
     std::error_code error;
     witness_dir_ = std::filesystem::absolute(o_.witness_dir, error).string();
@@ -225,14 +225,14 @@ class Drill {
     return Nothing{};
   }
 
-  // Before anything was done. What an earlier drill left stays known.
+  // Backs out before anything was done. Keeps the mark if it records what an earlier drill left.
   void withdraw() {
     if (mark_ && mark_->left().drill.empty()) mark_->remove();
   }
 
   Status look_around() {
-    // Left stopped by a drill that was killed together with its watcher: nothing answers until
-    // then.
+    // A drill that was killed together with its watcher left the coordinator stopped; nothing
+    // answers until it continues.
     if (!mark_->left().drill.empty() && !o_.pid_file.empty())
       if (auto process = process_in_file(o_.pid_file, "coordinator");
           process && process->state() == 'T')
@@ -271,7 +271,7 @@ class Drill {
     return Nothing{};
   }
 
-  // Undoes what a drill left that was killed.
+  // Undoes what a killed drill left behind.
   Status tidy_up() {
     for (const DrillNode& node : survey_.nodes)
       if (at(node.seen, {"left"}) == true)
@@ -316,11 +316,12 @@ class Drill {
   bool consented() const {
     const Undone& left = mark_->left();
     if (!left.drill.empty())
-      std::cout << "  first      undo what drill " << left.drill << " left, which was killed: jobs"
+      std::cout << "  first      clean up after drill " << left.drill
+                << ", which was killed: delete its jobs"
                 << (left.binary.empty() ? "" : ", and --switch to " + left.binary) << "\n";
     for (const DrillNode& node : survey_.nodes)
       if (at(node.seen, {"left"}) == true)
-        std::cout << "  first      undo what a drill left on " << node.name << "\n";
+        std::cout << "  first      clean up after an earlier drill on " << node.name << "\n";
     for (const std::string& line : plan_lines(survey_, hooks(), witness_dir_))
       std::cout << line << "\n";
     std::cout << std::flush;
@@ -373,7 +374,7 @@ class Drill {
       auto round = one_round(std::to_string(number), steps);
       if (!round) return round.error();
       report_.rounds.push_back(std::move(*round));
-      if (report_.verdict() == Verdict::broken) break;  // the evidence is fresh
+      if (report_.verdict() == Verdict::broken) break;  // while the evidence is fresh
       if (boot_now() - begin >= report_.plan.for_ms) break;
     }
     return Nothing{};
@@ -411,7 +412,7 @@ class Drill {
   }
 
   int conclude(const Status& done) {
-    scratch_.reset();  // its processes have ended when this returns
+    scratch_.reset();  // returns once its processes have ended
     const bool broken = report_.verdict() == Verdict::broken;
     if (directory_) {
       if (broken || (!done && !interrupted_)) {
@@ -426,13 +427,13 @@ class Drill {
     if (interrupted_)
       return fail(kInterrupted, o_.local ? "drill: interrupted; the scratch cluster is gone"
                                 : left
-                                    ? "drill: interrupted; nothing of it is left"
+                                    ? "drill: interrupted; everything was cleaned up"
                                     : "drill: interrupted; " + left.error().message +
                                           "; the next drill with this --witness-dir tries again");
     if (!left) std::cerr << "muster: drill: " << left.error().message << "\n";
     if (!done) {
       if (!report_.kept.empty()) std::cerr << "the evidence is kept in " << report_.kept << "\n";
-      return fail(kUsage, "drill: nothing is proven: " + done.error().message);
+      return fail(kUnproven, "drill: inconclusive: " + done.error().message);
     }
     auto saved = save(report_, o_.report_dir);
     if (o_.output == Output::json)
@@ -451,15 +452,15 @@ class Drill {
       case Verdict::broken:
         return kFailed;
       case Verdict::inconclusive:
-        return kUsage;
+        return kUnproven;
     }
-    return kUsage;
+    return kUnproven;
   }
 
-  // Of a running cluster; the witnesses stay if something is broken. unavailable: says what is
-  // left, and the mark stays for the next drill.
+  // Cleans up a running cluster, but keeps the witnesses if something is broken. unavailable: says
+  // what is left; the mark stays for the next drill.
   Status leave_nothing(bool broken) {
-    if (!tidy_) return Nothing{};  // nothing was done
+    if (!tidy_) return Nothing{};  // nothing to clean up
     if (broken) report_.kept = witness_dir_;
     remove_files(site_.probe_prefix + (broken ? "backup" : ""));
     if (Status s = delete_jobs(*client_, kDrillNamespace, site_.probe_prefix, kFinishMax); !s)
@@ -471,18 +472,19 @@ class Drill {
   }
 
   const DrillOptions& o_;
+  const std::string& name_;  // of the scenario
   Report report_;
   const Scenario* scenario_ = nullptr;
   Site site_;
   Millis grace_ms_ = 0;
-  Scenario possible_{};                 // of the scenario, the faults that can be had here
+  Scenario possible_{};                 // the scenario with only the faults possible here
   std::string clock_library_, folder_;  // of the scratch cluster
-  std::string witness_dir_;             // of a running cluster, absolute
-  std::optional<Mark> mark_;            // likewise, like the next three
+  std::string witness_dir_;             // for a running cluster; absolute
+  std::optional<Mark> mark_;            // for a running cluster, like the next four
   std::optional<Reach> reach_;
   Survey survey_;
-  bool tidy_ = false;     // what an earlier drill left is undone
-  std::string switched_;  // the binary to go back to, while another one runs
+  bool tidy_ = false;     // what an earlier drill left has been undone
+  std::string switched_;  // the binary to go back to while another one runs
   const Pause pause_ = [this](Millis span_ms) { return pause(span_ms); };
   std::optional<Ephemeral> directory_;
   std::optional<Signals> signals_;
@@ -493,8 +495,15 @@ class Drill {
 
 }  // namespace
 
-int run_drill(const DrillOptions& options) {
-  return Drill(options).run();
+int run_drills(const DrillOptions& options) {
+  int worst = kDone;
+  for (const std::string& scenario : options.scenarios) {
+    if (options.scenarios.size() > 1) std::cerr << "==> " << scenario << " <==" << std::endl;
+    const int code = Drill(options, scenario).run();
+    if (code != kDone && code != kFailed && code != kUnproven) return code;
+    if (worst != kFailed && code != kDone) worst = code;
+  }
+  return worst;
 }
 
 }  // namespace muster::cli::drill

@@ -2,12 +2,13 @@
 // compares what the canary's own witnesses wrote with what the coordinator says.
 #pragma once
 
-#include "cli/drill/report.hpp"
+#include "cli/drill/proof/report.hpp"
 #include "cli/settings/options.hpp"
 
 namespace muster::cli::drill {
 
-// Runs it; returns the exit code: 0 HELD, 1 BROKEN, 2 INCONCLUSIVE or refused, 130 interrupted.
-int run_drill(const DrillOptions& options);
+// Runs the scenarios in order, up to one that is refused or interrupted. Returns the exit code:
+// 0 HELD, 1 BROKEN, 3 INCONCLUSIVE (the worst of several), 130 interrupted, else that of the error.
+int run_drills(const DrillOptions& options);
 
 }  // namespace muster::cli::drill

@@ -1,6 +1,6 @@
 #include "cli/drill/faults.hpp"
 
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
 #include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
 #include "text/time_text.hpp"
@@ -126,7 +126,8 @@ void Injector::kill_agent(const Step& step, Injected& out) {
   const Process& after = *scratch.agent(step.node).process;
   out.confirmed = before->gone() && differ(*before, after);
   out.proof = change(*before, after);
-  if (keeper) out.proof += keeper->gone() ? "; its keeper ended, too" : "; its keeper lives on";
+  if (keeper)
+    out.proof += keeper->gone() ? "; its keeper also ended" : "; its keeper keeps running";
 }
 
 void Injector::kill_keeper(const Step& step, Injected& out) {
@@ -144,7 +145,7 @@ void Injector::lose_node(const Step& step, Injected& out) {
   if (!keeper) return void(out.proof = keeper.error().message);
   if (Status s = scratch.end(scratch.agent(step.node), SIGKILL); !s)
     return void(out.proof = s.error().message);
-  (void)keeper->send(SIGSTOP);  // it must not see its pods end
+  (void)keeper->send(SIGSTOP);  // so that it does not see its pods end
   keeper->wait_state('T', kStoppedMax);
   const std::vector<Process> pods = descendants(keeper->pid());
   for (const Process& pod : pods) (void)pod.send(SIGKILL);
@@ -155,7 +156,8 @@ void Injector::lose_node(const Step& step, Injected& out) {
   if (Status s = scratch.start_agent(step.node); !s) return void(out.proof = s.error().message);
   out.confirmed = gone;
   out.proof = "agent, keeper " + keeper->name() + " and " + std::to_string(pods.size()) +
-              " processes of pods " + (gone ? "are gone" : "were killed, not all are gone");
+              " processes of pods " +
+              (gone ? "are gone" : "were killed, but some are still running");
 }
 
 void Injector::cut_off(const Step& step, Injected& out) {
@@ -182,7 +184,7 @@ void Injector::fill_disk(const Step& step, Injected& out) {
   }
 }
 
-// How far the coordinator's wall clock is from ours, according to a job that it has created.
+// The coordinator's wall clock minus ours, according to a job that it has created.
 std::optional<Millis> Injector::clock_offset() {
   auto made =
       create_job(*site_.client, site_.target.ns,
@@ -200,7 +202,7 @@ void Injector::jump_clock(const Step& step, Injected& out) {
   const auto back = clock_offset();
   constexpr Millis kNear = 60'000;
   out.confirmed = ahead && back && std::abs(*ahead - kHour) < kNear && std::abs(*back) < kNear;
-  out.proof = "a job created meanwhile is dated " +
+  out.proof = "a job created during the jump is dated " +
               (ahead ? std::to_string(*ahead / 1'000) + " s ahead, one created afterwards " +
                            (back ? std::to_string(*back / 1'000) + " s" : "has no date")
                      : "not at all");
@@ -215,7 +217,7 @@ bool Injector::restart_with(const std::string& executable, Injected& out) {
   std::error_code ignored;
   const std::string path = std::filesystem::canonical(executable, ignored).string();
   if (fail(scratch.end(scratch.coordinator(), SIGTERM))) return false;
-  if (out.proof.empty()) out.at_ms = boot_now();  // on the way there
+  if (out.proof.empty()) out.at_ms = boot_now();  // first switch, not the one back
   if (fail(scratch.start_coordinator(executable))) return false;
   bool all = scratch.coordinator().process->executable() == path;
   for (uint32_t node = 0; node < scratch.options().nodes; ++node) {

@@ -1,14 +1,13 @@
 // Faults: injects the faults of a schedule, one at a time, and confirms that each has happened.
 //
-// A fault counts as confirmed only by what the kernel, the daemon's log or its API shows: a pid and
-// start time that changed, state T in /proc, bytes that were held. Never by the mere absence of an
-// error.
+// Only what the kernel, the daemon's log or its API shows confirms a fault: a changed pid and start
+// time, state T in /proc, bytes held back. The mere absence of an error never does.
 #pragma once
 
-#include "cli/drill/judge.hpp"
 #include "cli/drill/observer.hpp"
+#include "cli/drill/proof/judge.hpp"
+#include "cli/drill/proof/scenario.hpp"
 #include "cli/drill/running.hpp"
-#include "cli/drill/scenario.hpp"
 #include "cli/drill/site.hpp"
 
 #include <memory>
@@ -22,9 +21,9 @@ class Injector {
   Injector(Site site, Pause pause);
   ~Injector();
 
-  // Injects it, waits until it is over and the daemons that it hit run again.
+  // Injects the fault and waits until it is over and the daemons that it hit run again.
   Injected inject(const Step& step, Observer& observer);
-  // Of the last restore.
+  // The gap left by the last restore; nullopt if there was none.
   const std::optional<Gap>& gap() const;
 
  private:

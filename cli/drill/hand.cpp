@@ -1,9 +1,9 @@
 #include "cli/drill/hand.hpp"
 
 #include "base/private_files.hpp"
-#include "cli/drill/cut.hpp"
-#include "cli/drill/process.hpp"
-#include "cli/drill/scenario.hpp"
+#include "cli/drill/process/cut.hpp"
+#include "cli/drill/process/process.hpp"
+#include "cli/drill/proof/scenario.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/text.hpp"
 
@@ -28,9 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Millis kHandGoneMax = 10'000, kHandStoppedMax = 2'000;
-constexpr Millis kCutLook = 20;          // between two looks for connections of others
+constexpr Millis kCutLook = 20;          // between checks for other processes' connections
 constexpr size_t kHandLogMax = 100'000;  // bytes of each log
-constexpr Millis kLockMax = 5'000;       // until the hand of an interrupted drill is done
+constexpr Millis kLockMax = 5'000;       // until an interrupted drill's hand is done
 constexpr int kVanishedMax = 20;         // attempts, 10 ms apart
 constexpr char kRootNotes[] = "/run/muster-drill", kNoteName[] = "note";
 
@@ -38,7 +38,7 @@ std::string program_of(const Process& process) {
   return fs::path(process.executable()).filename().string();
 }
 
-// The files among its descriptors whose paths end like this.
+// The process's open files whose paths end in `name`.
 std::vector<std::string> open_files(pid_t pid, const std::string& name) {
   std::vector<std::string> found;
   std::error_code error;
@@ -63,7 +63,7 @@ struct Found {
   std::string work_dir;
 };
 
-// The keeper holds its lock; its children do until their exec, and have it as their parent.
+// The keeper holds its lock. So do its children until they exec, but their parent is the keeper.
 std::optional<Process> keeper_below(const std::string& work_dir) {
   const std::string lock = work_dir + "/keeper/lock";
   const auto is_keeper = [&lock](pid_t pid) {
@@ -97,10 +97,10 @@ Result<Found> find_node(const std::string& uid) {
       return found;
     }
   }
-  return Error{
-      Errc::not_found,
-      "no agent of this node runs here as " + std::string(geteuid() == 0 ? "any user" : "our user"),
-      {}};
+  return Error{Errc::not_found,
+               "no agent of this node runs on this machine as " +
+                   std::string(geteuid() == 0 ? "any user" : "our user"),
+               {}};
 }
 
 Json facts(const Process& process) {
@@ -110,7 +110,7 @@ Json facts(const Process& process) {
           {"executable", process.executable()}};
 }
 
-// The systemd unit that it belongs to; empty: none.
+// The process's systemd unit; empty: none.
 std::string unit_of(pid_t pid) {
   std::istringstream lines(text_of_file("/proc/" + std::to_string(pid) + "/cgroup"));
   for (std::string line; std::getline(lines, line);) {
@@ -133,7 +133,7 @@ int refuse(const std::string& why) {
   return 1;
 }
 
-// Until the drill says go on (true), or is gone (false). `meanwhile` is called again and again.
+// Waits until the drill says to go on (true) or is gone (false), calling `meanwhile` repeatedly.
 bool asked_to_go_on(const std::function<void()>& meanwhile = {}) {
   for (;;) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
@@ -148,12 +148,12 @@ bool asked_to_go_on(const std::function<void()>& meanwhile = {}) {
   }
 }
 
-// What is to be undone, in a file that only our user can have written. Locked by one hand at a
-// time, and by its watcher.
+// What must be undone, in a file that only our user can have written. Locked by one hand at a time,
+// together with its watcher.
 class Note {
  public:
   static Result<Note> of(const Found& found, const std::string& uid) {
-    // Of root, outside the work-dir, which belongs to the agent's user.
+    // For root, outside the work-dir, which belongs to the agent's user.
     const std::string dir =
         geteuid() == 0 ? std::string(kRootNotes) + "/" + uid : found.work_dir + "/drill";
     for (const Millis until = boot_now() + kLockMax;; usleep(10'000)) {
@@ -163,13 +163,13 @@ class Note {
       struct stat st {};
       if (locked && fstat(opened->get(), &st) == 0 && st.st_nlink > 0)
         return Note(std::move(*opened), dir);
-      if (!locked && boot_now() >= until) return unavailable("another drill is at work here");
+      if (!locked && boot_now() >= until) return unavailable("another drill is in progress here");
     }
   }
   Note(Note&&) = default;
   ~Note() {
-    // Not the common parent: the hand of another drill may be about to make its folder there.
-    if (dir_) rmdir(path_.c_str());  // fails if it says something
+    // Keep the common parent: another drill's hand may be about to create its folder there.
+    if (dir_) rmdir(path_.c_str());  // fails if there is a note in it
   }
 
   std::optional<Json> read() const {
@@ -190,7 +190,7 @@ class Note {
   std::string path_;
 };
 
-// Undoes it, and returns what that was; empty: nothing was left.
+// Undoes what the note says and returns a description; empty: nothing was left.
 std::string mend(const Note& note, const std::string& uid) {
   const auto left = note.read();
   if (!left) return "";
@@ -235,7 +235,7 @@ class Hand {
       logs[file.substr(0, file.size() - kSuffix.size())] =
           cut(text_of_file(at->path()), kHandLogMax);
     }
-    // Bytes that are no UTF-8 are none of ours.
+    // Bytes that are not UTF-8 are not the canary's.
     std::cout << Json{{"logs", logs}}.dump(-1, ' ', false, Json::error_handler_t::replace)
               << std::endl;
     return 0;
@@ -260,7 +260,7 @@ class Hand {
     if (!asked_to_go_on()) return 1;
     std::string proof = "agent " + found_.agent->name() + (gone ? " is gone" : " has not ended");
     if (found_.keeper)
-      proof += found_.keeper->gone() ? "; its keeper ended, too" : "; its keeper lives on";
+      proof += found_.keeper->gone() ? "; its keeper also ended" : "; its keeper keeps running";
     return over(gone, proof);
   }
 
@@ -293,11 +293,11 @@ class Hand {
     if (!wanted) return 1;
     return over(stopped, "agent " + agent.name() + ": state " +
                              (stopped ? "T for " + std::to_string(held_ms) + " ms"
-                                      : "was not T throughout"));
+                                      : "was not T the whole time"));
   }
 
-  // The agent is stopped before its keeper and pods are killed, so it reports nothing of it, and
-  // killed afterwards.
+  // The agent is stopped before its keeper and pods are killed, so that it does not report their
+  // ends, and killed afterwards.
   int lose_node() const {
     if (!found_.keeper) return refuse("the node has no keeper: no pod runs there");
     const Process &agent = *found_.agent, &keeper = *found_.keeper;
@@ -307,7 +307,7 @@ class Hand {
     {
       const Frozen frozen(agent);
       gone = agent.wait_state('T', kHandStoppedMax);
-      (void)keeper.send(SIGSTOP);  // it must not see its pods end
+      (void)keeper.send(SIGSTOP);  // so that it does not see its pods end
       keeper.wait_state('T', kHandStoppedMax);
       const std::vector<Process> pods = descendants(keeper.pid());
       count = pods.size();
@@ -326,13 +326,13 @@ class Hand {
     if (!wanted) return 1;
     return over(gone, "agent " + agent.name() + ", keeper " + keeper.name() + " and " +
                           std::to_string(count) + " processes of pods " +
-                          (gone ? "are gone" : "were killed, not all are gone"));
+                          (gone ? "are gone" : "were killed, but some are still running"));
   }
 
   int cut_off() const {
     if (Status s = note_.write(*found_.agent, name(Fault::partition)); !s)
       return refuse(s.error().message);
-    // Removes the rules if we are killed.
+    // The watcher removes the rules if we are killed.
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return refuse("cannot make a pipe");
     const pid_t watcher = fork();
@@ -389,7 +389,7 @@ class Hand {
 }  // namespace
 
 int run_hand(const std::vector<std::string>& words) {
-  // It must live to undo what it did.
+  // It must stay alive to undo what it did.
   for (const int signal : {SIGPIPE, SIGHUP, SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
   if (words.size() < 2) {
     std::cerr << "muster drill hand: runs only as part of a drill\n";

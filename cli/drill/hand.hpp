@@ -1,13 +1,13 @@
 // Hand: the part of a drill that runs on a node, `muster drill hand VERB NODE-UID …`, as a child of
 // the drill or through the operator's --on-node command.
 //
-// It finds the agent whose work-dir has this id, and its keeper, among the processes of this
-// machine, and touches nothing else. A fault prints a line of JSON when it has happened, then waits
-// for a line on its stdin, takes the fault back and prints another. If its stdin ends first (the
-// drill was interrupted or killed, or the connection broke), it takes the fault back, too.
+// It finds the agent whose work-dir has this id, and its keeper, among the processes on this
+// machine, and touches nothing else. For a fault, it prints a line of JSON once the fault has
+// happened, waits for a line on stdin, reverts the fault and prints another line. If stdin ends
+// first (the drill was interrupted or killed, or the connection broke), it also reverts the fault.
 //
-// What must be undone even if the hand is killed is noted in a private file first, which `mend`
-// reads; a watcher process does it earlier if it can.
+// Whatever must be undone even if the hand is killed is first written to a private file, which
+// `mend` reads. A watcher process undoes it sooner if it can.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ namespace muster::cli::drill {
 //   mend       {"mended": "…"}; empty: there was nothing to undo
 //   logs       {"logs": {POD: TEXT, …}}
 //   digest     {"sha256": "…"} of the agent's executable
-//   leave      {"left": true}: the agent has ended, its pods run on
+//   leave      {"left": true}: the agent has exited; its pods keep running
 //   a fault    {"hit": "…"}, and at the end {"confirmed": BOOL, "proof": "…"}
 //   any        {"error": "…"}, and exit code 1
 int run_hand(const std::vector<std::string>& words);

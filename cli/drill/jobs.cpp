@@ -1,6 +1,6 @@
 #include "cli/drill/jobs.hpp"
 
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
 
 #include <unistd.h>
 
@@ -37,13 +37,13 @@ Status delete_jobs(ApiClient& client, const std::string& ns, const std::string& 
         if (!answer) break;
       }
       if (left == 0) return Nothing{};
-      why = std::to_string(left) + " jobs are still there";
+      why = std::to_string(left) + " jobs still exist";
     } else {
       why = list.error().message;
     }
     if (boot_now() >= until)
       return Error{Errc::unavailable,
-                   "jobs " + prefix + "* in the namespace " + ns + " are not deleted: " + why,
+                   "cannot delete jobs " + prefix + "* in the namespace " + ns + ": " + why,
                    {}};
   }
 }

@@ -1,7 +1,7 @@
 #include "cli/drill/observer.hpp"
 
-#include "cli/client/attempts.hpp"
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/news/attempts.hpp"
 #include "cli/drill/jobs.hpp"
 
 #include <algorithm>
@@ -139,7 +139,7 @@ void Observer::submit() {
   for (size_t i = 0; i < kSubmissionsMax;) {
     ++busy_;
     if (!paused_) {
-      // A name is never used twice: one without an answer may have been accepted.
+      // Never reuse a name: a request without an answer may have been accepted.
       const std::string name = prefix_ + "-" + std::to_string(i++);
       auto answer = client.post(object_path(Kind::job, target_.ns), tiny_job(name));
       if (answer && answer->status == 201) {

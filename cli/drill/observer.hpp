@@ -1,8 +1,8 @@
-// Observer: two clients that watch a cluster during a drill, each on a thread of its own.
+// Observer: two clients that watch a cluster during a drill, each on its own thread.
 //
-// One reads the canary's status over and over and remembers it: nothing that was shown may be taken
-// back. Its answers also say how long the API was away. The other submits small suspended jobs and
-// notes which were answered with 201: all of those must exist afterwards.
+// One polls the canary's status and remembers it: no status that was shown may be taken back. Its
+// answers also show how long the API was down. The other submits small suspended jobs and records
+// which were answered with 201: all of them must exist afterwards.
 #pragma once
 
 #include "base/clock.hpp"
@@ -24,9 +24,9 @@ namespace muster::cli::drill {
 // What a client remembers of a job's status.
 class Memory {
  public:
-  // What this reading takes back of an earlier one: "succeeded went from 3 to 2".
+  // What this status takes back from an earlier one: "succeeded went from 3 to 2".
   std::vector<std::string> compare(const Json& job);
-  // Forgets: a restored state is an earlier one.
+  // After a restore, the state is an earlier one.
   void forget() { *this = Memory(); }
 
  private:
@@ -44,8 +44,8 @@ class Observer {
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  void stop();  // both threads have ended when it returns
-  // A restore begins: until resume(), nothing is read or submitted, and what was read is forgotten.
+  void stop();  // returns once both threads have ended
+  // For a restore: nothing is read or submitted until resume(), and the memory is cleared.
   void pause();
   void resume();
 
@@ -58,7 +58,7 @@ class Observer {
   uint64_t reads() const { return reads_; }
   // Names answered with 201, with the instant of the answer (boot clock).
   std::vector<std::pair<std::string, Millis>> accepted() const;
-  // When the first answer arrived that was asked for after this instant (boot clock).
+  // When the first answer to a request made after this instant arrived (boot clock).
   std::optional<Millis> answered_after(Millis instant) const;
 
  private:
@@ -69,9 +69,9 @@ class Observer {
   const Target target_;
   const std::string job_, prefix_;
   std::atomic<bool> stop_ = false, paused_ = false;
-  std::atomic<int> busy_ = 0;  // threads within a request
+  std::atomic<int> busy_ = 0;  // threads with a request in progress
   std::atomic<uint64_t> reads_ = 0;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   Memory memory_;
   Standing standing_;
   std::vector<std::string> went_back_;

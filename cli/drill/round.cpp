@@ -1,7 +1,7 @@
 #include "cli/drill/round.hpp"
 
-#include "cli/client/attempts.hpp"
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/news/attempts.hpp"
 #include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
 
@@ -12,10 +12,10 @@
 namespace muster::cli::drill {
 namespace {
 
-constexpr Millis kRoundLook = 25;      // between two looks at the witnesses
-constexpr Millis kStuckMax = 120'000;  // without any progress; then the canary is stuck
+constexpr Millis kRoundLook = 25;      // between reads of the witnesses
+constexpr Millis kStuckMax = 120'000;  // without progress; then the canary is stuck
 constexpr Millis kDeleteMax = 10'000;  // until the jobs of the round are gone
-constexpr size_t kLogMax = 100'000;    // bytes of a log that are worth keeping
+constexpr size_t kLogMax = 100'000;    // bytes of a log that are kept
 
 bool began(const Testimony& testimony, PodKey pod) {
   return std::any_of(testimony.lines.begin(), testimony.lines.end(),
@@ -107,7 +107,7 @@ uint32_t RoundRun::in_flight() const {
   return static_cast<uint32_t>(live.size());
 }
 
-// Also returns when the canary is over, or nothing has happened for long.
+// Also returns when the canary has finished or is stuck.
 bool RoundRun::wait_for_ends(uint32_t ends) {
   Millis moved = boot_now();
   for (uint32_t before = 0; look();) {
@@ -191,8 +191,8 @@ void RoundRun::read_shown(Evidence& evidence) {
   }
 }
 
-// The logs of a node that was lost and came back are on its disk, but the API looks for the pods of
-// its earlier incarnation in vain.
+// The logs of a node that was lost and came back are on its disk, but the API no longer finds the
+// pods of its earlier incarnation.
 std::optional<std::string> RoundRun::log_on_disk(const CountedAttempt& attempt,
                                                  const Evidence& evidence) {
   const Scratch* scratch = settings_.site.scratch;
@@ -230,7 +230,7 @@ void RoundRun::read_logs(Evidence& evidence) {
       evidence.logs.push_back({attempt.pod, cut(*text, kLogMax)});
       ++evidence.logs_on_disk;
     } else {
-      // On a node whose agent has not come back, nobody can read them.
+      // Logs cannot be read on a node whose agent has not come back.
       const bool away = std::any_of(evidence.faults.begin(), evidence.faults.end(),
                                     [&attempt](const Injected& fault) {
                                       return !fault.absent.empty() && fault.node == attempt.node;
@@ -252,7 +252,7 @@ void RoundRun::check_accepted(Evidence& evidence) {
   std::set<std::string> there;
   for (const Json& job : at(*list, {"items"})) there.insert(text_at(job, {"metadata", "name"}));
   for (const auto& [name, accepted_ms] : observer_->accepted()) {
-    // What was accepted after the backup went with the state that was lost.
+    // Jobs accepted between backup and restore were lost with the replaced state.
     if (evidence.gap && accepted_ms >= evidence.gap->backup_ms &&
         accepted_ms <= evidence.gap->restored_ms)
       continue;
@@ -264,7 +264,7 @@ void RoundRun::check_accepted(Evidence& evidence) {
 void RoundRun::recount(Evidence& evidence) {
   auto answer = object(client_, "/apis/muster.dev/v1/verification");
   if (!answer) {
-    // Needs the role of an administrator, which an operator of a drill may lack.
+    // Needs the administrator role, which the operator of a drill may lack.
     if (settings_.site.scratch != nullptr)
       evidence.doubts.push_back("the recount: " + answer.error().message);
     return;
@@ -273,8 +273,8 @@ void RoundRun::recount(Evidence& evidence) {
     if (line.is_string()) evidence.unsound.push_back(line);
 }
 
-// A scratch cluster goes as a whole. What is left when nothing answers, the drill deletes at its
-// end.
+// A scratch cluster is deleted as a whole. If the API does not answer, the drill deletes what is
+// left at its end.
 void RoundRun::clean_up() {
   if (settings_.site.scratch != nullptr) return;
   (void)delete_jobs(client_, settings_.site.target.ns, settings_.job, kDeleteMax);

@@ -1,12 +1,12 @@
 // RoundRun: runs one canary under the faults of a schedule, collects the evidence and judges it.
 #pragma once
 
-#include "cli/client/http.hpp"
+#include "cli/client/connect/http.hpp"
 #include "cli/drill/faults.hpp"
-#include "cli/drill/judge.hpp"
 #include "cli/drill/observer.hpp"
-#include "cli/drill/report.hpp"
-#include "cli/drill/scenario.hpp"
+#include "cli/drill/proof/judge.hpp"
+#include "cli/drill/proof/report.hpp"
+#include "cli/drill/proof/scenario.hpp"
 
 #include <functional>
 #include <map>
@@ -41,13 +41,13 @@ class RoundRun {
   using Show = std::function<void(const Progress&)>;
   RoundRun(RoundSettings settings, Pause pause, Show show);
 
-  // unavailable: the canary could not be submitted, or the drill was interrupted.
+  // unavailable: the canary could not be submitted or the drill was interrupted.
   Result<Round> run();
 
  private:
   bool wait_for_ends(uint32_t ends);
   bool wait_for_job();
-  bool look();  // supervises, reads the witnesses, shows the progress; false: interrupted
+  bool look();  // supervises, reads the witnesses, shows progress; false: interrupted
   uint32_t in_flight() const;
   void collect(Evidence& evidence);
   void read_shown(Evidence& evidence);
@@ -67,7 +67,7 @@ class RoundRun {
   Progress progress_;
   std::vector<std::string> doubts_;
   std::string job_uid_;
-  std::map<std::string, Json> node_logs_;  // of nodes of a running cluster, by pod
+  std::map<std::string, Json> node_logs_;  // from nodes of a running cluster, by pod
 };
 
 }  // namespace muster::cli::drill

@@ -1,6 +1,6 @@
 #include "cli/drill/running.hpp"
 
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
 #include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
 
@@ -12,11 +12,11 @@ namespace muster::cli::drill {
 namespace {
 
 constexpr char kUnreachableTaint[] = "node.kubernetes.io/unreachable";
-constexpr Millis kHitMax = 60'000;    // until a hand has answered
-constexpr Millis kReplaced = 1'000;   // until the pods of a lost node have been placed elsewhere
-constexpr Millis kHookMax = 600'000;  // of a command of the operator's
-constexpr Millis kLookNode = 50;      // between two looks at a node
-constexpr Millis kStarted = 100;      // between two questions whether a daemon is back
+constexpr Millis kHitMax = 60'000;    // until a hand answers
+constexpr Millis kReplaced = 1'000;   // until a lost node's pods are placed elsewhere
+constexpr Millis kHookMax = 600'000;  // for a command of the operator
+constexpr Millis kLookNode = 50;      // between checks of a node
+constexpr Millis kStarted = 100;      // between checks whether a daemon is back
 constexpr useconds_t kStubbornUs = 50'000;
 
 std::string process_text(const Json& process) {
@@ -24,7 +24,7 @@ std::string process_text(const Json& process) {
          std::to_string(number_at(process, {"ticks"}));
 }
 
-// Not merely silent, and according to an answer: the coordinator may be away.
+// Lost according to the coordinator, not merely silent: the coordinator may be down.
 bool is_lost(const Json& node) {
   for (const Json& taint : at(node, {"spec", "taints"}))
     if (text_at(taint, {"key"}) == kUnreachableTaint) return true;
@@ -93,7 +93,7 @@ Result<Json> Running::returned(const DrillNode& node, const char* what, const Js
       break;
   }
   const std::string hint = site_.reach->hooks().start.empty()
-                               ? "; --start CMD says how to start it there"
+                               ? "; use --start CMD to restart it there"
                                : " after --start";
   return unavailable("the " + std::string(what) + " of " + node.name + ", " + process_text(before) +
                      ", ended, and no other runs there after " +
@@ -155,7 +155,7 @@ void Running::hit_node(const Step& step, Injected& out) {
   out.node = node.name;
   auto before = reach.ask(node, "look");
   if (!before) return void(out.proof = node.name + ": " + before.error().message);
-  out.at_ms = boot_now();  // not later than it happens
+  out.at_ms = boot_now();  // no later than the fault
   auto command = reach.begin(node, name(step.fault));
   if (!command) return void(out.proof = command.error().message);
   auto hit = reach.answer(*command, kHitMax, false);
@@ -165,7 +165,7 @@ void Running::hit_node(const Step& step, Injected& out) {
     lost = wait_lost(node.name, 3 * site_.node_grace_ms + kHitMax);
     if (lost && !pause_(kReplaced)) return;
   }
-  // Whether the user interrupts or not: the fault is taken back before anything else.
+  // Revert the fault before anything else, even if the user interrupts.
   command->write("\n");
   auto done = reach.answer(*command, kHitMax, true);
   if (!done) return void(out.proof = node.name + ": " + done.error().message);
@@ -188,7 +188,7 @@ void Running::hit_node(const Step& step, Injected& out) {
   if (Status s = wait_ready(node.name); !s) failed(s.error());
 }
 
-// Coordinator and agents, one after the other. `stubborn`: also while the user interrupts.
+// Restarts coordinator and agents one by one. `stubborn`: even if the user interrupts.
 bool Running::restart_with(const std::string& binary, bool stubborn, Injected& out) {
   const Reach& reach = *site_.reach;
   const auto fail = [&out](const Error& error) {
@@ -205,7 +205,7 @@ bool Running::restart_with(const std::string& binary, bool stubborn, Injected& o
   if (!before) return fail(before.error());
   (void)before->send(SIGTERM);
   if (!before->wait_gone(kGoneMax)) return fail(unavailable(before->name() + " did not end"));
-  if (out.proof.empty()) out.at_ms = boot_now();  // on the way there
+  if (out.proof.empty()) out.at_ms = boot_now();  // first switch, not the one back
   auto after = successor(*before, stubborn);
   if (!after) return fail(after.error());
   bool all = digest_of(*after) == digest;
@@ -240,12 +240,12 @@ void Running::upgrade(const Step& step, Injected& out) {
   if (digest_of(*before) == digest_of(site_.binary))
     return void(out.proof = "--binary is the same program as " + old);
   if (digest_of(*before) != digest_of(old))
-    return void(out.proof = old + " is not the program that the coordinator runs any more");
+    return void(out.proof = "the coordinator no longer runs " + old);
   if (Status s = site_.note_switch(old); !s) return void(out.proof = s.error().message);
   const bool there = restart_with(site_.binary, false, out);
   const std::string why = out.proof;
   if (there) pause_(step.hold_ms);
-  // Back in any case.
+  // Always switch back.
   const bool back = restart_with(old, true, out);
   if (back) (void)site_.note_switch("");
   out.confirmed = there && back;
@@ -265,7 +265,7 @@ void Running::restore(const Step& step, Observer& observer, Injected& out) {
   if (!before) return void(out.proof = before.error().message);
   if (!pause_(step.hold_ms)) return;
   observer.pause();
-  // Exists now, and not in the state that is restored.
+  // This job exists now but not in the restored state.
   const std::string mark = site_.probe_prefix + "mark-" + std::to_string(gap.backup_ms);
   auto made = create_job(*site_.client, site_.target.ns, tiny_job(mark), false);
   out.at_ms = boot_now();
@@ -291,10 +291,9 @@ void Running::restore(const Step& step, Observer& observer, Injected& out) {
   gap_ = gap;
   if (!done) return void(out.proof = done.error().message);
   out.confirmed = gone;
-  out.proof = gone ? "a job of " + std::to_string(out.at_ms - gap.backup_ms) +
-                         " ms after the backup is not in the state that goes on"
-                   : "the state that goes on has what was submitted after the backup: it was not "
-                     "restored";
+  out.proof = gone ? "a job created " + std::to_string(out.at_ms - gap.backup_ms) +
+                         " ms after the backup is missing from the restored state"
+                   : "a job submitted after the backup still exists: the state was not restored";
 }
 
 Status Running::back_to(const std::string& binary) {

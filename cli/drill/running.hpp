@@ -1,8 +1,8 @@
-// Running: faults in a running cluster, whose daemons have supervisors of their own.
+// Running: faults in a running cluster, whose daemons have their own supervisors.
 //
-// A fault of a node is the hand's (hand.hpp); this sees to it that it lasts until the coordinator
-// has declared the node lost, is taken back, and that what was killed is there again. What is not
-// there in time makes the fault unconfirmed, and is said.
+// The hand (hand.hpp) injects a node's faults. Running makes sure that a fault lasts until the
+// coordinator has declared the node lost, is reverted, and that whatever was killed is back. If
+// something is not back in time, the fault is unconfirmed and its proof says why.
 #pragma once
 
 #include "cli/drill/observer.hpp"
@@ -17,11 +17,11 @@ class Running {
  public:
   Running(const Site& site, const Pause& pause) : site_(site), pause_(pause) {}
 
-  // Injects the fault, and waits until the daemons that it hit run again.
+  // Injects the fault and waits until the daemons that it hit run again.
   void hit(const Step& step, Observer& observer, Injected& out);
   const std::optional<Gap>& gap() const { return gap_; }
-  // After an upgrade that was cut short: makes coordinator and agents run this binary again.
-  // unavailable: says what is wrong.
+  // After an interrupted upgrade: makes coordinator and agents run this binary again. unavailable:
+  // says what is wrong.
   Status back_to(const std::string& binary);
 
  private:
@@ -33,12 +33,12 @@ class Running {
   void restore(const Step& step, Observer& observer, Injected& out);
 
   Result<Process> coordinator() const;
-  // The process that a supervisor has put in its place; unavailable: nothing did in time.
+  // The process with which a supervisor replaced it; unavailable: not replaced in time.
   Result<Process> successor(const Process& before, bool stubborn = false);
   bool ready(const std::string& node);
   bool wait_lost(const std::string& node, Millis patience_ms);
   Status wait_ready(const std::string& node);
-  // Until the node's agent (or "keeper") is another process than before.
+  // Waits until the node's agent (or "keeper") is a different process than before.
   Result<Json> returned(const DrillNode& node, const char* what, const Json& before,
                         bool stubborn = false);
   bool rest(bool stubborn);

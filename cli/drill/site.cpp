@@ -1,6 +1,6 @@
 #include "cli/drill/site.hpp"
 
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
 #include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
 

@@ -1,7 +1,7 @@
 #include "cli/drill/survey.hpp"
 
-#include "cli/client/objects.hpp"
-#include "cli/drill/process.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/drill/process/process.hpp"
 #include "cli/output/json.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::string how_many(uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-// Pods of others that run on the node, added by namespace.
+// Adds other users' pods running on the node to `running`, by namespace.
 Status count_pods(ApiClient& client, const std::string& node,
                   std::map<std::string, uint64_t>& running) {
   auto pods =
@@ -112,7 +112,7 @@ Status survey_daemons(ApiClient& client, const Scenario& scenario, const std::st
     survey.jobs = *jobs;
     if (survey.jobs > 0)
       return Error{Errc::conflict,
-                   "a restore takes back what was accepted after its backup, also from " +
+                   "a restore loses everything accepted after its backup, including the work of " +
                        how_many(survey.jobs, "unfinished job") +
                        " of others; wait for them, or drill a scratch cluster: --local",
                    {}};
@@ -140,9 +140,9 @@ std::vector<std::string> plan_lines(const Survey& survey, const Hooks& hooks,
     std::string text = node.name + (node.here ? "" : ", by --on-node") + ": agent " +
                        pid_of(at(node.seen, {"agent"}));
     if (node.seen.contains("keeper")) text += "; keeper " + pid_of(at(node.seen, {"keeper"}));
-    text += "; started again by " + (!hooks.start.empty() ? "--start"
-                                     : unit.empty()       ? "its supervisor, if it has one"
-                                                          : unit);
+    text += "; restarted by " + (!hooks.start.empty() ? "--start"
+                                 : unit.empty()       ? "its supervisor, if it has one"
+                                                      : unit);
     add(hit, text);
     hit = "";
   }
@@ -159,14 +159,14 @@ std::vector<std::string> plan_lines(const Survey& survey, const Hooks& hooks,
     const bool hurts = any(survey.faults, disrupts);
     if (pods == 0)
       add("meanwhile", "no pods of others run on these nodes" +
-                           std::string(hurts ? "; any that come would be hurt" : ""));
+                           std::string(hurts ? "; any that start would be disrupted" : ""));
     else
       add("meanwhile",
           how_many(pods, "pod") + " of others on these nodes (" + where + ") " +
               (hurts ? "may end or be replaced, which counts as a disruption" : "keep running"));
   }
   if (any(survey.faults, hits_coordinator))
-    add(nodes ? "" : "meanwhile", "this cluster's API will be away for moments");
+    add(nodes ? "" : "meanwhile", "this cluster's API will be briefly unavailable");
   if (!survey.faults.empty() && survey.faults[0] == Fault::restore)
     add("", "whatever anyone submits between backup and restore is lost");
   return lines;

@@ -29,6 +29,13 @@ class Help : public CLI::Formatter {
     const bool bare = option->get_type_size() == 0 || option->get_positional();
     return bare ? "" : " " + option->get_type_name();
   }
+  // CLI11 puts two blank lines between groups of flags.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+    for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+    return text;
+  }
 };
 
 std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail,
@@ -89,7 +96,7 @@ std::string leftover(const CLI::App& app) {
   for (const std::string& word : rest) {
     if (word.size() < 2 || word.front() != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
-    // A single letter is near every other.
+    // A single letter resembles every other.
     return "`" + flag + "`: unknown flag" + (flag.size() > 3 ? did_you_mean(flag, known) : "");
   }
   return rest.empty() ? "" : "`" + rest.front() + "`: unexpected argument";
@@ -123,7 +130,8 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
 }
 
 // The flags that name the coordinator and the namespace may precede the verb, as with kubectl.
-// Takes them out of `words`, in their long form: there, -n is the namespace for every verb.
+// Removes them from `words` and returns them in long form: before the verb, -n always means the
+// namespace.
 std::vector<std::string> take_early(std::vector<std::string>& words) {
   std::vector<std::string> early;
   size_t end = 1;
@@ -147,7 +155,7 @@ std::vector<std::string> take_early(std::vector<std::string>& words) {
   return early;
 }
 
-// The flags among `early` that this verb has. A namespace is of no consequence to a verb without.
+// The flags among `early` that this verb has. A verb without a namespace ignores one.
 std::vector<std::string> early_of(const CLI::App& app, const std::vector<std::string>& early) {
   std::vector<std::string> out;
   for (size_t i = 0; i < early.size(); ++i) {
@@ -278,7 +286,7 @@ CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names)
 
 void add_target(const Verb& verb, const std::string& ns_flags) {
   const auto key = [](const char* name) -> const Key& { return *find_key(Section::client, name); };
-  // The last one counts, so that an alias with --api can be given another.
+  // The last one wins, so that an --api in an alias can be overridden.
   const auto add = [&](const char* name, const std::string& flags = "") {
     add_key(verb, key(name), flags)->take_last()->group("Coordinator");
   };
@@ -323,16 +331,16 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   for (const Verb& verb : verbs) names.push_back(verb.app->get_name());
   const auto found = std::find(names.begin(), names.end(), meant);
   if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
-    return usage("", "`" + words[1] + "`: flags follow the command, all but " + joined_early() +
+    return usage("", "`" + words[1] + "`: flags must follow the command, except " + joined_early() +
                          ": muster COMMAND [flags]");
   if (!meant.empty() && found == names.end())
     return usage("", "`" + meant + "`: unknown command" + did_you_mean(meant, names));
   const CLI::App& spoken = meant.empty() ? *root : *verbs[found - names.begin()].app;
   if (!meant.empty() && !early.empty()) {
-    // --api of a daemon is another one.
+    // A daemon's --api is a different flag.
     if (verbs[found - names.begin()].section != Section::client)
-      return usage(meant,
-                   "`" + early.front() + "`: its flags follow it: muster " + meant + " [flags]");
+      return usage(meant, "`" + early.front() + "`: flags of " + meant +
+                              " must follow the command: muster " + meant + " [flags]");
     const std::vector<std::string> more = early_of(spoken, early);
     words.insert(words.begin() + 2, more.begin(), more.end());
   }

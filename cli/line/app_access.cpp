@@ -1,12 +1,12 @@
 // The grammar of the verbs about access from other machines: token, node.
 #include "cli/line/parser.hpp"
-#include "core/spec/duration.hpp"
+#include "core/spec/values/duration.hpp"
 #include "core/trust.hpp"
 
 namespace muster::cli {
 namespace {
 
-using What = AccessOptions::What;
+using AccessVerb = AccessOptions::What;
 
 struct TokenWords {
   std::string what, id, node, user, ttl, out;
@@ -23,10 +23,10 @@ Judged read_token_words(const TokenWords& w, const Target& target) {
   if (w.what != "revoke" && !w.id.empty())
     return Usage{"`" + w.id + "`: only `muster token revoke` takes an ID"};
   if (!w.node.empty() && !w.user.empty()) return Usage{"--node and --user are mutually exclusive"};
-  o.what = creates              ? What::create
-           : w.what == "list"   ? What::list
-           : w.what == "revoke" ? What::revoke
-                                : What::credential;
+  o.what = creates              ? AccessVerb::create
+           : w.what == "list"   ? AccessVerb::list
+           : w.what == "revoke" ? AccessVerb::revoke
+                                : AccessVerb::credential;
   o.of_node = !w.node.empty();
   o.subject = w.what == "revoke" ? w.id : o.of_node ? w.node : w.user;
   o.out = w.out;
@@ -97,7 +97,7 @@ Verb add_node(CLI::App& root) {
       "stopped\nresponding. A new join token lets it back in.");
   verb.finish = [w](const Settings&, const Target& target) -> Judged {
     AccessOptions o;
-    o.what = What::revoke_node;
+    o.what = AccessVerb::revoke_node;
     o.target = target;
     o.subject = w->name;
     return o;

@@ -16,7 +16,7 @@ constexpr int64_t kDevNodesMax = 100, kDevSlotsMax = 10'000;
 
 std::vector<Verb> dev_verbs(CLI::App& root, const std::vector<std::string>& tail) {
   auto o = std::make_shared<DevOptions>();
-  Verb verb = new_verb(root, "Daemons", "dev", "Run a local cluster, to try things or for tests");
+  Verb verb = new_verb(root, "Daemons", "dev", "Run a local cluster for experiments and tests");
   verb.takes_command = true;
   verb.configured = false;
   CLI::App* app = verb.app;
@@ -33,10 +33,9 @@ std::vector<Verb> dev_verbs(CLI::App& root, const std::vector<std::string>& tail
       ->type_name("ADDR:PORT");
   app->footer(
       "Examples:\n  muster dev --nodes 5\n  muster dev -- ./test.sh\n"
-      "It prints the address, as MUSTER_API to paste into another shell. A daemon that ends is "
-      "started again. Ctrl-C terminates the pods and ends all; a second one does not wait for "
-      "them. With CMD after --, the cluster is there for as long as CMD runs, which has "
-      "MUSTER_API.\n"
+      "Prints MUSTER_API=ADDR:PORT to paste into another shell. Daemons that end are restarted. "
+      "Ctrl-C terminates the pods and stops the cluster; press it again to stop without waiting "
+      "for them. With CMD after --, the cluster runs until CMD exits; MUSTER_API is set for CMD.\n"
       "Exit codes: that of CMD (128+S if signal S ended it); without CMD 0.");
   verb.finish = [o, tail](const Settings&, const Target&) -> Judged {
     auto api =

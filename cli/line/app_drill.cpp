@@ -1,10 +1,11 @@
 // The grammar of muster drill.
-#include "cli/drill/scenario.hpp"
+#include "cli/drill/proof/scenario.hpp"
 #include "cli/line/parser.hpp"
 #include "text/nearest.hpp"
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,18 @@ namespace muster::cli {
 namespace {
 
 struct DrillWords {
-  std::string what, spread, node_grace, restart_within;
+  std::string spread, node_grace, restart_within;
+  std::vector<std::string> what;  // [run] SCENARIO..., or list or history alone
   std::string output = "table";
   std::optional<uint32_t> times, canary, nodes;
   DrillOptions options;
 };
 
-std::vector<std::string> scenario_names() {
-  std::vector<std::string> names;
+const std::set<std::string> kWords{"run", "list", "history"};
+
+// What an unknown scenario may be a misspelling of.
+std::vector<std::string> known_words() {
+  std::vector<std::string> names(kWords.begin(), kWords.end());
   for (const drill::Scenario& scenario : drill::scenarios()) names.push_back(scenario.name);
   return names;
 }
@@ -27,20 +32,25 @@ std::vector<std::string> scenario_names() {
 Judged read_drill_words(const DrillWords& w, const Target& target) {
   DrillOptions o = w.options;
   o.target = target;
-  o.what = w.what == "run"    ? DrillOptions::What::run
-           : w.what == "list" ? DrillOptions::What::list
-                              : DrillOptions::What::history;
   o.output = read_output(w.output);
-  if (o.what != DrillOptions::What::run) {
-    if (!o.scenario.empty())
-      return Usage{"`" + o.scenario + "`: only `muster drill run` takes a scenario"};
+  const std::string& first = w.what.front();
+  o.scenarios.assign(w.what.begin() + (kWords.contains(first) ? 1 : 0), w.what.end());
+  if (first == "list" || first == "history") {
+    if (!o.scenarios.empty())
+      return Usage{"`" + o.scenarios.front() + "`: only `muster drill run` takes a scenario"};
+    o.what = first == "list" ? DrillOptions::What::list : DrillOptions::What::history;
     return o;
   }
-  if (o.scenario.empty())
+  o.what = DrillOptions::What::run;
+  if (o.scenarios.empty())
     return Usage{"run which scenario? muster drill run SCENARIO; `muster drill list` lists them"};
-  if (drill::find_scenario(o.scenario) == nullptr)
-    return Usage{"`" + o.scenario + "`: unknown scenario" +
-                 did_you_mean(o.scenario, scenario_names()) + "; `muster drill list` lists them"};
+  for (const std::string& scenario : o.scenarios)
+    if (drill::find_scenario(scenario) == nullptr)
+      return Usage{"`" + scenario + "`: unknown scenario" + did_you_mean(scenario, known_words()) +
+                   "; `muster drill list` lists them"};
+  if (!o.replay.empty() && o.scenarios.size() > 1)
+    return Usage{"--replay has the schedule of one scenario, and " +
+                 std::to_string(o.scenarios.size()) + " are given"};
   if (auto wrong = read_span("--for", w.spread, o.for_ms)) return *wrong;
   if (!o.replay.empty() && (w.times || w.canary || w.nodes || o.seed || o.for_ms > 0))
     return Usage{"--replay has its own --times, --seed, --canary, --nodes and --for"};
@@ -68,11 +78,10 @@ std::vector<Verb> drill_verbs(CLI::App& root) {
                        "Inject faults into a cluster and prove that nothing is lost");
   CLI::App& app = *verb.app;
   app.add_option("what", w->what,
-                 "list the scenarios, run one, or list the reports of earlier drills")
-      ->type_name("list | run SCENARIO | history")
-      ->check(one_of({"list", "run", "history"}))
+                 "list the scenarios, run them one after the other, or list the reports of "
+                 "earlier drills")
+      ->type_name("list | [run] SCENARIO... | history")
       ->required();
-  app.add_option("scenario", o.scenario)->type_name("SCENARIO")->group("");
   app.add_flag("--local", o.local,
                "Start a scratch cluster and drill that; it is removed afterwards");
   const auto number = [&app](const char* flag, auto& value, const char* help, int64_t low,
@@ -109,12 +118,12 @@ std::vector<Verb> drill_verbs(CLI::App& root) {
   app.add_option("--node-grace", w->node_grace, "The running cluster's --node-grace (default 40s)")
       ->type_name("T");
   app.add_option("--switch", o.hooks.switch_to,
-                 "Command after which a machine's daemons start as {binary}; for upgrade")
+                 "Command that makes a machine's daemons start from {binary}; for upgrade")
       ->type_name("CMD");
   app.add_option("--restore", o.hooks.restore,
                  "Command that restarts the coordinator with the state of {backup}; for restore")
       ->type_name("CMD");
-  app.add_flag("--yes", o.yes, "Do not ask before a running cluster is hit");
+  app.add_flag("--yes", o.yes, "Skip the confirmation for a running cluster");
   app.add_option("--replay", o.replay, "JSON report whose schedule is run again")->type_name("F");
   app.add_option("--report", o.report_dir, "Directory of the reports (default: the current one)")
       ->type_name("D");
@@ -130,9 +139,10 @@ std::vector<Verb> drill_verbs(CLI::App& root) {
       "    --witness-dir /shared/drill\n"
       "  muster drill run node-loss --witness-dir /shared/drill --on-node 'ssh {node} sudo {}' \\\n"
       "    --start 'systemctl start muster-agent'\n"
-      "In a running cluster it keeps to the namespace muster-drill and to nodes with the label\n"
-      "muster.dev/drill=true, and asks first.\n"
-      "Exit codes: 0 HELD, 1 BROKEN, 2 INCONCLUSIVE or a usage error, 130 interrupted.");
+      "On a running cluster, a drill uses only the namespace muster-drill and nodes labeled\n"
+      "muster.dev/drill=true, and asks for confirmation first.\n"
+      "Exit codes: 0 HELD, 1 BROKEN, 2 usage error, 3 INCONCLUSIVE, 130 interrupted.\n"
+      "With several scenarios: 1 if one is BROKEN, else 3 if one is INCONCLUSIVE.");
   verb.finish = [w](const Settings&, const Target& target) -> Judged {
     return read_drill_words(*w, target);
   };

@@ -1,5 +1,5 @@
-// The grammar of the verb that runs a command, which follows `--`, in a running pod.
-#include "cli/client/objects.hpp"
+// The grammar of the verb that runs the command after `--` in a running pod.
+#include "cli/client/connect/objects.hpp"
 #include "cli/line/parser.hpp"
 
 #include <cstdint>
@@ -36,8 +36,8 @@ Verb add_exec(CLI::App& root, const std::vector<std::string>& tail) {
       "  muster exec -it sweep-7-x2bqd -- bash\n"
       "  muster exec -i sweep-7-x2bqd -- sh -c 'cat > input.csv' < input.csv\n"
       "CMD runs in the pod's first container, with its user, environment, directory and limits, "
-      "until CMD or the pod ends. Without -i its standard input is empty. Ctrl-C ends it with "
-      "SIGTERM, after 5 s with SIGKILL; with -t it is passed on like any other key.\n"
+      "until CMD or the pod ends. Without -i its standard input is empty. Ctrl-C sends it "
+      "SIGTERM, then SIGKILL after 5 s; with -t it is passed on like any other key.\n"
       "Exit codes: that of CMD (128+S if signal S ended it); 3 no such pod, 4 coordinator "
       "unreachable, 5 the pod is not running, 130 interrupted.");
   verb.finish = [w, tail](const Settings&, const Target& target) -> Judged {

@@ -1,6 +1,6 @@
 // The grammar of the verbs that create and change objects: create, apply, retry, delete, suspend,
 // resume, scale, cordon, uncordon, drain.
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
 #include "cli/line/parser.hpp"
 
 namespace muster::cli {
@@ -99,7 +99,7 @@ Verb add_retry(CLI::App& root) {
   return verb;
 }
 
-// "job NAME...", "pod/NAME...": one kind, and names. Which kinds can be deleted is checked here.
+// "job NAME...", "pod/NAME...": one kind, and names. Checks that the kind can be deleted.
 std::optional<Usage> read_deleted(const std::vector<std::string>& what, DeleteOptions& o) {
   const std::string& first = what.front();
   const size_t slash = first.find('/');
@@ -138,7 +138,7 @@ Verb add_delete(CLI::App& root) {
   app->add_option("-l,--selector", o->selector, "Delete those with these labels, such as a=b,c!=d")
       ->type_name("SELECTOR");
   app->add_flag("--all", o->all, "Delete all of the namespace");
-  app->add_flag("--ignore-not-found", o->ignore_missing, "What does not exist is not an error");
+  app->add_flag("--ignore-not-found", o->ignore_missing, "Do not fail if an object does not exist");
   add_target(verb);
   app->footer(
       "Examples:\n  muster delete job sweep\n  muster delete job/sweep job/train\n"

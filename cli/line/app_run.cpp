@@ -1,7 +1,7 @@
-// The grammar of the verbs that run a command, which follows `--`, as a job: run, submit, mpirun.
-#include "cli/client/inputs.hpp"
-#include "cli/client/objects.hpp"
-#include "cli/client/resources.hpp"
+// The grammar of the verbs that run the command after `--` as a job: run, submit, mpirun.
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/inputs/inputs.hpp"
+#include "cli/client/inputs/resources.hpp"
 #include "cli/line/parser.hpp"
 #include "text/nearest.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kCountMax = std::numeric_limits<int32_t>::max();
 
-// "tag", "plain", "none" or a pattern; the first two have been "prefix" and "raw".
+// "tag", "plain", "none" or a pattern; the first two used to be "prefix" and "raw".
 std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {
   using Shown = RunOptions::Shown;
   if (text.empty()) return std::nullopt;
@@ -45,17 +45,17 @@ std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {
   return std::nullopt;
 }
 
-// What the flags of run and mpirun say, before they are checked.
+// The values of run's and mpirun's flags, before they are checked.
 struct RunWords {
   RunOptions o;
   CLI::Option* count = nullptr;          // -n
-  std::vector<CLI::Option*> of_command;  // flags that a manifest has no use for
+  std::vector<CLI::Option*> of_command;  // flags that cannot be combined with a manifest
   std::vector<std::string> rest, variables, passed;
   std::string timeout, exported, dir, shown, mpi, printed;
   std::map<std::string, std::vector<std::string>> resources;  // by flag
 };
 
-// The flags for a job made of a command.
+// The flags for a job made from a command.
 void add_command_flags(CLI::App& app, RunWords& w, const char* retries) {
   w.of_command.insert(
       w.of_command.end(),
@@ -105,7 +105,7 @@ std::optional<Usage> read_surroundings(RunWords& w) {
   return std::nullopt;
 }
 
-// The whole command, of which an unambiguous beginning may be before `--`.
+// The whole command: everything after `--`, or all arguments if there is no `--`.
 std::optional<Usage> read_command(const std::vector<std::string>& rest,
                                   const std::vector<std::string>& tail,
                                   std::vector<std::string>& command) {
@@ -116,20 +116,21 @@ std::optional<Usage> read_command(const std::vector<std::string>& rest,
   return std::nullopt;
 }
 
-// The flags for what the indexes of a command are.
+// The flags that define the indexes of a command.
 void add_index_flags(CLI::App& app, RunWords& w) {
   w.count = app.add_option("-n,--completions", w.o.completions,
                            "Number of indexes to run (JOB_COMPLETION_INDEX is 0 to N-1)")
                 ->type_name("N")
                 ->check(whole(1, kCountMax));
-  app.add_option("--each", w.o.each.files,
-                 "Run CMD for each line of a file (- reads stdin), which replaces {} in CMD and is "
-                 "MUSTER_INPUT; repeat it for all combinations")
+  app.add_option(
+         "--each", w.o.each.files,
+         "Run CMD for each line of a file (- reads stdin); the line replaces {} in CMD and is in "
+         "$MUSTER_INPUT; repeat the flag for all combinations")
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->take_all();
   app.add_flag("-0,--null", w.o.each.null,
-               "Inputs of --each end with a null byte instead of a line");
+               "Inputs of --each are separated by null bytes instead of newlines");
   app.add_option(
          "--each-csv", w.o.each.csv,
          "Run CMD for each record of a CSV file with a header (- reads stdin); {NAME} or {1} "
@@ -149,7 +150,7 @@ struct ResourceFlag {
 };
 constexpr ResourceFlag kResourceFlags[] = {
     {"--cpus", "N", "CPUs that each index needs free on its node, such as 2 or 0.5", read_cpus},
-    {"--mem", "SIZE", "Memory for each index, such as 4Gi: needed free, and its limit",
+    {"--mem", "SIZE", "Memory for each index, such as 4Gi; both its request and its limit",
      read_memory},
     {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
     {"--time", "T", "Time limit of each attempt, such as 90m or 1:30:00 (default: no limit)",
@@ -180,7 +181,7 @@ void add_resource_flags(CLI::App& app, RunWords& w) {
           ->type_name("[SIZE]")
           ->expected(0, 1));
   w.of_command.push_back(app.add_flag("--private-tmp", w.o.resources.private_tmp,
-                                      "A /tmp and /var/tmp of its own for each index"));
+                                      "Give each index its own /tmp and /var/tmp"));
   w.of_command.push_back(
       app.add_flag("--gang", w.o.resources.gang, "Start indexes together or not at all"));
 }
@@ -193,7 +194,7 @@ void add_array_flag(CLI::App& app, RunWords& w) {
       ->type_name("RANGES");
 }
 
-// The flags that say what the job is: a manifest, or a command and its indexes. `more`: further
+// The flags that define the job: a manifest, or a command and its indexes. `more`: further
 // flags for indexes.
 void add_job_flags(CLI::App& app, RunWords& w, void (*more)(CLI::App&, RunWords&) = nullptr) {
   app.add_option("job", w.rest, "Manifest of the job, or a command after --")
@@ -223,7 +224,7 @@ void add_dry_run(CLI::App& app, RunWords& w, const char* output) {
       ->check(one_of({"yaml", "json", "name"}));
 }
 
-// A manifest says all this itself.
+// With a manifest, these settings belong in the manifest.
 std::optional<Usage> refuse_command_flags(const RunWords& w, bool of_command) {
   if (of_command) return std::nullopt;
   for (const CLI::Option* flag : w.of_command)
@@ -233,16 +234,15 @@ std::optional<Usage> refuse_command_flags(const RunWords& w, bool of_command) {
   return std::nullopt;
 }
 
-// What --help says of placeholders.
+// What --help says about placeholders.
 constexpr const char* kPlaceholders =
     "With --each, {} in a word of CMD is the input: {.} without extension, {/} basename, {//} "
     "directory, {/.} basename without extension, {#} its number from 1, {1} {2.} {3/} columns. "
-    "Each "
-    "stays within its word, and no shell reads it. The variables are MUSTER_INPUT and, of several "
-    "columns, MUSTER_INPUT_1 and so on. Without {}, CMD gets only these variables. If something is "
-    "piped in and CMD has {}, --each - is the default.\n";
+    "An input never splits a word and is not interpreted by a shell. It is also in MUSTER_INPUT, "
+    "and its columns, if there are several, are in MUSTER_INPUT_1 and so on. Without {}, CMD gets "
+    "only these variables. If something is piped in and CMD has {}, --each - is the default.\n";
 
-// What --help says of files.
+// What --help says about files.
 constexpr const char* kOutputFiles =
     "--output FILE writes stdout and stderr of each pod to a file: %j job, %i index, %a attempt, "
     "%n node, %p pod, %% a percent sign, %5i at least 5 digits. Directories are made. Without %a, "
@@ -272,7 +272,7 @@ std::variant<bool, Usage> read_form(const std::string& verb, RunWords& w,
     return Usage{flag + " and " + flags[1] +
                  " are mutually exclusive: each says what the indexes are"};
   if (std::count(o.each.files.begin(), o.each.files.end(), "-") > 1)
-    return Usage{"--each - can be given once: there is one stdin"};
+    return Usage{"--each - can be given only once: there is only one stdin"};
   if (o.each.null && o.each.files.empty()) return Usage{"-0 applies to --each FILE"};
   if (auto wrong = read_surroundings(w)) return *wrong;
   if (auto wrong = read_resources(w)) return *wrong;
@@ -288,7 +288,7 @@ std::variant<bool, Usage> read_form(const std::string& verb, RunWords& w,
   return true;
 }
 
-// What add_job_flags were given.
+// Reads the flags that add_job_flags added.
 std::optional<Usage> read_job(const std::string& verb, RunWords& w,
                               const std::vector<std::string>& tail) {
   const auto of_command = read_form(verb, w, tail);
@@ -315,7 +315,7 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       ->check(whole(1, kCountMax));
   add_run_flags(*app, *w);
   app->add_flag("--retry-failed", *retry,
-                "Run the indexes again that failed in D (--data-dir); the job need not be given");
+                "Run the indexes again that failed in --data-dir D; omit the job");
   add_dry_run(*app, *w, "Format of --dry-run: yaml or json (default yaml)");
   add_target(verb, "--namespace");
   app->footer(
@@ -376,9 +376,8 @@ Verb add_submit(CLI::App& root, const std::vector<std::string>& tail) {
       "  muster submit --array 1-100%10 -- ./step --seed {}\n"
       "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
       "CMD runs as typed, with this shell's environment and directory, on nodes that have its "
-      "files. Without -j, as many run at once as nodes take. A command that cannot be started "
-      "fails "
-      "the job.\n" +
+      "files. Without -j, as many run at once as the nodes have slots for. A command that cannot "
+      "be started fails the job.\n" +
       std::string(kPlaceholders) + "Exit codes: 0 created; with --wait, those of muster wait.");
   verb.finish = [w, wait, timeout, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;

@@ -1,6 +1,6 @@
 // The grammar of the verbs that show something (get, describe, explain, why, top, logs, wait), of
 // the daemons, and of the verbs about muster itself (config, completion, kubeconfig, version).
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
 #include "cli/line/parser.hpp"
 #include "cli/settings/daemon_options.hpp"
 #include "core/index_set.hpp"
@@ -22,7 +22,7 @@ std::optional<Usage> check_set(const std::string& flag, const std::string& text)
   return std::nullopt;
 }
 
-// Reads "attempts job/J"; `what` holds both words.
+// Reads "attempts job/J"; `what` has both words.
 Judged read_attempts(const std::vector<std::string>& what, const GetOptions& get,
                      const std::string& index, bool failed, const Settings& settings,
                      bool headers) {
@@ -107,8 +107,7 @@ Verb add_get(CLI::App& root) {
     if (auto wrong = read_kinds(first.substr(0, slash), o)) return *wrong;
     const std::optional<Kind> kind = o.kind;
     if (!o.more.empty() && (slash != std::string::npos || w->what.size() > 1 || o.watch))
-      return Usage{"`" + first.substr(0, slash) +
-                   "`: several kinds are listed without names, and cannot be watched"};
+      return Usage{"`" + first.substr(0, slash) + "`: omit names and -w to list several kinds"};
     o.names.assign(w->what.begin() + 1, w->what.end());
     if (slash != std::string::npos) {
       for (const std::string& word : w->what) {
@@ -176,7 +175,7 @@ Verb add_describe(CLI::App& root) {
   return verb;
 }
 
-// "job", "job.spec.template": the kind, and fields.
+// "job", "job.spec.template": a kind and fields.
 std::optional<Usage> read_fields(const std::string& text, ExplainOptions& o) {
   size_t end = std::min(text.find('.'), text.size());
   for (const char* name : {"job.batch", "jobs.batch"})
@@ -218,7 +217,7 @@ Verb add_top(CLI::App& root) {
   auto o = std::make_shared<TopOptions>();
   auto what = std::make_shared<std::string>("nodes");
   auto no_headers = std::make_shared<bool>(false);
-  Verb verb = new_verb(root, "Jobs", "top", "Show which nodes or jobs run most pods");
+  Verb verb = new_verb(root, "Jobs", "top", "Show the nodes or jobs that run the most pods");
   verb.app->add_option("what", *what, "nodes (the default) or jobs")->type_name("nodes | jobs");
   verb.app->add_flag("-A,--all-namespaces", o->all_namespaces, "Jobs of all namespaces");
   verb.app->add_flag("--no-headers", *no_headers, "Omit the header line");

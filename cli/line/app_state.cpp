@@ -38,8 +38,8 @@ Verb add_restore(CLI::App& root) {
   add_data_dir(verb, o->data_dir, "Directory to create; must be absent or empty")->required();
   verb.app->footer(
       "Example:\n  muster restore /backup/last --data-dir /var/lib/muster-new\n"
-      "The restored state does not contain what happened after the backup, and its numbers are not "
-      "reused.\nPods started after the backup keep running and are listed in the condition "
+      "What happened after the backup is lost; numbers issued since then are not reused.\nPods "
+      "started after the backup keep running and are listed in the condition "
       "UnknownPods of their node.");
   verb.configured = false;
   verb.finish = [o](const Settings&, const Target&) -> Judged { return *o; };
@@ -86,7 +86,8 @@ Verb add_journal(CLI::App& root) {
   verb.app->footer(
       "Examples:\n  muster journal inspect /var/lib/muster\n"
       "  muster journal export /var/lib/muster | jq 'select(.record == \"PodsEnded\")'\n"
-      "Nothing is changed. Keys and hashes of tokens are left out; objects of jobs are not.\n"
+      "Nothing is changed. Private keys and token hashes are omitted; job objects are printed in "
+      "full.\n"
       "Exit codes: 0 all could be read, 1 some rows could not, or acknowledged data is missing.");
   verb.configured = false;
   verb.finish = [w](const Settings&, const Target&) -> Judged {

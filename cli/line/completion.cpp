@@ -1,6 +1,6 @@
 #include "cli/line/completion.hpp"
 
-#include "cli/client/objects.hpp"
+#include "cli/client/connect/objects.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
 
@@ -147,7 +147,7 @@ std::string quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
-// Sources in the form that _muster_offer expects.
+// The sources, in the form that _muster_offer expects.
 std::string bash_sources(const Completes& c) {
   std::vector<std::string> sources = c.words;
   if (c.kinds) sources.emplace_back("@kinds");

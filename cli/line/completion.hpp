@@ -1,6 +1,6 @@
 // Completion: shell scripts, generated from the grammar. Pure.
 //
-// Verbs, flags and their words are in the script. Names of jobs, pods and nodes come from the
+// The script contains verbs, flags and their values. Names of jobs, pods and nodes come from the
 // coordinator when Tab is pressed, within a second and without error messages.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace muster::cli {
 
-// What may stand at a position, derived from the type shown in the help: "job/J..." completes names
-// of jobs, "F" a file.
+// What can be completed at a position, derived from the type shown in the help: "job/J..." means
+// names of jobs, "F" a file.
 struct Completes {
   std::vector<std::string> words;
   bool kinds = false, jobs = false, pods = false, nodes = false;

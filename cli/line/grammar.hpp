@@ -11,7 +11,7 @@ namespace muster::cli {
 
 struct FlagWords {
   std::vector<std::string> names;  // "-o", "--output"
-  std::string type;                // of its value; empty: takes none
+  std::string type;                // of its value; empty: takes no value
   std::string help;
   std::vector<std::string> words;  // the only values; empty: any
   bool required = false;

@@ -1,12 +1,12 @@
-// Parser: what the files that declare verbs to CLI11 share. Only app.cpp and the files
-// that begin with app_ include it, because CLI11 is slow to compile.
+// Parser: shared by the files that declare verbs to CLI11. Only app.cpp and the app_*.cpp files
+// include it, because CLI11 is slow to compile.
 //
-// A verb declares its flags and later builds its options from what was parsed. Flags that are
-// configuration keys go into `flags`; the settings of the section are resolved before `finish` is
+// A verb declares its flags and later builds its options from the parsed values. Flags that are
+// configuration keys go into `flags`; the section's settings are resolved before `finish` is
 // called.
 #pragma once
 
-#include "cli/client/discovery.hpp"
+#include "cli/client/connect/discovery.hpp"
 #include "cli/line/words.hpp"
 #include "cli/settings/config.hpp"
 
@@ -23,9 +23,9 @@ struct Verb {
   Section section = Section::client;
   std::shared_ptr<Flags> flags = std::make_shared<Flags>();
   std::shared_ptr<std::string> given_file = std::make_shared<std::string>();  // value of --config
-  bool takes_command = false;                                                 // what follows `--`
-  bool configured = true;  // false: ignores the configuration, so a broken one does no harm
-  // `target` is set for client verbs, from their settings.
+  bool takes_command = false;                                                 // after `--`
+  bool configured = true;  // false: ignores the configuration, even an invalid one
+  // For client verbs, `target` is set from their settings.
   std::function<Judged(const Settings& settings, const Target& target)> finish;
 };
 
@@ -41,13 +41,13 @@ CLI::Validator whole(int64_t low, int64_t high);
 // Adds a verb under the heading `group` of `muster --help`.
 Verb new_verb(CLI::App& root, const char* group, const std::string& name, const std::string& help);
 
-// Adds the flag of a key; `names`: if not --NAME.
+// Adds a key's flag; `names` overrides --NAME.
 CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names = "");
 
 // Adds --api, the namespace (none if `ns_flags` is empty), the time limits and --color.
 void add_target(const Verb& verb, const std::string& ns_flags = "-n,--namespace");
 
-// Those of add_target() in their long form: they may also precede the verb. All take a value.
+// The flags of add_target() that may also precede the verb, in long form. All take a value.
 const std::vector<std::string>& early_flags();
 
 void add_log_level(CLI::App& app, std::string& level);

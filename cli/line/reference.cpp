@@ -74,7 +74,7 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-// A footer: indented lines are examples, the rest is text.
+// In a footer, indented lines are examples and the rest is text.
 std::string man_footer(const std::string& footer) {
   std::string out, rest = footer + "\n";
   bool literal = false;
@@ -84,7 +84,7 @@ std::string man_footer(const std::string& footer) {
     if (example != literal) out += "```\n";
     if (literal && !example) out += "\n";
     literal = example;
-    const char* const start = line.starts_with('-') ? "\\" : "";  // else it is an item of a list
+    const char* const start = line.starts_with('-') ? "\\" : "";  // or it would be a list item
     out += example ? line.substr(2) + "\n" : start + plain(line) + "\n\n";
   }
   return out + (literal ? "```\n" : "");

@@ -1,6 +1,6 @@
 // Reference: generates the parts of manual pages and docs that describe the grammar and the keys,
-// so that they cannot differ from the program. Pure; tests/unit/cli/line/reference_test.cpp
-// compares the files with it.
+// so that they always match the program. Pure; tests/unit/cli/line/reference_test.cpp compares the
+// files with it.
 #pragma once
 
 #include "cli/line/grammar.hpp"
@@ -18,12 +18,11 @@ std::string man_page(const std::vector<VerbWords>& verbs);
 // The flags of one verb, as scdoc.
 std::string man_flags(const VerbWords& verb);
 
-// All keys with variable, default and meaning, in Markdown (also with the flag) and scdoc.
+// All keys with their variable, default and meaning, in Markdown (also with the flag) and scdoc.
 std::string keys_markdown();
 std::string keys_man();
 
-// Replaces what is between the lines `begin` and `end` of `text`; unchanged if one of them is
-// missing.
+// Replaces the part of `text` between the lines `begin` and `end`; unchanged if either is missing.
 std::string with_part(const std::string& text, const std::string& begin, const std::string& end,
                       const std::string& part);
 

@@ -1,7 +1,7 @@
 #include "cli/line/words.hpp"
 
-#include "cli/client/objects.hpp"
-#include "core/spec/duration.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "core/spec/values/duration.hpp"
 #include "text/nearest.hpp"
 
 namespace muster::cli {

@@ -11,7 +11,7 @@
 
 namespace muster::cli {
 
-// A usage error beyond the grammar; printed as one line, exit code 2.
+// A usage error that the grammar cannot express; printed as one line, exit code 2.
 struct Usage {
   std::string message;
 };
@@ -35,7 +35,7 @@ std::optional<Usage> read_limit(const std::string& flag, const std::string& text
 // "wide", "name", "json", "yaml"; anything else is the table.
 Output read_output(const std::string& text);
 
-// The error of `get` and `describe` for an unknown kind.
+// The error that `get` and `describe` print for an unknown kind.
 Usage unknown_kind(const std::string& word);
 
 }  // namespace muster::cli

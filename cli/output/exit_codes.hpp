@@ -1,7 +1,7 @@
-// Exit codes of muster, and the one way in which a verb reports an error.
+// Exit codes of muster, and how every verb reports an error.
 //
 // An error is one line on stderr: what failed, why, and what would be right. A manifest that breaks
-// rules has a line for each violation.
+// rules gets a line for each violation.
 #pragma once
 
 #include "base/result.hpp"
@@ -15,6 +15,7 @@ enum Exit : int {
   kFailed = 1,       // the job Failed; verify: not sound
   kUsage = 2,        // wrong flags or arguments
   kNotFound = 3,     // no such object
+  kUnproven = 3,     // drill: INCONCLUSIVE
   kUnreachable = 4,  // no coordinator, or it cannot answer now
   kRejected = 5,     // invalid, conflict, immutable field, unreadable manifest
   kTimeout = 124,    // --timeout expired
@@ -25,8 +26,8 @@ enum Exit : int {
 int fail(int code, const std::string& message);
 
 // The same for an Error, with its violations below it. `what` (a file, an object) precedes the
-// message unless empty. An Error without a message is its violations, each of which is a line like
-// a message, with its place as its path (client/manifests.hpp).
+// message unless empty. An Error without a message consists of its violations: each is printed like
+// a message, with its place as its path (client/documents/manifests.hpp).
 int fail(const Error& error, const std::string& what = "");
 
 Exit exit_code(Errc code);

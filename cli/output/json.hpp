@@ -1,5 +1,5 @@
-// Lenient access to foreign JSON: what is missing or of another type reads as null, "" or 0; and
-// YAML output.
+// Lenient access to foreign JSON, where a missing value or one of another type reads as null, "" or
+// 0; and YAML output.
 #pragma once
 
 #include "text/json.hpp"
@@ -22,7 +22,7 @@ int64_t number_at(const Json& json, std::initializer_list<const char*> keys, int
 // The condition of this type whose status is "True"; null if there is none.
 const Json& condition_of(const Json& object, std::string_view type);
 
-// Removes those of these members that exist; does nothing if `object` is not an object.
+// Removes these members if they exist; does nothing if `object` is not an object.
 void erase_members(Json& object, std::initializer_list<const char*> names);
 
 // As YAML, keys in order, like kubectl.

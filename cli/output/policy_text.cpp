@@ -70,7 +70,8 @@ std::vector<std::pair<std::string, std::string>> policy_rows(const Json& spec) {
     rows.emplace_back("Retries:", number(spec, "backoffLimit", "6") + " for the whole job");
   }
   const std::string failure = rules(at(spec, {"podFailurePolicy", "rules"}), failure_rule);
-  if (!failure.empty()) rows.emplace_back("On failure:", failure + "; else it counts");
+  if (!failure.empty())
+    rows.emplace_back("On failure:", failure + "; otherwise, the failure counts");
   const std::string success = rules(at(spec, {"successPolicy", "rules"}), success_rule);
   if (!success.empty()) rows.emplace_back("Success:", "as soon as " + success + " succeeded");
   if (const std::string span = number(spec, "activeDeadlineSeconds", ""); !span.empty())

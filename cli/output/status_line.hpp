@@ -2,7 +2,7 @@
 //
 // On a terminal it is rewritten at most ten times a second, and erased before anything else is
 // printed. Elsewhere a plain line is printed when something has changed, at most one a second, and
-// less often the longer it takes.
+// less often the longer the work takes.
 #pragma once
 
 #include "base/clock.hpp"
@@ -16,7 +16,7 @@
 namespace muster::cli {
 
 constexpr size_t kBarColumns = 20;  // of a progress bar
-// "[#####---------------] ". At most all are done; of none, an empty bar.
+// "[#####---------------] ". `done` is at most `of`; if that is 0, the bar is empty.
 std::string bar_text(size_t done, size_t of);
 
 class StatusLine {

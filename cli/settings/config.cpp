@@ -35,7 +35,7 @@ std::string wrong(const Setting& setting) {
   const Key& key = *setting.key;
   for (const std::string& value : setting.values) {
     if (key.form == Key::Form::toggle && value != "true" && value != "false")
-      return "must be true or false, is `" + value + "`";
+      return "must be true or false, not `" + value + "`";
     if (!key.words.empty() &&
         std::find(key.words.begin(), key.words.end(), value) == key.words.end()) {
       std::string words;

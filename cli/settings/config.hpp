@@ -63,7 +63,7 @@ class Config {
   const std::string& system_path() const { return system_path_; }
 
   // All settings of a section, in the order of its keys. `given_file`: the file of --config, empty
-  // for none; its keys are at the top or below the section's name. invalid: a file or a value
+  // for none; its keys are at the top level or below the section's name. invalid: a file or a value
   // cannot be read.
   Result<Settings> resolve(Section section, const Flags& flags,
                            const std::string& given_file = "") const;

@@ -1,8 +1,8 @@
 #include "cli/settings/daemon_options.hpp"
 
-#include "core/spec/duration.hpp"
-#include "core/spec/quantity.hpp"
-#include "core/spec/well_known.hpp"
+#include "core/spec/values/duration.hpp"
+#include "core/spec/values/quantity.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <arpa/inet.h>
 #include <array>
@@ -178,7 +178,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   }
   if (Status s = read.status(); !s) return s.error();
   if (o.data_dir.empty())
-    return invalid("--data-dir D is needed: where the coordinator keeps its state");
+    return invalid("--data-dir D is required: the directory for the coordinator's state");
   if (o.backoff_max_ms < o.backoff_base_ms) {
     return invalid(settings["pod-failure-backoff-max"].place() +
                    ": must not be below pod-failure-backoff-base (" +
@@ -224,7 +224,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   if (o.hollow) o.labels[std::string(core::kHollowKey)] = "true";
   if (Status s = read.status(); !s) return s.error();
   if (o.work_dir.empty() && !o.hollow)
-    return invalid("--work-dir D is needed: a directory on a local disk, for this node alone");
+    return invalid("--work-dir D is required: a directory on a local disk, used only by this node");
   if (!o.scratch_dir.empty() && o.scratch_dir[0] != '/')
     return invalid(settings["scratch-dir"].place() + ": `" + o.scratch_dir +
                    "`: must be an absolute path");

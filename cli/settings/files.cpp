@@ -41,7 +41,7 @@ std::string shown_path(const std::string& path) {
 }
 
 Status write_file(const std::string& path, const std::string& text) {
-  // A file of its own: another process, perhaps on another machine, may be writing the same path.
+  // A unique name: another process, perhaps on another machine, may be writing the same path.
   const std::string next = path + "." + random_hex(8) + ".new";
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return file_error(next, "write");

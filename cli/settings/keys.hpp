@@ -10,8 +10,8 @@
 
 namespace muster::cli {
 
-// Whose keys: of all verbs that talk to a coordinator, or of a daemon. In a file, a daemon's keys
-// are below its name.
+// Whose keys: those of all verbs that talk to a coordinator, or those of a daemon. In a file, a
+// daemon's keys are below its name.
 enum class Section { client, coordinator, agent };
 inline constexpr Section kSections[] = {Section::client, Section::coordinator, Section::agent};
 
@@ -26,7 +26,7 @@ struct Key {
   const char* type;      // of its value, as shown in the help: "ADDR:PORT"
   const char* fallback;  // default, as it would be written; empty: none, see `help`
   const char* help;
-  std::vector<std::string> words;  // the only values; empty: any
+  std::vector<std::string> words;  // allowed values; empty: any
 };
 
 const std::vector<Key>& keys_of(Section section);

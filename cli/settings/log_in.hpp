@@ -1,5 +1,5 @@
-// LogIn: how a client identifies itself to a coordinator of another machine: by the token in a file
-// or, where there is none, by munge.
+// LogIn: how a client identifies itself to a coordinator on another machine: with the token in a
+// file or, if there is none, through munge.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace muster::cli {
 
 struct LogIn {
   std::string token_file;
-  bool token_named = false;  // by a setting: then it has to be there
-  // By munge:
+  bool token_named = false;  // by a setting, so the file must exist
+  // For munge:
   std::string ca_file;       // certificate of the cluster's authority, PEM
-  std::string munge_socket;  // of munge's daemon; empty: where libmunge expects it
+  std::string munge_socket;  // of munge's daemon; empty: libmunge's default
   std::string cache_folder;  // where tokens are kept between commands
 };
 

@@ -12,7 +12,7 @@
 #include "cli/settings/output_pattern.hpp"
 #include "cli/settings/submitter.hpp"
 #include "coordinator/coordinator.hpp"
-#include "core/spec/mpi.hpp"
+#include "core/spec/fields/mpi.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace muster::cli {
 // Common to all clients of a coordinator; made from their settings (discovery.hpp).
 struct Target {
   std::string api = "127.0.0.1:7117";  // HOST:PORT, https://HOST:PORT or unix:PATH
-  LogIn log_in;                        // to a coordinator of another machine
+  LogIn log_in;                        // to a coordinator on another machine
   std::string origin;                  // where it was configured: "from --api"
   bool named = false;                  // by --api or MUSTER_API: `run` uses this coordinator
   std::string ns = "default";
@@ -39,7 +39,7 @@ struct Target {
 enum class Kind { job, pod, node, event, config_map, ns };
 enum class Output { table, wide, name, json, yaml, tsv };  // tsv: of attempts only
 
-// What muster mpirun wants besides the job.
+// What `muster mpirun` sets besides the job.
 struct MpiWishes {
   core::MpiKind kind = core::MpiKind::any;
   uint32_t slots = 1;               // ranks that each host may get
@@ -48,10 +48,10 @@ struct MpiWishes {
   bool tag_output = false;
 };
 
-// What the indexes of a command work on, beside their number.
+// The inputs of a command's indexes, besides their numbers.
 struct EachWishes {
   std::vector<std::string> files;  // a line is an input; "-" is stdin
-  bool null = false;               // not a line, but what ends with a null byte
+  bool null = false;               // inputs end with a null byte instead of a line break
   std::string csv;                 // in place of `files`: a record is an input
   std::string array;               // in place of both: "1-100"
   bool any() const { return !files.empty() || !csv.empty() || !array.empty(); }
@@ -60,7 +60,7 @@ struct EachWishes {
   }
 };
 
-// What a command needs of its node, and how it is placed.
+// What a command needs from its node, and how it is placed.
 struct ResourceWishes {
   std::string cpus, memory;                // quantities; empty: none
   std::map<std::string, int64_t> devices;  // by resource
@@ -73,13 +73,13 @@ struct ResourceWishes {
   std::string after;  // the annotation muster.dev/after; empty: none
 };
 
-// Which indexes of a job run again.
+// Which indexes of a job to run again.
 struct RetryWishes {
   bool failed = false;  // only the indexes that failed
   std::string index;    // only these; neither: all that did not succeed
   std::string name;     // of the new job; empty: JOB-rN
-  std::string job;      // in a directory of a run, if it holds several; else empty
-  bool if_any = false;  // if there are none, that is no error
+  std::string job;      // which one, if the directory of a run holds several; else empty
+  bool if_any = false;  // having none is no error
 };
 
 struct RunOptions {
@@ -96,16 +96,16 @@ struct RunOptions {
   Variables environment;     // --env
   std::string dir;           // --chdir, absolute; empty: the current directory
   enum class Shown { automatic, tagged, plain, none };
-  Shown shown = Shown::automatic;      // what pods print
-  std::optional<OutputPattern> files;  // to which it is written instead
-  bool keep_order = false;             // of the indexes
+  Shown shown = Shown::automatic;      // how to show what pods print
+  std::optional<OutputPattern> files;  // write it to these instead
+  bool keep_order = false;             // show indexes in order
   int slots = 0;                       // 0: `parallelism`, else the CPUs
   std::string data_dir;
   std::optional<RetryWishes> retry;  // of the job in data_dir; then the job need not be given
   bool keep = false;
   std::optional<Millis> timeout_ms;
   std::string log_level = "error";
-  std::optional<MpiWishes> mpi;  // the command is an MPI program, an index is a host
+  std::optional<MpiWishes> mpi;  // the command is an MPI program, and an index is a host
   bool dry_run = false;          // print the manifest and do nothing
   Output output = Output::table;
 };
@@ -121,7 +121,7 @@ struct ExecOptions {
   std::string job;
   std::optional<int64_t> index;  // unset: the only running pod of the job
   std::vector<std::string> command;
-  bool input = false;     // it gets our standard input
+  bool input = false;     // pass our standard input on
   bool terminal = false;  // and a terminal; only with `input`
 };
 
@@ -147,7 +147,7 @@ struct GetOptions {
   Target target;
   bool all_namespaces = false;
   Kind kind = Kind::job;
-  std::vector<Kind> more;          // kinds that are shown after it
+  std::vector<Kind> more;          // kinds to show after it
   std::vector<std::string> names;  // empty: all
   std::string selector;
   Output output = Output::table;
@@ -192,7 +192,7 @@ struct DeleteOptions {
   std::vector<std::string> files;  // manifests of what to delete, in place of names
   std::string selector;            // in place of names
   bool all = false;                // likewise
-  bool ignore_missing = false;     // what is not there is no error
+  bool ignore_missing = false;     // missing objects are no error
 };
 
 // suspend, resume, scale (jobs), cordon, uncordon (nodes).
@@ -241,7 +241,7 @@ struct RetryOptions {
   RetryWishes wishes;
   bool wait = false;
   std::string data_dir;  // of an embedded run; empty: on the coordinator
-  int slots = 0;         // with data_dir; 0: as the run had
+  int slots = 0;         // with data_dir; 0: as in that run
 };
 
 struct VersionOptions {
@@ -283,12 +283,12 @@ struct JournalOptions {
   Output output = Output::table;
 };
 
-// drill list, drill run, drill history
+// drill list, drill [run] SCENARIO..., drill history
 struct DrillOptions {
   enum class What { list, run, history };
   What what = What::list;
   Target target;
-  std::string scenario;
+  std::vector<std::string> scenarios;  // run in this order
   uint32_t times = 1;
   std::optional<uint64_t> seed;  // unset: a random one
   uint32_t canary = 60;          // indexes
@@ -315,13 +315,13 @@ struct DevOptions {
   uint32_t slots = 4;    // of each node
   std::string data_dir;  // absolute; empty: a temporary one
   std::string api = "127.0.0.1:0";
-  std::vector<std::string> command;  // run there, and then end; empty: until Ctrl-C
+  std::vector<std::string> command;  // run it there, then end; empty: run until Ctrl-C
 };
 
 struct ExplainOptions {
   Target target;
   Kind kind = Kind::job;
-  std::vector<std::string> path;  // fields from the object on
+  std::vector<std::string> path;  // fields, from the object down
   bool recursive = false;
 };
 

@@ -10,7 +10,7 @@ constexpr char kAllConversions[] =
     "%j job, %i index, %a attempt, %n node, %p pod, %% a percent sign";
 constexpr size_t kDigitsMax = 20;
 
-// Names are not paths, wherever they come from.
+// A name never acts as a path, wherever it comes from.
 std::string one_name(const std::string& text) {
   if (text.empty()) return "-";
   if (text == "." || text == "..") return "_";

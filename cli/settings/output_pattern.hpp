@@ -1,8 +1,8 @@
-// OutputPattern: the files that `muster run --output FILE` writes, one for each pod, named as Slurm
-// does: "logs/%j-%i.out".
+// OutputPattern: the files that `muster run --output FILE` writes, one per pod, named as in Slurm:
+// "logs/%j-%i.out".
 //
 //   %j job   %i index   %a attempt, from 0   %n node   %p pod   %% a percent sign
-//   %5i, %5a  with at least so many digits
+//   %5i, %5a  with at least 5 digits
 #pragma once
 
 #include "base/result.hpp"
@@ -15,7 +15,7 @@
 
 namespace muster::cli {
 
-// Whose output it is.
+// The pod whose output it is.
 struct OutputPod {
   std::string job, pod, node;
   std::optional<int64_t> index, attempt;  // unset: none, or unknown
@@ -26,7 +26,7 @@ class OutputPattern {
   // invalid: an unknown conversion, or no file name.
   static Result<OutputPattern> parse(const std::string& text);
 
-  // What is unknown of a pod is "-". No value adds a directory.
+  // Unknown values become "-". No value adds a directory.
   std::string path(const OutputPod& pod) const;
   // The directory that all files of this job are in or below; empty: the current one.
   std::string directory(const std::string& job) const;
@@ -39,7 +39,7 @@ class OutputPattern {
 
  private:
   struct Part {
-    std::string text;     // literally, if there is no conversion
+    std::string text;     // literal text, if there is no conversion
     char conversion = 0;  // j, i, a, n, p
     size_t digits = 0;
     bool operator==(const Part&) const = default;
@@ -48,7 +48,7 @@ class OutputPattern {
   std::vector<Part> parts_;
 };
 
-// Whether a word names files and not a way to show output: it has a %, a slash or a dot.
+// Whether a word names files rather than a way to show output: it has a %, a slash or a dot.
 bool looks_like_path(std::string_view word);
 
 }  // namespace muster::cli

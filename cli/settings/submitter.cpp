@@ -1,7 +1,7 @@
 #include "cli/settings/submitter.hpp"
 
 #include "cli/output/json.hpp"
-#include "core/spec/names.hpp"
+#include "core/spec/values/names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,13 +21,13 @@ bool stays_here(std::string_view name) {
 }
 
 // Variables that a batch system, or the launcher that started us, sets for its own processes: a
-// launcher that sees them takes itself for one of those.
+// launcher that sees them assumes that it is one of those.
 bool is_of_launcher(std::string_view name) {
   static constexpr std::array kPrefixes = {std::string_view("SLURM_"), std::string_view("PBS_"),
                                            std::string_view("LSB_"),   std::string_view("SGE_"),
                                            std::string_view("PMI_"),   std::string_view("PMIX_"),
                                            std::string_view("OMPI_"),  std::string_view("HYDRA_")};
-  // With these root says that Open MPI may run as root.
+  // Root sets these to let Open MPI run as root.
   if (geteuid() == 0 &&
       (name == "OMPI_ALLOW_RUN_AS_ROOT" || name == "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"))
     return false;

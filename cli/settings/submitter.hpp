@@ -1,8 +1,8 @@
-// Submitter: the environment that a command takes along from the shell in which it was typed, and
-// the escaping that keeps a manifest from expanding it.
+// Submitter: the environment that a command inherits from the shell in which it was typed, and the
+// escaping that keeps it from being expanded.
 //
 // Variables that muster sets in each pod are not exported by ALL, or the pods of a `muster run`
-// inside a pod would take themselves for the outer pod.
+// inside a pod would seem to be the outer pod.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,8 +17,8 @@ namespace muster::cli {
 struct Export {
   enum class What { all, none, names };
   What what = What::all;
-  std::vector<std::string> names;  // these in any case
-  bool for_mpi = false;            // ALL is without what another launcher or batch system has set
+  std::vector<std::string> names;  // exported in any case
+  bool for_mpi = false;            // ALL omits what another launcher or batch system has set
 };
 
 using Variables = std::map<std::string, std::string>;
@@ -35,7 +35,7 @@ Result<Variables> exported(const char* const* environ, const Export& wanted,
 // "NAME=VALUE".
 Result<std::pair<std::string, std::string>> parse_variable(const std::string& text);
 
-// Escapes `text` so that expanding $(NAME) and $$ yields it again.
+// Escapes `text` so that expanding $(NAME) and $$ yields it unchanged.
 std::string unexpanded(std::string_view text);
 
 bool is_utf8(std::string_view text);

@@ -2,10 +2,10 @@
 
 #include "core/node/space.hpp"
 #include "core/pod_name.hpp"
-#include "core/spec/expansion.hpp"
-#include "core/spec/inputs.hpp"
-#include "core/spec/names.hpp"
-#include "core/spec/well_known.hpp"
+#include "core/spec/values/expansion.hpp"
+#include "core/spec/values/inputs.hpp"
+#include "core/spec/values/names.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <cctype>
 #include <iterator>
@@ -17,19 +17,19 @@ namespace muster::core::node {
 
 namespace {
 
-// What exec counts for a string of this length: also its terminator and the pointer to it.
+// What exec counts for a string of this length, including its terminator and the pointer to it.
 constexpr size_t cost(size_t length) {
   return length + 1 + sizeof(char*);
 }
 
-// Variables in the order they were first set; setting one again replaces its value.
+// Variables in the order in which they were first set; setting one again replaces its value.
 class Environment {
  public:
   explicit Environment(size_t expected) {
     texts_.reserve(expected);
     where_.reserve(expected);
   }
-  // `seen`: by $(VAR); not those that the process only inherits.
+  // `seen`: visible to $(VAR), unlike variables that the process only inherits.
   void set(const std::string& name, const std::string& value, bool seen = true) {
     std::string text;
     text.reserve(name.size() + 1 + value.size());
@@ -75,19 +75,18 @@ class Environment {
   };
   std::vector<std::string> texts_;  // NAME=value
   std::unordered_map<std::string, Place> where_;
-  std::map<size_t, SecretFile> secrets_;  // by their places in texts_
+  std::map<size_t, SecretFile> secrets_;  // by position in texts_
   size_t cost_ = 0;
 };
 
 Error too_long(const std::string& what) {
   return {Errc::invalid, what + ": longer than " + std::to_string(kStringMax >> 10) +
-                             " KiB, the longest that a program can be given"};
+                             " KiB, the maximum for one argument or variable"};
 }
 
 Error too_much(const std::string& what) {
-  return {Errc::invalid, what + ": with it the environment and the command line are longer than " +
-                             std::to_string(kStringsMax >> 20) +
-                             " MiB, the most that a program can be given"};
+  return {Errc::invalid, what + ": with it, the environment and the command line exceed " +
+                             std::to_string(kStringsMax >> 20) + " MiB, the maximum for a program"};
 }
 
 // What differs between the pods of a job, apart from devices.
@@ -102,16 +101,16 @@ Names names_of(const PodTemplate& job, PodId pod) {
           std::to_string(pod.index), std::to_string(pod.attempt)};
 }
 
-// In a pattern: this character and the one for the member of Names whose value goes there.
+// A hole in a pattern is this character and one for the member of Names whose value goes there.
 constexpr char kHole = '\1';
-constexpr size_t kHoleMax = 256;  // more than such a value has
+constexpr size_t kHoleMax = 256;  // longer than any such value
 constexpr std::pair<char, std::string Names::*> kHoles[] = {{'n', &Names::name},
                                                             {'u', &Names::uid},
                                                             {'h', &Names::hostname},
                                                             {'i', &Names::index},
                                                             {'a', &Names::attempt}};
 
-// Sets `key` to that of metadata.labels['key'], if `path` has this form.
+// Whether `path` is of the form metadata.labels['KEY'], with this field; sets `key` to KEY.
 bool subscript(std::string_view path, std::string_view field, std::string& key) {
   if (!path.starts_with(field)) return false;
   path.remove_prefix(field.size());
@@ -135,13 +134,12 @@ Result<std::string> field(const std::string& path, const PodTemplate& job, const
   if (path == "spec.nodeName") return node.node_name;
   if (subscript(path, "metadata.labels", key)) return keyed(job.labels, key, job, names);
   if (subscript(path, "metadata.annotations", key)) return keyed(job.annotations, key, job, names);
-  return Error{Errc::invalid,
-               "fieldRef " + path +
-                   " is not known here (metadata.name, .namespace, .uid, .labels['KEY'], "
-                   ".annotations['KEY'], spec.nodeName)"};
+  return Error{Errc::invalid, "unsupported fieldRef " + path +
+                                  " (supported: metadata.name, .namespace, .uid, .labels['KEY'], "
+                                  ".annotations['KEY'], spec.nodeName)"};
 }
 
-// The file that a user keeps a secret in.
+// The file in which a user keeps a secret.
 std::string secret_path(const std::string& home, const SecretRef& secret) {
   return home + "/.config/muster/secrets/" + secret.name + "/" + secret.key;
 }
@@ -161,7 +159,7 @@ std::string list_of(const std::vector<uint32_t>& numbers) {
   return out;
 }
 
-// Absent: the job has none.
+// Absent: the job has no inputs.
 Result<std::optional<Input>> input_of(const PodTemplate& job, PodId pod, const InputTable* file) {
   const InputTable* const all = job.inputs ? job.inputs.get() : file;
   if (all == nullptr && job.inputs_file.empty()) return std::optional<Input>();
@@ -213,7 +211,7 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
     for (size_t i = 0; input->size() > 1 && i < input->size(); ++i)
       set(std::string(kInputVariable) + "_" + std::to_string(i + 1), (*input)[i]);
   }
-  std::string part;  // of the input; until the next call of find
+  std::string part;  // of the input; valid until the next call of find
   auto find = [&](const std::string& name) -> std::optional<std::string_view> {
     const auto known = all.find(name);
     if (known || !input) return known;
@@ -256,8 +254,9 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
           map != job.configs.end() && map->second->text.contains(variable.config->key);
       if (!there && variable.config->optional) continue;
       if (!there)
-        return Error{Errc::invalid, what + ": there is no key " + variable.config->key +
-                                        " in a configmap \"" + variable.config->name + "\""};
+        return Error{Errc::invalid, what + ": key " + variable.config->key +
+                                        " not found in configmap \"" + variable.config->name +
+                                        "\""};
       const std::string& text = map->second->text.at(variable.config->key);
       if (text.size() <= kStringMax - overhead) value = text;
     } else if (variable.field_path.empty()) {
@@ -333,8 +332,8 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
   return command;
 }
 
-// Values are not expanded again and names are never looked up in them, so it makes no difference
-// whether they are put in before or after.
+// Values are not expanded again and are never used as names, so they may as well be put in after
+// expansion.
 std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const Container& container,
                                                  const NodeFacts& node) {
   if (job.inputs || !job.inputs_file.empty() || has_space(job)) return std::nullopt;
@@ -346,7 +345,7 @@ std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const C
   pattern.cwd_ = std::move(command->cwd);
   pattern.secrets_ = std::move(command->secrets);
   size_t most = 0;
-  std::string same;  // of all pods, up to the next hole
+  std::string same;  // bytes that all pods share, up to the next hole
   auto add = [&](const std::vector<std::string>& texts) {
     Writer out(same);
     out.num(static_cast<uint32_t>(texts.size()));
@@ -370,7 +369,7 @@ std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const C
   };
   if (!add(command->argv) || !add(command->env) || most > kStringsMax) return std::nullopt;
   pattern.pieces_.push_back({std::move(same), false});
-  // What looks like a hole may come from the template itself.
+  // Check with a sample pod: what looks like a hole may come from the template itself.
   const PodId probe{job.job, 1, 2};
   const auto expected = command_of(job, container, probe, node);
   if (!expected) return std::nullopt;

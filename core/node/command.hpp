@@ -1,21 +1,22 @@
 // Command: the names, environment, command line and directory of a pod's process. Pure.
 //
-// The environment is small and ordered; of two variables with the same name the later wins: PATH,
-// HOME and the like (inherited from the agent), HOSTNAME and MUSTER_*, those of an MPI job
-// (mpi.hpp), the devices it may use, the template's own variables, and JOB_COMPLETION_INDEX last,
-// unless the container sets it. $(VAR) is expanded as in Kubernetes (job-semantics 1.4): it sees
-// MUSTER_*, the device variables and the container's own, in a variable's value only those before
-// it. It does not see inherited variables, so a shell's $(HOME) stays as written.
+// The environment is small and ordered; the last of several variables with the same name wins:
+// PATH, HOME and the like (inherited from the agent), HOSTNAME and MUSTER_*, the variables of an
+// MPI job (mpi.hpp), the devices it may use, the template's own variables, and finally
+// JOB_COMPLETION_INDEX, unless the container sets it. $(VAR) is expanded as in Kubernetes
+// (job-semantics 1.4): it sees MUSTER_*, the device variables and the container's own, and within a
+// variable's value only those before it. It does not see inherited variables, so a shell's $(HOME)
+// stays as written.
 //
-// An input of the index (core/spec/inputs.hpp) is MUSTER_INPUT. Command line and variables may
-// refer to parts of it that no variable has.
+// The index's input (core/spec/values/inputs.hpp) is MUSTER_INPUT. The command line and variables
+// may also refer to parts of it that are not variables.
 //
 // The values of config maps are in the template (PodTemplate::configs); a container's envFrom comes
 // before its env.
 //
-// Secrets are not values here: only the process that becomes the pod's reads them.
+// Secrets are not resolved here: only the process that becomes the pod's reads them.
 //
-// Sizes are limited as in exec: each string, and all of them together. Expansion stops at the
+// Sizes are limited as by exec: each string, and all of them together. Expansion stops at the
 // limit, because variables that double each other would exhaust memory before they are refused.
 #pragma once
 
@@ -36,8 +37,8 @@ struct NodeFacts {
   std::string node_name;
   std::string start_dir;               // where relative directories begin
   std::vector<std::string> inherited;  // "NAME=value"
-  std::string home;                    // of the user that pods run as; where their secrets are
-  std::string scratch{};               // directory of pods' own directories; empty: none are made
+  std::string home;                    // of the user that pods run as; holds their secrets
+  std::string scratch{};               // parent of the pods' directories; empty: none are made
   std::string memory{};                // the same, in memory
 };
 
@@ -53,8 +54,8 @@ struct Command {
   std::vector<std::string> argv;
   std::vector<std::string> env;       // "NAME=value", each name once
   std::string cwd;                    // absolute
-  std::vector<SecretFile> secrets{};  // variables that `env` does not have
-  std::string words{};  // of a pattern: argv and env as write_words() writes them; both are empty
+  std::vector<SecretFile> secrets{};  // variables that are not in `env`
+  std::string words{};  // from a pattern: argv and env by write_words(), in place of those members
 };
 
 // For the keeper: count:u32 word:text* count:u32 variable:text*.
@@ -64,32 +65,32 @@ void write_words(Writer& out, const std::vector<std::string>& argv,
 inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
 inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
 
-// `devices`: those that the container gets. `mpi`: null unless the job is an MPI job. `inputs`:
-// what the job's inputs_file holds; null unless it has one. `invalid` names the cause: a fieldRef
-// that muster does not know, no command, no input for this index, a config map or key that is
-// missing, a variable or word that is too long or exceeds the total.
+// `devices`: the container's. `mpi`: null unless the job is an MPI job. `inputs`: the contents of
+// the job's inputs_file; null unless it has one. `invalid` names the cause: a fieldRef that muster
+// does not know, no command, no input for this index, a missing config map or key, a variable or
+// word that is too long or exceeds the total.
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
                            const NodeFacts& node, const DeviceMap& devices = {},
                            const MpiFacts* mpi = nullptr, const InputTable* inputs = nullptr);
-// The same for a command that joins the container: its own words, of which nothing is expanded.
+// The same for a command that joins the container. `words` are not expanded.
 Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
                                 const NodeFacts& node, const DeviceMap& devices,
                                 const MpiFacts* mpi, std::vector<std::string> words,
                                 const InputTable* inputs = nullptr);
 
-// The same, prepared for many pods of one template: most variables are equal in all of them.
+// The same, prepared for many pods of one template, since most variables are equal in all of them.
 class CommandPattern {
  public:
-  // Absent where command_of() must decide for each pod: one with an input or volumes, or a
-  // container without devices that has no command, comes close to the longest command, or contains
-  // control characters.
+  // Absent where command_of() must be used for each pod: if the pod has an input or volumes, or if
+  // the command is missing, close to the size limits, or contains control characters. Not for
+  // containers with devices.
   static std::optional<CommandPattern> of(const PodTemplate& job, const Container& container,
                                           const NodeFacts& node);
   Command command(const PodTemplate& job, PodId pod) const;
 
  private:
   struct Piece {
-    std::string bytes;  // as write_words() writes them, or one text with holes
+    std::string bytes;  // output of write_words(), or one text with holes
     bool holes;
   };
   std::vector<Piece> pieces_;

@@ -1,6 +1,6 @@
 #include "core/node/confinement.hpp"
 
-#include "core/spec/security.hpp"
+#include "core/spec/fields/security.hpp"
 
 namespace muster::core::node {
 namespace {

@@ -1,6 +1,6 @@
 // Devices: which of a node's named resources (nvidia.com/gpu 0 to 3) are held by pods.
 //
-// Always holds: no two pods hold the same device number.
+// Invariant: no two pods hold the same device number.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ class Devices {
   // Numbers count from 0.
   explicit Devices(const DeviceCounts& has);
 
-  // Whether the node has that many at all, taken or not.
+  // Whether the node has that many in total, taken or not.
   bool has(const DeviceCounts& wanted) const;
   // Takes the lowest free numbers; null: not enough are free now.
   DeviceMapPtr take(const DeviceCounts& wanted);
-  // Takes over what a pod got from an earlier agent, including numbers that this node no longer
-  // has.
+  // Takes over devices that an earlier agent gave to a pod, including numbers that this node no
+  // longer has.
   void adopt(const DeviceMap& held);
   void release(const DeviceMap& held);
 

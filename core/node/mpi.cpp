@@ -1,6 +1,6 @@
 #include "core/node/mpi.hpp"
 
-#include "core/spec/mpi.hpp"
+#include "core/spec/fields/mpi.hpp"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@ namespace muster::core::node {
 namespace {
 
 constexpr size_t kAddressMax = 45;  // the longest IPv6 address
-constexpr int kTreeFrom = 65;       // hosts: from here on Open MPI launches in a tree
+constexpr int kTreeFrom = 65;       // hosts; from here on, Open MPI launches in a tree
 constexpr uint32_t kPortFirst = 20'000, kPorts = 10'000;
 
 bool is_address(const std::string& text) {
@@ -62,7 +62,7 @@ void set_mpi_variables(
     const std::string hosts = facts.run_dir + "/" + kOpenMpiHosts;
     set("OMPI_MCA_plm_rsh_agent", rsh);
     set("OMPI_MCA_orte_default_hostfile", hosts);
-    // Otherwise the workers' daemons would start those of the other hosts.
+    // Otherwise daemons on workers would start the daemons of other hosts.
     if (count >= kTreeFrom) set("OMPI_MCA_routed_radix", std::to_string(count));
     set("PRTE_MCA_plm_ssh_agent", rsh);
     set("PRTE_MCA_prte_default_hostfile", hosts);

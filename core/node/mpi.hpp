@@ -1,8 +1,8 @@
 // The variables that MPI launchers and rendezvous libraries read, for the pods of an MPI job
-// (core/spec/mpi.hpp).
+// (core/spec/fields/mpi.hpp).
 //
-// They come before the container's own, which win. Each generation of a launcher ignores the
-// variables of the others, so a job of kind `auto` gets all of them.
+// They come before the container's own variables, which win. Each generation of a launcher ignores
+// the variables of the others, so a job of kind `auto` gets all of them.
 #pragma once
 
 #include "core/ids.hpp"
@@ -20,7 +20,7 @@ struct MpiFacts {
   std::string leader_address;  // an IP address; empty: not known yet
   std::string iface;  // the interface that reaches the other nodes; empty: the launcher's choice
 
-  // Without what is not an address or the name of an interface: where a keeper builds a command for
+  // Drops values that are not an address or an interface name: where a keeper builds a command for
   // another user, facts come from an agent that is not trusted.
   MpiFacts checked() const;
 };
@@ -32,11 +32,11 @@ inline constexpr const char* kRshToken = "token";
 inline constexpr const char* kRsh = "bin/muster-rsh";
 inline constexpr const char* kPmi = "bin/muster-pmi";
 
-// The port for rendezvous on the leader's node (MASTER_PORT), from the job's uid: all members know
-// it before any of them runs. Between 20000 and 29999, below the kernel's ephemeral ports.
+// The port for rendezvous on the leader's node (MASTER_PORT), derived from the job's uid, so all
+// members know it before any of them runs. From 20000 to 29999, below the kernel's ephemeral ports.
 uint16_t leader_port(const std::string& job_uid);
 
-// Whether the job runs without a launcher: its processes are then run by kPmi.
+// Whether the job runs without a launcher; kPmi then runs its processes.
 bool is_direct(const PodTemplate& job);
 
 void set_mpi_variables(

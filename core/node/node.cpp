@@ -52,7 +52,7 @@ bool Node::registered(const Welcome& welcome, Millis sent_at) {
 void Node::fence(const std::vector<PodId>& pods, Millis now) {
   for (PodId id : pods) {
     auto pod = pods_.find(id);
-    if (pod == pods_.end()) continue;  // unknown, or ended already: its end is reported anyway
+    if (pod == pods_.end()) continue;  // unknown, or it has ended and the end is reported anyway
     if (pod->second.running) fencing_.insert(id);
     stop_pod(pod, EndCause::fenced, 0, now);
   }
@@ -88,7 +88,7 @@ bool Node::kill(Term term, const std::vector<Kill>& kills, Millis now) {
     if (auto pod = pods_.find(kill.pod); pod != pods_.end()) {
       stop_pod(pod, EndCause::killed, kill.grace_ms, now);
     } else if (!unacked_.contains(kill.pod)) {
-      // Its launch was lost, or comes later and finds the pod ended.
+      // Its launch was lost, or arrives later and finds the pod ended.
       finish(never_ran(kill.pod, EndCause::never_started, "", now), {});
     }
   }
@@ -128,7 +128,7 @@ void Node::report_returned(uint64_t id, const std::vector<PodId>& kept) {
 
 void Node::disconnected() {
   connected_ = false;
-  // Keep the order: what ended first is reported first again.
+  // Keep the order, so that what ended first is still reported first.
   for (auto flight = flights_.rbegin(); flight != flights_.rend(); ++flight) {
     const auto& [starts, ends] = flight->second;
     for (auto start = starts.rbegin(); start != starts.rend(); ++start) {
@@ -145,7 +145,7 @@ void Node::stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis no
   Pod& p = pod->second;
   if (p.stop) {
     if (why == EndCause::fenced) p.stop = why;
-    if (grace_ms >= p.stop_grace_ms) return;  // a repeated kill may only shorten the grace
+    if (grace_ms >= p.stop_grace_ms) return;  // another kill may only shorten the grace
   } else {
     p.stop = why;
   }
@@ -198,7 +198,7 @@ void Node::finish(PodEnded end, std::vector<uint64_t> entries) {
   over_.push_back(id);
 }
 
-// Frees its slot and its devices.
+// Frees the pod's slot and devices.
 void Node::release(Pod& pod) {
   if (std::exchange(pod.running, false)) --running_;
   if (std::exchange(pod.queued, false)) --queued_;
@@ -214,14 +214,14 @@ void Node::go_on(Pods::iterator pod, Millis now) {
   set_timer(pod->first, p);
 }
 
-// When activeDeadlineSeconds of a started pod is over.
+// When activeDeadlineSeconds of a started pod expires.
 std::optional<Millis> Node::deadline_of(const Pod& pod) {
   const PodPlan* plan = pod.run.plan();
   if (plan == nullptr || !plan->deadline_ms || !pod.run.started_at()) return std::nullopt;
   return *pod.run.started_at() + *plan->deadline_ms;
 }
 
-// Sets the pod's timer to its next restart or its deadline.
+// Sets the pod's timer to its next restart or its deadline, whichever is first.
 void Node::set_timer(PodId id, Pod& pod) {
   std::optional<Millis> at;
   if (!pod.stop) {
@@ -248,13 +248,13 @@ void Node::run_timers(Millis now) {
     if (auto deadline = deadline_of(p); deadline && now >= *deadline) {
       stop_pod(pod, EndCause::deadline, p.grace_ms, now);
     } else {
-      due_.insert(id);  // it stays there until it may be started
+      due_.insert(id);  // stays there until it may be started
       set_timer(id, p);
     }
   }
 }
 
-// When the pod must have ended, unless contact is proven before.
+// When the pod must have ended, unless contact is proven by then.
 Millis Node::fence_of(const Pod& pod) const {
   const PodPlan* plan = pod.run.plan();
   return plan == nullptr || !plan->fence_after_ms ? std::numeric_limits<Millis>::max()
@@ -294,7 +294,7 @@ void Node::start_due(Orders& orders, Millis now) {
 }
 
 void Node::start_waiting(Orders& orders, Millis now) {
-  std::vector<PodId> passed;  // they lack contact, or their devices are held by others
+  std::vector<PodId> passed;  // skipped: no contact, or others hold their devices
   while (!waiting_.empty() && may_start(now)) {
     PodId id = waiting_.front();
     auto found = pods_.find(id);
@@ -333,8 +333,8 @@ void Node::start_waiting(Orders& orders, Millis now) {
   waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
 }
 
-// Returns pods to the coordinator that have waited too long for a slot or for the executor. The
-// result is when to look again; 0: when something happens.
+// Gives pods that have waited too long for a slot or for the executor back to the coordinator.
+// Returns when to look again; nullopt: when something happens.
 std::optional<Millis> Node::return_waiting(Millis now) {
   if (!connected_ || !in_charge(now) || (running_ < slots_ && !executor_in_trouble_))
     return std::nullopt;
@@ -351,7 +351,7 @@ std::optional<Millis> Node::return_waiting(Millis now) {
   return std::nullopt;
 }
 
-// The same for pods that wait at the executor: it says which of them it has not started.
+// The same for pods that wait at the executor, which reports those that it has not started.
 std::optional<Millis> Node::withdraw_queued(Orders& orders, Millis now) {
   for (; !queue_.empty(); queue_.pop_front()) {
     auto found = pods_.find(queue_.front());
@@ -373,7 +373,7 @@ void Node::set_room(Orders& orders) {
   if (std::exchange(room_, room) != room) orders.room = room;
 }
 
-// Runs after it is known what was started, so that a restart without a delay is one report.
+// Call this after starts are ordered, so that a restart without a delay makes one report.
 void Node::tell_changes() {
   for (PodId id : std::exchange(changed_, {})) {
     auto found = pods_.find(id);
@@ -398,12 +398,12 @@ void Node::process_lives(Pods::iterator found, Step step) {
   auto& [id, pod] = *found;
   changed_.push_back(id);
   if (pod.run.planned()) set_timer(id, pod);
-  // The kill may have overtaken the start; a second order does no harm.
+  // The kill may have overtaken the start; a second kill order is harmless.
   if (pod.stop) kills_.push_back({id, step, pod.stop_grace_ms});
 }
 
-// Whether the executor ended the process by itself (PodPlan::fence_after_ms). An agent that found
-// it ending took it for killed.
+// Whether the executor ended the process on its own (PodPlan::fence_after_ms). An agent that
+// connected while it was ending has marked it as killed.
 bool Node::is_fenced(const Pod& pod, const ProcessEnd& end) {
   return end.fenced && (!pod.stop || pod.stop == EndCause::killed);
 }
@@ -422,8 +422,8 @@ void Node::process_ended(const ProcessEnd& end) {
   }
   if (pod == pods_.end()) {
     if (auto known = unacked_.find(end.pod); known != unacked_.end()) {
-      // Repeated after the executor reconnected, or another end beside the one that counted: forget
-      // it together with that one.
+      // Repeated after the executor reconnected, or a further end besides the one that counted:
+      // forget both together.
       auto& had = known->second.entries;
       if (end.entry && std::find(had.begin(), had.end(), *end.entry) == had.end()) {
         had.push_back(*end.entry);
@@ -444,15 +444,15 @@ void Node::process_ended(const ProcessEnd& end) {
     order_kills(end.pod, p);
   }
   if (end.lost && !p.stop) {
-    // Its other processes have lost their keeper too.
+    // The pod's other processes have lost their keeper too.
     p.stop = EndCause::keeper_lost;
     order_kills(end.pod, p);
   }
   go_on(pod, end.ended_at);
 }
 
-// The executor did not start one of its processes in time. It starts under a later lease, unless
-// the pod is ordered to end before.
+// The executor did not start one of the pod's processes in time. The process starts under a later
+// lease, unless the pod is ordered to end first.
 void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   Pod& p = pod->second;
   if (!p.run.starting(end.step)) return;
@@ -462,8 +462,8 @@ void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   not_begun(pod, end.error, end.ended_at);
 }
 
-// Nothing of the pod ever ran. It waits again, unless it was withdrawn, or an earlier agent ordered
-// its start: this one does not know how to repeat that.
+// Nothing of the pod ever ran. It goes back to waiting, unless it was withdrawn or an earlier agent
+// ordered its start, which this agent does not know how to repeat.
 void Node::not_begun(Pods::iterator pod, std::string why, Millis now) {
   Pod& p = pod->second;
   if (!p.withdrawn && (!p.adopted || p.run.planned())) return wait_again(pod);
@@ -472,7 +472,7 @@ void Node::not_begun(Pods::iterator pod, std::string why, Millis now) {
   finish(pod, never_ran(pod->first, EndCause::returned, std::move(why), now));
 }
 
-// Puts back into its place among the waiting a pod of which nothing ever ran.
+// Puts a pod that never ran back into its place among the waiting pods.
 void Node::wait_again(Pods::iterator pod) {
   Pod& p = pod->second;
   p.run.reset();
@@ -505,7 +505,7 @@ void Node::executor_connected(const std::vector<Living>& living,
   room_.reset();
   contact_notified_.reset();
   queue_.clear();
-  std::set<PodId> taken_back;  // pods we learn of here: take in all processes, then continue
+  std::set<PodId> taken_back;  // pods first known from here: take in all processes, then continue
   for (const ProcessEnd& end : ended) {
     if (unacked_.contains(end.pod) || (pods_.contains(end.pod) && !taken_back.contains(end.pod))) {
       process_ended(end);
@@ -530,27 +530,27 @@ void Node::executor_connected(const std::vector<Living>& living,
         ++queued_;
         pod.queued_at = now;
       }
-      pod.withdrawn = false;  // or that order was lost
+      pod.withdrawn = false;  // if it was withdrawn, that order was lost
       queue_.push_back(id);
     }
     if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.step.container);
     if (l.killing && !pod.stop) {
       pod.stop = EndCause::killed;
-      pod.stop_grace_ms = l.grace_ms;  // unknown; the keeper only lets it shrink
+      pod.stop_grace_ms = l.grace_ms;  // the real one is unknown; the keeper only lets it shrink
     }
     if (l.start)
       process_started({id, l.step, l.start->pid, l.start->at});
     else if (pod.run.ordered(l.step))
       process_lives(found, l.step);
-    auto deadline = deadline_of(pod);  // only we order that kill, and it is noted nowhere
+    auto deadline = deadline_of(pod);  // only agents order that kill, and nothing records it
     if (pod.stop == EndCause::killed && deadline && now >= *deadline) pod.stop = EndCause::deadline;
   }
   for (PodId id : taken_back) go_on(pods_.find(id), now);
   lose_what_is_not(alive, now);
 }
 
-// Processes of an earlier executor that are not alive: those that never reached it wait again, the
-// rest are lost.
+// Processes of an earlier executor that are not alive: if their orders never reached it, they go
+// back to waiting; otherwise they are lost.
 void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now) {
   std::vector<PodId> all, again;
   for (const auto& [id, pod] : pods_) {
@@ -580,7 +580,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
       }
     }
     if (!changed) continue;
-    if (!p.stop && !p.run.ran()) {  // none of it had reached the old executor
+    if (!p.stop && !p.run.ran()) {  // no process had reached the old executor
       again.push_back(id);
     } else {
       go_on(pod, now);

@@ -2,27 +2,27 @@
 //
 // The coordinator launches and kills pods; an executor (the keeper, a hollow one, the simulation's)
 // starts and ends their processes. Node sits between them: it receives every event, and next()
-// returns what to start, kill, report and forget. What arrives between two calls of next() is one
-// batch.
+// returns what to start, kill, report and forget. Everything that arrives between two calls of
+// next() is one batch.
 //
-// Always holds:
-//  - while `slots` pods run, no other starts; pods wait in the order of their launch and are
-//    returned if they wait too long. If the executor queues, pods of one process, never restarted,
-//    wait there: it knows first that a slot is free. A pod of several processes waits here until
-//    fewer pods than slots are ordered, so that what the executor may start at once
-//    (Orders::room) never has to shrink below what it runs;
-//  - nothing starts outside the lease, nor while a fenced pod is still alive; an order to start
-//    carries the end of the lease, and a process that missed it waits here for the next lease;
+// Invariants:
+//  - while `slots` pods run, no other pod starts; pods wait in launch order and are returned if
+//    they wait too long. If the executor queues, pods with a single process that is never restarted
+//    wait there, because the executor is the first to know that a slot is free. A pod of several
+//    processes waits here until fewer pods than slots are ordered, so that the room for queued
+//    processes (Orders::room) never has to shrink below what the executor runs;
+//  - nothing starts outside the lease, or while a fenced pod is still alive; a start order carries
+//    the end of the lease, and a process that missed it waits here for the next lease;
 //  - while the executor is in trouble (pulse.hpp), nothing starts and waiting pods are returned;
-//  - a known pod is never begun again; every kill is answered by an end, also of a pod that waits,
+//  - a known pod is never started again; every kill is answered by an end, even if the pod waits,
 //    is between two of its processes, or is unknown;
 //  - an end is kept, and reported again after each registration, until a report that carried it has
 //    returned without asking to keep it;
-//  - orders of an older epoch are ignored, and those of the same epoch with another nonce (two
-//    coordinators on copies of one data-dir).
+//  - orders from an older epoch are ignored, and so are orders from the same epoch with another
+//    nonce (two coordinators on copies of one data-dir).
 //
-// A pod is a sequence of processes, identified by their Step; PodRun decides which comes when. It
-// holds its slot and its devices from its first process to its end, also between two processes.
+// A pod is a sequence of processes, identified by their Step; PodRun decides which starts when. A
+// pod holds its slot and devices from its first process to its end, even between two processes.
 //
 // Pure: no I/O, no clock. Instants are boot-time milliseconds. O(log n) per event.
 #pragma once
@@ -45,22 +45,22 @@ class Node {
  public:
   static constexpr size_t kReportsMax = 4;  // reports in flight
   // How long a pod waits while all slots are taken before it is returned, since other nodes may
-  // have some.
+  // have free ones.
   static constexpr Millis kWaitMaxMs = 2'000;
-  // How long nothing is started after the executor did not start a process.
+  // How long nothing is started after the executor has failed to start a process.
   static constexpr Millis kHoldMs = 1'000;
   static constexpr size_t kGatherFrom =
       16;  // pods here or unacknowledged; with fewer, a delay would idle slots
 
   // `gather_ms`: a report that is not full waits until this long after the previous one. At high
-  // rates this turns single ends, each with a sync of its own, into lists; when little happens or
-  // few pods are here, a report goes out at once.
+  // rates this turns single ends, each with its own sync, into lists; when little happens or few
+  // pods are here, a report goes out at once.
   explicit Node(uint32_t slots, Term highest = {}, Millis gather_ms = 0,
                 const DeviceCounts& devices = {})
       : slots_(slots), gather_ms_(gather_ms), term_(highest), devices_(devices) {}
 
-  // --- from the coordinator. False: ignored, because its term is stale. `sent_at` is when the
-  // registration was sent; it counts as a heartbeat.
+  // --- from the coordinator. False: ignored, because its term is stale. `sent_at`: when the
+  // registration was sent, which counts as a heartbeat.
   bool registered(const Welcome& welcome, Millis sent_at);
   bool launch(Term term, const std::vector<Launch>& pods, Millis now);
   bool kill(Term term, const std::vector<Kill>& kills, Millis now);
@@ -69,27 +69,27 @@ class Node {
   void report_returned(uint64_t id, const std::vector<PodId>& kept = {});
   // The connection is lost, or the registration was superseded: reports in flight will be repeated.
   void disconnected();
-  // Ends pods that are not open here; a refusal names some too.
+  // Ends pods that are not open here; a refusal may list some too.
   void fence(const std::vector<PodId>& pods, Millis now);
-  // Serve a coordinator of another cluster from now on. Requires empty().
+  // Serves a coordinator of another cluster from now on. Requires empty().
   void new_cluster();
 
   // --- from the executor
   void process_started(const ProcessStart& start);
   void process_ended(const ProcessEnd& end);
   // Everything that a new executor knows. Processes of the old one that are not listed are lost if
-  // they had started; otherwise they wait again.
+  // they had started; otherwise they go back to waiting.
   void executor_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
                           Millis now);
 
-  // Whether the executor starts queued orders by itself. Call it before executor_connected().
+  // Whether the executor starts queued orders on its own. Call this before executor_connected().
   void executor_queues(bool queues) { executor_queues_ = queues; }
   // Whether the executor does not answer or cannot persist what it does.
   void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
 
   // The node is short of memory: this pod ends at once (hard eviction).
   void evict(PodId pod, Millis now);
-  // Ends a started pod with its grace, unless it is ending already; its end has this cause and
+  // Ends a started pod with its grace, unless it is already ending; the end gets this cause and
   // message. A pod that is unknown or has not started is left alone.
   void give_up(PodId pod, EndCause why, std::string message, Millis now);
   // The agent drains: every pod is ended with its grace, and new ones are rejected.
@@ -98,8 +98,8 @@ class Node {
   // What to do now.
   Orders next(Millis now);
 
-  // A start that was ordered and not yet passed on: when its process must have started at the
-  // latest; `now` or earlier: not now. Nothing: it is no longer wanted.
+  // The latest time to start a process whose start order has not been passed on yet. `now` or
+  // earlier: do not start it now. nullopt: it is no longer wanted.
   std::optional<Millis> start_by(PodId pod, Step step, Millis now) const;
 
   // --- for the registration
@@ -107,7 +107,7 @@ class Node {
   std::vector<PodId> running() const;
   std::vector<PodId> waiting() const;
   std::vector<PodId> ended() const;
-  // The first of these ends, without those of processes that a keeper lost.
+  // The first of these ends, except those of processes lost with their keeper.
   std::vector<PodEnded> ends(size_t most) const;
 
   bool knows(PodId pod) const { return pods_.contains(pod) || unacked_.contains(pod); }
@@ -129,16 +129,16 @@ class Node {
     bool running = false;    // it has a slot, or is queued at the executor; else it waits here
     bool queued = false;     // running, by a queued order
     Millis queued_at = 0;    // when it was ordered, if queued
-    bool withdrawn = false;  // ordered to be dropped there if its turn has not come
+    bool withdrawn = false;  // the executor was ordered to drop it unless it has begun
     bool adopted = false;    // known from the executor, never launched here
     Millis grace_ms = 0;
-    uint64_t number = 0;  // in the order of launches, which is the order of waiting_
+    uint64_t number = 0;  // in launch order, which is the order of waiting_
     Millis launched_at = 0;
     DeviceMapPtr devices{};
     PodRun::Shown shown{};             // what was reported, or is about to be
     uint32_t reported = 0, acked = 0;  // versions of `shown`
-    std::optional<EndCause> stop{};    // ordered to end, and why
-    std::string stop_message{};        // of give_up()
+    std::optional<EndCause> stop{};    // why it was ordered to end, if it was
+    std::string stop_message{};        // from give_up()
     Millis stop_grace_ms = 0;
     std::optional<Millis> timer_at{};  // its instant in timers_
   };
@@ -147,7 +147,7 @@ class Node {
     std::vector<uint64_t> entries;
   };
   struct Flight {
-    std::vector<std::pair<PodId, uint32_t>> starts;  // and the version of `shown`
+    std::vector<std::pair<PodId, uint32_t>> starts;  // with the version of `shown`
     std::vector<PodId> ends;
   };
   using Pods = std::map<PodId, Pod>;
@@ -198,18 +198,18 @@ class Node {
   Millis hold_until_ = 0;  // nothing starts before this
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing starts from then on
-  Millis contact_at_ = 0;   // when the newest heartbeat that was answered was sent; 0: none
-  std::optional<Millis> contact_notified_;  // to this executor
+  Millis contact_at_ = 0;   // when the last heartbeat that was answered was sent; 0: none
+  std::optional<Millis> contact_notified_;  // last contact_at_ that this executor got
   uint64_t last_number_ = 0;
   uint32_t running_ = 0;
-  uint32_t queued_ = 0;           // of them
+  uint32_t queued_ = 0;           // part of running_
   std::optional<uint32_t> room_;  // last ordered
   Devices devices_;
   Pods pods_;
   std::map<PodId, Unacked> unacked_;
-  std::set<PodId> fencing_;                    // fenced and not yet dead
+  std::set<PodId> fencing_;                    // fenced and still alive
   std::deque<PodId> waiting_;                  // may contain pods that no longer wait
-  std::deque<PodId> queue_;                    // queued pods, also some that have started
+  std::deque<PodId> queue_;                    // queued pods; may contain some that have started
   std::set<std::pair<Millis, PodId>> timers_;  // restarts and deadlines, of pods with a slot
   std::set<PodId> due_;                        // pods with a process to start now
   std::vector<PodId> changed_;                 // pods whose `shown` may have changed

@@ -16,8 +16,8 @@ void PodRun::make() {
   if (containers_.empty()) containers_.resize(count());
 }
 
-// Schedules the next instance of a failed container, unless the policy or the instance counter
-// forbids it.
+// Schedules the next instance of a failed container. False: the policy does not allow it, or the
+// instance counter is exhausted.
 bool PodRun::restart(Container& container) {
   if (!plan_ || !plan_->restarts) return false;
   if (container.end_instance == std::numeric_limits<uint16_t>::max()) return false;
@@ -80,7 +80,7 @@ std::optional<Millis> PodRun::next_due() const {
   return next;
 }
 
-// The container, if the process is its newest.
+// The container whose newest process this is; null: there is none.
 PodRun::Container* PodRun::newest(Step step) {
   make();
   if (step.container >= containers_.size()) return nullptr;
@@ -220,8 +220,8 @@ PodRun::Shown PodRun::shown() const {
     born = born || container.state != State::unborn;
     all_run = all_run && container.lives();
   }
-  // The first container's pid; until that is known, another one's, or that of the last init
-  // container.
+  // The first container's pid; until it is known, another container's, or the last init
+  // container's.
   for (size_t i = inits(); i < containers_.size(); ++i) {
     if (!containers_[i].pid) continue;
     shown.pid = containers_[i].pid;
@@ -233,8 +233,8 @@ PodRun::Shown PodRun::shown() const {
   return shown;
 }
 
-// The container whose failure is the pod's: the first failed app container, else the first failed
-// init container.
+// The container whose failure decides the pod's end: the first failed app container, else the first
+// failed init container.
 const PodRun::Container* PodRun::decisive() const {
   for (size_t i = inits(); i < containers_.size(); ++i) {
     if (containers_[i].failed()) return &containers_[i];

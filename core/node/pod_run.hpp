@@ -1,13 +1,13 @@
 // PodRun: the containers of one pod that has a slot: which run, which wait, and what comes next.
 //
 // Init containers run one after another, each until it exits with 0. Then all others run together,
-// and when they have ended, so has the pod. With restartPolicy OnFailure, a container that failed
-// is restarted in place: at once the first time, then after a delay that doubles each time and is
-// reset by kHealthyMs of running. With Never, a failed init container ends the pod.
+// and the pod ends when they have ended. With restartPolicy OnFailure, a failed container is
+// restarted in place: at once the first time, then after a delay that doubles each time and is
+// reset after kHealthyMs of running. With Never, a failed init container ends the pod.
 //
-// Always holds: a container has at most one process; its newest end is kept until the pod's end is
-// acknowledged. The spool keeps whatever led to the present state, so that a restarted agent can
-// rebuild it.
+// Invariants: a container has at most one process; its newest end is kept until the pod's end is
+// acknowledged. The spool keeps everything that led to the current state, so that a restarted agent
+// can rebuild it.
 //
 // Pure. A pod of one process, the usual case, is one container without a plan.
 #pragma once
@@ -41,20 +41,20 @@ class PodRun {
   // When the next waiting container is due; nullopt: none waits.
   std::optional<Millis> next_due() const;
 
-  // False: the process is not its container's newest. Entries that are no longer needed are added
-  // to `forget`.
+  // False: the process is not its container's newest. Adds entries that are no longer needed to
+  // `forget`.
   bool started(const ProcessStart& start, std::vector<uint64_t>& forget);
-  // The executor has the order of the process and will start it. False: as above.
+  // The executor has the order for the process and will start it. False: as above.
   bool ordered(Step step);
   bool ended(const ProcessEnd& end, std::optional<EndCause> stop, std::vector<uint64_t>& forget);
-  // Takes over what an earlier agent noted.
+  // Takes over what an earlier agent stored.
   void take_origin(const Origin& origin, uint16_t container);
   // The container was not started: it is due again or, with `stopping`, dropped.
   void unstart(uint16_t container, bool stopping);
   void reset() { containers_.clear(); }
 
   std::vector<Step> living() const;     // being started, or running
-  std::vector<int> pids() const;        // of the processes that run
+  std::vector<int> pids() const;        // of running processes
   bool runs(uint16_t container) const;  // it is known to have a process
   bool starting(Step step) const;       // ordered, not confirmed
   bool ran() const;                     // any process was ever started, or failed to start
@@ -67,8 +67,8 @@ class PodRun {
 
  private:
   enum class State : uint8_t {
-    unborn,    // its turn has not come
-    waiting,   // for due_at
+    unborn,    // not yet due to run
+    waiting,   // until due_at
     starting,  // ordered
     running,
     ended,
@@ -77,7 +77,7 @@ class PodRun {
     State state = State::unborn;
     bool has_end = false;
     bool lost = false;
-    uint16_t instance = 0;  // of its newest process, or of the one that waits
+    uint16_t instance = 0;  // of its newest process, or of the one waiting to start
     uint16_t level = 0;
     std::optional<int> pid{};  // of the newest process that was started
     int32_t restarts = 0;

@@ -1,12 +1,12 @@
-// PodTemplate: what all pods of a job have in common (wire::PodTemplate), and the plan for
-// node made from it.
+// PodTemplate: what all pods of a job have in common (wire::PodTemplate), and the PodPlan derived
+// from it.
 #pragma once
 
 #include "core/node/confinement.hpp"
 #include "core/node/values.hpp"
-#include "core/spec/config_maps.hpp"
-#include "core/spec/inputs.hpp"
-#include "core/spec/job_spec.hpp"
+#include "core/spec/fields/config_maps.hpp"
+#include "core/spec/fields/job_spec.hpp"
+#include "core/spec/values/inputs.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -36,7 +36,7 @@ struct PodTemplate {
   std::string job_name;
   std::string job_uid;
   std::string ns;
-  std::optional<uint32_t> owner_uid{};  // the user that the job belongs to; absent: no roles
+  std::optional<uint32_t> owner_uid{};  // the job's owner; absent: users have no roles
   SignedPermitPtr permit{};             // for a keeper that runs processes as their owners
   bool indexed = false;
   std::optional<int32_t> completions;
@@ -55,19 +55,19 @@ struct PodTemplate {
   std::string inputs_file{};  // muster.dev/inputs-file; empty: none
   std::vector<Volume> volumes{};
   bool private_tmp = false;  // muster.dev/private-tmp
-  // The config maps that its containers use (config_maps.hpp). What they hold is there only in a
-  // template that was fetched for processes about to start (agent/config_desk.hpp).
+  // The config maps that its containers use (config_maps.hpp). Their contents are present only in a
+  // template that was fetched for processes about to start (agent/run/config_desk.hpp).
   ConfigNeeds config_needs{};
   ConfigMaps configs{};
-  PodPlanPtr plan;   // null: one process, never restarted, of no MPI job
+  PodPlanPtr plan;   // null: one process, never restarted, not in an MPI job
   std::string wire;  // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 
-// The plan of the job's pods; null if they need none.
+// The plan for the job's pods; null if they need none.
 PodPlanPtr plan_of(const PodTemplate& job);
 
-// The devices of a pod that one of its containers gets. Containers that run at the same time share
+// Which of a pod's devices one of its containers gets. Containers that run at the same time share
 // none; each init container starts from the first device.
 DeviceMap devices_of(const PodTemplate& job, size_t container, const DeviceMap& of_pod);
 

@@ -1,8 +1,8 @@
 // Pulse: whether the executor is healthy.
 //
-// The agent asks it once a second, and an answer says whether it can persist what it does. Silence
-// is counted in unanswered questions, not in time: an agent that was itself frozen for an hour
-// comes back with one open question, not with an hour of silence.
+// The agent asks the executor once a second, and the answer says whether it can persist what it
+// does. Silence is counted in unanswered questions, not in time: an agent that was itself frozen
+// for an hour comes back with one open question, not with an hour of silence.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace muster::core::node {
 
-// Why nothing can start, or ends are not reported. Empty reason: no trouble.
+// Why pods cannot start, or their ends are not reported. Empty reason: no trouble.
 struct Trouble {
   std::string reason;   // one word, as in a condition of Kubernetes
-  std::string message;  // constant for as long as it lasts
+  std::string message;  // constant while the trouble lasts
   explicit operator bool() const { return !reason.empty(); }
   bool operator==(const Trouble&) const = default;
 };

@@ -1,6 +1,6 @@
 #include "core/node/space.hpp"
 
-#include "core/spec/quantity.hpp"
+#include "core/spec/values/quantity.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -31,7 +31,7 @@ bool is_shared_memory(const PodTemplate& job, const Volume& volume) {
              }) > 1;
 }
 
-// What a config map has for a volume. A key that is missing was optional, or appears later.
+// The files of a config map volume. A missing key was optional, or appears later.
 std::vector<SpaceFile> files_of(const PodTemplate& job, const Volume& volume) {
   std::vector<SpaceFile> files;
   const auto map = job.configs.find(volume.config_map);
@@ -46,7 +46,7 @@ std::vector<SpaceFile> files_of(const PodTemplate& job, const Volume& volume) {
   return files;
 }
 
-// Without repeated or trailing slashes, so that paths compare by their parts.
+// Removes repeated and trailing slashes, so that paths compare by their parts.
 std::string normal(const std::string& path) {
   std::string out;
   for (const char c : path)
@@ -107,7 +107,7 @@ Space space_of(const PodTemplate& job, size_t container, PodId pod, const SpaceR
   if (!space.memory_dirs.empty()) space.memory_dir = roots.memory + "/" + pod_dir_name(pod);
   for (const VolumeMount& mount : job.containers[container].what.volume_mounts) {
     const Volume* const volume = volume_named(job, mount.name);
-    if (volume == nullptr) continue;  // admission does not let it through
+    if (volume == nullptr) continue;  // admission does not allow this
     SpaceMount& one = space.mounts.emplace_back(SpaceMount{*volume, mount, "", 0, {}});
     one.mount.mount_path = normal(mount.mount_path);
     if (volume->on_disk()) one.source = space.pod_dir + "/" + volume->name;
@@ -180,7 +180,7 @@ Space read_space(Reader& in) {
       file.mode = in.num<int32_t>();
     }
   }
-  if (in.rest().empty()) return space;  // of an earlier agent
+  if (in.rest().empty()) return space;  // from an earlier agent
   space.memory_dir = in.text();
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
     SpaceDir& dir = space.memory_dirs.emplace_back();

@@ -1,8 +1,8 @@
-// Space: what a container of a pod with volumes sees beside the node's files.
+// Space: what a container of a pod with volumes sees in addition to the node's files.
 //
-// Made from the template by the agent or, where pods run as their owners, by the keeper from its
-// permit; carried out by the keeper, which makes the directories (keeper/pod_dirs.hpp), and by the
-// process itself before its command (keeper/space_main.hpp).
+// Derived from the template by the agent or, where pods run as their owners, from the permit by the
+// keeper. The keeper makes the directories (keeper/files/pod_dirs.hpp), and the process itself
+// mounts them before its command (keeper/child/space_main.hpp).
 //
 //   SCRATCH/JOB.INDEX.ATTEMPT/VOLUME     an emptyDir volume on disk
 //                            /.tmp       a private /tmp; .tmp-var: /var/tmp
@@ -20,7 +20,7 @@
 
 namespace muster::core::node {
 
-// fieldPath of a variable by which agents that share no volumes in memory refuse the pod.
+// fieldPath of a variable that makes agents without shared volumes in memory refuse the pod.
 inline constexpr std::string_view kSharedMemoryMark = "sharedMemory";
 inline constexpr const char* kPrivateTmp = ".tmp";
 inline constexpr const char* kPrivateVarTmp = "-var";  // appended
@@ -49,7 +49,7 @@ struct SpaceMount {
 struct Space {
   std::string pod_dir;             // absolute; empty: it has none
   std::vector<SpaceDir> dirs;      // in pod_dir
-  std::vector<SpaceMount> mounts;  // of the container; one that holds another comes first
+  std::vector<SpaceMount> mounts;  // of the container; a mount comes before those below it
   bool private_tmp = false;
   std::string memory_dir{};             // absolute; empty: it has none
   std::vector<SpaceDir> memory_dirs{};  // in memory_dir
@@ -61,24 +61,24 @@ struct Space {
 
 // Directories of a node, absolute.
 struct SpaceRoots {
-  std::string scratch, memory;  // for those of pods; empty: none are made
+  std::string scratch, memory;  // parents of the pods' directories; empty: none are made
   std::string home;             // of the user that the pod runs as
 };
 
-// Whether pods of this template need a space, and whether a container of them mounts anything.
+// Whether pods of this template need a space.
 bool has_space(const PodTemplate& job);
-// Whether several of its containers mount one volume in memory.
+// Whether several of its containers mount the same volume in memory.
 bool shares_memory(const PodTemplate& job);
 
-// `private_tmp`: whether its node or its job wants that.
+// `private_tmp`: whether the pod's node or job wants it.
 Space space_of(const PodTemplate& job, size_t container, PodId pod, const SpaceRoots& roots,
                bool private_tmp);
 
-// The directory of a pod in SCRATCH or MEMORY, and back; nothing: it is no such name.
+// The name of a pod's directory in SCRATCH or MEMORY, and back; nullopt: not such a name.
 std::string pod_dir_name(PodId pod);
 std::optional<PodId> pod_of_dir(std::string_view name);
 
-// Where the container finds the pod's first emptyDir volume on disk; empty: there is none.
+// Where the container sees the pod's first emptyDir volume on disk; empty: there is none.
 std::string scratch_of(const PodTemplate& job, const Container& container, PodId pod,
                        const std::string& scratch);
 

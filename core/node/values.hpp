@@ -20,7 +20,7 @@ namespace muster::core::node {
 
 constexpr size_t kHelloEndsMax = 10'000;  // ends of an earlier agent in a registration
 constexpr size_t kListMax = 512;          // entries of one list of orders, starts or ends
-constexpr int kExitCannotStart = 126;     // of a pod that the node cannot start
+constexpr int kExitCannotStart = 126;     // exit code of a pod that the node cannot start
 
 // One process of a pod. Containers are numbered init containers first; `instance` counts restarts
 // in place.
@@ -30,14 +30,14 @@ struct Step {
   auto operator<=>(const Step&) const = default;
 };
 
-// Identifies the coordinator behind an order: `nonce` tells two coordinators apart that reached the
-// same epoch on copies of one data-dir.
+// Identifies the coordinator behind an order: `nonce` distinguishes two coordinators that reached
+// the same epoch on copies of one data-dir.
 struct Term {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   bool operator==(const Term&) const = default;
-  // Whether a node that has obeyed this term may obey `next`: not an earlier epoch, and not another
-  // coordinator of the same one.
+  // Whether a node that has obeyed this term may obey `next`: not if it is an earlier epoch or
+  // another coordinator of the same epoch.
   bool yields_to(const Term& next) const {
     return next.epoch > epoch || (next.epoch == epoch && (nonce == 0 || nonce == next.nonce));
   }
@@ -50,9 +50,9 @@ struct PodPlan {
   bool restarts = false;         // restartPolicy OnFailure
   Millis restart_delay_ms = 10'000;
   std::optional<Millis> deadline_ms{};  // activeDeadlineSeconds of the pod, from its first process
-  // Without contact with the coordinator for this long, the executor ends the pod by itself.
+  // After this long without contact with the coordinator, the executor ends the pod on its own.
   std::optional<Millis> fence_after_ms{};
-  DeviceCounts devices;  // named resources that a pod holds while it has a slot
+  DeviceCounts devices;  // named resources that the pod holds while it has a slot
   bool operator==(const PodPlan&) const = default;
 };
 using PodPlanPtr = std::shared_ptr<const PodPlan>;
@@ -68,11 +68,11 @@ struct Kill {
   Millis grace_ms = 0;  // 0: SIGKILL at once
 };
 
-// What a restarted agent knows of a pod: the note stored with one of its processes.
+// What a restarted agent knows about a pod: the note stored with one of its processes.
 struct Origin {
   PodPlanPtr plan{};                       // null: one process, never restarted
   Millis grace_ms = 0;                     // of the pod
-  std::optional<Millis> pod_started_at{};  // absent: with this process
+  std::optional<Millis> pod_started_at{};  // absent: when this process started
   uint16_t level = 0;                      // StartOrder::level of this process
   DeviceMapPtr devices{};
 };
@@ -88,7 +88,7 @@ struct ProcessEnd {
   PodId pod;
   Step step;
   std::optional<uint64_t> entry{};         // in the keeper's spool
-  std::optional<StartOf<Millis>> start{};  // absent: it is not known to have started
+  std::optional<StartOf<Millis>> start{};  // absent: not known to have started
   int exit_code = 0;
   int signal = 0;
   bool lost = false;  // its keeper died: the exit code is unknown
@@ -96,7 +96,7 @@ struct ProcessEnd {
   Millis ended_at = 0;
   bool out_of_memory = false;  // killed at its memory limit
   bool fenced = false;         // ended by the executor (PodPlan::fence_after_ms)
-  bool unstarted = false;      // the executor did not start it and will not unless ordered again
+  bool unstarted = false;      // the executor did not start it, and will not until ordered again
   Origin origin{};             // used only if the pod is unknown
 };
 
@@ -108,7 +108,7 @@ struct Living {
   Millis grace_ms = 0;
   bool killing = false;  // a kill was already ordered
   Origin origin{};       // its grace_ms is not used; the one above is
-  bool queued = false;   // by a queued order
+  bool queued = false;   // its order is a queued one
 };
 
 struct PodStarted {
@@ -123,7 +123,7 @@ using PodEnded = PodEndReport<PodId, BootInstant>;
 
 struct Report {
   uint64_t id = 0;
-  std::vector<PodStarted> starts;  // without pods whose end is already known
+  std::vector<PodStarted> starts;  // except pods whose end is already known
   std::vector<PodEnded> ends;
 };
 
@@ -133,11 +133,12 @@ struct StartOrder {
   // Stored with the process, so that a restarted agent can continue from there:
   uint16_t level = 0;                      // consecutive restarts; they determine the next delay
   std::optional<Millis> pod_started_at{};  // absent: this is the pod's first process
-  DeviceMapPtr devices{};                  // that the pod holds; null: none
-  // End of the lease: the executor must not start the process then or later, whatever delayed it.
+  DeviceMapPtr devices{};                  // held by the pod; null: none
+  // End of the lease, or of the pod's time without contact (PodPlan::fence_after_ms) if that is
+  // earlier: the executor must not start the process then or later, whatever the delay.
   Millis not_after = 0;
-  // The executor starts it, in the order in which it got such orders, once fewer of their processes
-  // live than there is room for (Orders::room).
+  // The executor starts queued orders in the order in which it got them, as long as fewer of their
+  // processes are alive than there is room for (Orders::room).
   bool queued = false;
 };
 
@@ -153,13 +154,13 @@ struct Orders {
   // (PodPlan::fence_after_ms).
   std::optional<Millis> contact_at{};
   std::vector<KillOrder> kills;
-  std::optional<uint32_t> room{};  // if it changed: for processes of queued orders
-  std::vector<PodId> withdrawn;    // queued orders to drop, unless their turn has come
+  std::optional<uint32_t> room{};  // if it changed: maximum live processes of queued orders
+  std::vector<PodId> withdrawn;    // queued orders to drop, unless they have been started
   std::vector<StartOrder> starts;
   std::vector<Report> reports;
   std::vector<uint64_t> forget;      // spool entries that are no longer needed
   std::vector<PodId> over;           // pods that will start nothing more
-  std::optional<Millis> again_at{};  // call next() again by then; absent: when something happens
+  std::optional<Millis> again_at{};  // call next() again by then; absent: after the next event
 };
 
 struct Welcome {

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kPage = 4096;
 
-// What the system calls below share. They may run before and after main().
+// State shared by the system calls below, which may run before and after main().
 struct Watch {
   std::mutex mutex;
   fs::path root;
@@ -44,7 +44,7 @@ std::string fd_path(int fd) {
   return n > 0 ? std::string(path, static_cast<size_t>(n)) : "";
 }
 
-// The path below the watched root; nullopt: it is elsewhere.
+// The path below the watched root, or nullopt if it is elsewhere.
 std::optional<std::string> below(int dir, const char* path) {
   fs::path whole = path;
   if (whole.is_relative()) {
@@ -72,7 +72,7 @@ std::optional<File> known(int fd) {
   return it->second;
 }
 
-// Whether this call is the one that fails. The caller holds the mutex.
+// Whether this call must fail. The caller holds the mutex.
 bool fails() {
   Watch& w = watch();
   ++w.calls;
@@ -156,7 +156,7 @@ int do_truncate(int fd, off_t size) {
   return result;
 }
 
-// Allocates nothing: room that was reserved is not seen in a file, except in its length.
+// Allocates nothing: reserved space shows only in the file's length.
 int do_allocate(int fd, int mode, off_t offset, off_t size) {
   std::lock_guard lock(watch().mutex);
   const auto file = watching ? known(fd) : std::nullopt;
@@ -466,7 +466,7 @@ Image Disk::after(Loss loss) const {
 
 using namespace muster::crash;
 
-// The system calls, in place of libc's: those that an executable defines are also its libraries'.
+// These replace libc's system calls: an executable's definitions also serve its libraries.
 extern "C" {
 
 int open(const char* path, int flags, ...) {

@@ -1,14 +1,14 @@
-// Disk: what a crash leaves of a directory, at each of the system calls that changed it.
+// Disk: what a crash leaves of a directory, at each system call that changed it.
 //
 // The test program defines the system calls that change files (open, write, fsync, rename, unlink
-// and so on; disk.cpp), so that those of RocksDB, of muster's own files and of the keeper's spool
-// all pass through here. Between start() and stop(), each one below the watched directory becomes
-// an Op. Ops replayed up to the n-th give the directory as of that call: as the page cache has it,
-// and what of it is on the disk. An Image is one of the directories that a crash there may leave.
+// and so on; disk.cpp), so calls from RocksDB, muster's own files and the keeper's spool all pass
+// through here. Between start() and stop(), each call below the watched directory becomes an Op.
+// Replaying the first n Ops gives the directory as of the n-th call, both in the page cache and on
+// the disk. An Image is one of the directories that a crash at that point may leave.
 //
-// Nothing is really synced, in this program: the model decides what a sync was worth.
-// Not seen: what libc itself writes through a FILE, and stores through a mapping. Whether anything
-// was missed shows when all ops are replayed: they must give the directory as it is.
+// This program never really syncs: the model decides what a sync makes durable.
+// Writes by libc through a FILE and stores through a mapping are not seen. To detect missed
+// changes, replay all ops: they must give the actual directory.
 #pragma once
 
 #include <cstddef>
@@ -35,38 +35,38 @@ struct Op {
     rename,     // path to other_path
     link,       // path to other_path
     remove,     // path: of a file or a directory
-    mark,       // bytes: a note of the test, no system call
+    mark,       // bytes: a note by the test, not a system call
   };
   Kind kind{};
-  std::string path{}, other_path{};  // relative to the watched directory; "" is itself
+  std::string path{}, other_path{};  // relative to the watched directory; "" is the root
   File file = 0;
   size_t offset = 0;
   std::string bytes{};
 };
 std::string to_string(const Op& op);
 
-// The n-th system call that would change something (1: the first) fails with this error and changes
-// nothing; with `for_good`, so do all later ones.
+// The n-th system call that would change something (counted from 1) fails with this error and
+// changes nothing; with `for_good`, so do all later ones.
 struct Failure {
   uint64_t nth = 0;  // 0: none
   int error = 0;
   bool for_good = false;
 };
 
-// Watches `root` until stop(). Returns the ops that make what is there now, all of it synced.
+// Watches `root` until stop(). Returns the ops that create its current contents, all synced.
 std::vector<Op> start(const std::filesystem::path& root, Failure failure = {});
 struct Watched {
   std::vector<Op> ops;
   uint64_t failed = 0;  // system calls
 };
 Watched stop();
-// Notes an event of the test among the system calls.
+// Records a test event among the system calls.
 void mark(const std::string& what);
-// Whether the file of the last write was synced since, and after it a directory.
+// Whether the last file written has since been synced, and a directory after it.
 bool settled();
 
-// A directory that ends with the test. A child process makes its own below the one that this
-// variable names, since its destructors do not run if an assertion ends it.
+// A directory that is removed when the test ends. A child process creates its own below the one
+// named by this variable, since destructors do not run if an assertion ends the child.
 constexpr const char* kScratchVariable = "MUSTER_CRASH_DIR";
 class Scratch {
  public:
@@ -80,14 +80,14 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-// What becomes of that which was not synced.
+// What happens to unsynced changes.
 enum class Loss {
-  nothing,  // kept: a process was killed
-  all,      // the power is gone
-  torn,     // of each file, the first half of it is written
-  holes,    // of each file, the pages of the second half are written, and zeros before them
-  data,     // names are there, data is not: each file has its length, with zeros
-  names,    // data is there, names are not: created files are gone, removed ones are back
+  nothing,  // all kept: a process was killed
+  all,      // all lost: the power failed
+  torn,     // only the first half is written, in each file
+  holes,    // only the pages of the second half are written, with zeros before them
+  data,     // names survive, data does not: each file has its length, filled with zeros
+  names,    // data survives, names do not: created files are gone, removed ones are back
 };
 constexpr Loss kLosses[] = {Loss::nothing, Loss::all,  Loss::torn,
                             Loss::holes,   Loss::data, Loss::names};
@@ -102,7 +102,7 @@ struct Image {
   void put(const std::filesystem::path& root) const;
 };
 Image read_image(const std::filesystem::path& root);
-// Whether these ops, all that were watched, give the directory as it is.
+// Whether replaying all the watched ops gives the actual directory.
 bool whole(const std::vector<Op>& ops, const std::filesystem::path& root);
 
 // Replays ops.
@@ -116,7 +116,7 @@ class Disk {
   struct Change {
     size_t offset = 0;
     std::string bytes;
-    bool cut = false;  // of a truncation: the new size is `offset`
+    bool cut = false;  // a truncation: the new size is `offset`
   };
   struct Node {
     bool dir = false;

@@ -1,20 +1,20 @@
 // Crash points of the coordinator's data-dir: the real actors on RocksDB, cut at every system call.
 //
-// One run of a cluster with jobs of every kind is recorded: each system call that changes the
-// data-dir, and each commit that was acknowledged. For every call and every kind of loss, the
-// directory as a crash there leaves it is opened by the ordinary code. It must have all commits
-// that were acknowledged, at most the one that was under way besides, and exactly their rows. The
-// actors then finish the run on it, and every job must end as it does without a crash.
+// The test records one run of a cluster with jobs of every kind: each system call that changes the
+// data-dir, and each acknowledged commit. For every call and every kind of loss, the ordinary code
+// opens the directory that a crash there leaves. It must have all acknowledged commits, at most the
+// one in progress besides, and exactly their rows. The actors then finish the run on it, and every
+// job must end as it does without a crash.
 //
-// MUSTER_CUT_EVERY=N checks only every N-th of the directories.
-#include "api/kube/manifest.hpp"
+// MUSTER_CUT_EVERY=N checks only every N-th directory.
+#include "api/kube/objects/manifest.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
-#include "storage/keys.hpp"
-#include "storage/memory_journal.hpp"
+#include "storage/journal/keys.hpp"
+#include "storage/journal/memory_journal.hpp"
+#include "storage/journal/rocksdb_journal.hpp"
 #include "storage/recovery.hpp"
-#include "storage/rocksdb_journal.hpp"
-#include "storage/rows.hpp"
+#include "storage/rows/rows.hpp"
 #include "storage/verify.hpp"
 #include "tests/crash_points/disk.hpp"
 #include "tests/sim/world.hpp"
@@ -54,11 +54,11 @@ core::JobObjectPtr load(std::string_view json) {
   return api::load_job(json);
 }
 
-// ---- what a journal holds
+// ---- a journal's content
 
 using Content = std::map<std::string, std::string>;
 
-// The rows that were committed: not those that RocksdbJournal adds.
+// The committed rows, without those that RocksdbJournal adds.
 Content content_of(storage::Rows& rows) {
   Content content;
   const Status read = rows.scan("", [&content](std::string_view key, std::string_view value) {
@@ -101,7 +101,7 @@ std::vector<Row> others(uint64_t commit) {
   }
 }
 
-// Before these commits, the coordinator is restarted.
+// The coordinator is restarted before these commits.
 const std::set<uint64_t> kRestarts = {15, 30, 45, 60, 61, 80, 100};
 
 // Writes everything to a data-dir and remembers it.
@@ -140,7 +140,7 @@ class Recorder final : public sim::Store {
   std::unique_ptr<Journal> journal_;
 };
 
-// The same run up to a commit, in memory. There the power fails, and it goes on with this journal.
+// The same run in memory up to a commit. Then the power fails, and it continues on this journal.
 class Cut final : public sim::Store {
  public:
   Cut(uint64_t acknowledged, Journal& then) : acknowledged_(acknowledged), then_(then) {}
@@ -202,7 +202,7 @@ Json on_code(const char* action, int code) {
   return {{"action", action}, {"onExitCodes", {{"operator", "In"}, {"values", {code}}}}};
 }
 
-// The jobs by name. What becomes of each does not depend on when its pods run.
+// The jobs by name. Their outcomes do not depend on when their pods run.
 const std::map<std::string, Json>& specs() {
   static const std::map<std::string, Json> all = {
       {"plain", {{"completions", 3}, {"parallelism", 2}, {"backoffLimit", 10}}},
@@ -255,7 +255,7 @@ int code_of(const std::string& name, PodId pod) {
   return 0;
 }
 
-// Plays the whole run and says how every job ended.
+// Plays the whole run and reports how every job ended.
 struct Ended {
   std::map<std::string, std::string> jobs;
   std::vector<std::string> broken;
@@ -315,7 +315,7 @@ class Run {
       return job && job->finished();
     });
   }
-  // Repeats the change until it is shown, as a client does that got no answer.
+  // Repeats the change until it shows, like a client that got no answer.
   void change(const std::string& name, Json to) {
     Json& spec = specs_.try_emplace(name, specs().at(name)).first->second;
     spec.merge_patch(to);
@@ -349,7 +349,7 @@ class Run {
     std::string text = "generation " + std::to_string(state.generation) + ", succeeded " +
                        std::to_string(job->succeeded()) + ", completed " + state.completed.text() +
                        ", failed indexes " + state.failed_indexes.text();
-    // How many pods were ended on the way depends on when they ran.
+    // The number of pods ended along the way depends on when they ran.
     if (name != "paused" && name != "scaled") text += ", failed " + std::to_string(state.failed);
     for (const core::Condition& condition : state.conditions)
       text += ", " + std::string(core::name(condition.type)) + " " +
@@ -367,7 +367,7 @@ struct Recorded {
   std::vector<Content> contents;
   std::vector<std::vector<Row>> batches;
   Ended ended;
-  bool whole = false;  // the replayed ops give the directory
+  bool whole = false;  // replaying the ops gives the directory
 };
 
 const Recorded& recorded() {
@@ -393,11 +393,11 @@ const Recorded& recorded() {
 
 struct Tally {
   uint64_t points = 0;       // system calls times losses
-  uint64_t directories = 0;  // different ones among them, all opened
-  uint64_t finished = 0;     // of them, those on which the run was finished
+  uint64_t directories = 0;  // distinct ones among them, all opened
+  uint64_t finished = 0;     // those of them on which the run was finished
 };
 
-// Opens what is left of a data-dir. Says what is wrong with it, or nothing.
+// Opens what is left of a data-dir. Returns what is wrong with it, or "".
 std::string open_left(const fs::path& dir, uint64_t acknowledged,
                       std::unique_ptr<Journal>& journal) {
   const std::vector<Content>& contents = recorded().contents;
@@ -417,7 +417,7 @@ std::string open_left(const fs::path& dir, uint64_t acknowledged,
   return "";
 }
 
-// Finishes the run on it.
+// Finishes the run on this journal.
 std::string finish(Journal& journal, uint64_t acknowledged, const Recorded& uncut) {
   Cut cut(acknowledged, journal);
   const Ended ended = Run(cut).play();
@@ -434,8 +434,8 @@ std::string finish(Journal& journal, uint64_t acknowledged, const Recorded& uncu
 
 constexpr size_t kProblemsMax = 5;
 
-// Where to cut: after each of `ops`, on a disk on which `before` has happened and on which this
-// many commits were acknowledged.
+// Where to cut: after each of `ops`, on a disk to which `before` was applied and on which this many
+// commits were acknowledged.
 struct Cuts {
   std::vector<Op> ops;
   std::vector<Op> before{};
@@ -450,9 +450,9 @@ Disk disk_before(const Cuts& cuts) {
   return disk;
 }
 
-// Says what is wrong, up to a few problems.
+// Returns the first few problems.
 std::vector<std::string> cut(const Cuts& cuts, Tally& tally) {
-  // A directory that several cuts leave is checked for the last of them: then the most has been
+  // A directory left by several cuts is checked for the last one, when the most commits have been
   // acknowledged.
   std::unordered_map<size_t, std::pair<size_t, Loss>> last;
   Disk disk = disk_before(cuts);
@@ -481,7 +481,7 @@ std::vector<std::string> cut(const Cuts& cuts, Tally& tally) {
       disk.after(loss).put(root);
       std::unique_ptr<Journal> journal;
       std::string problem = open_left(root / "data", acknowledged, journal);
-      // With the same commits there, the rows are the same, and so is the rest of the run.
+      // The same commits mean the same rows, and so the same rest of the run.
       if (problem.empty() && cuts.finishes &&
           finished.emplace(acknowledged, journal->last_commit()).second) {
         ++tally.finished;
@@ -541,7 +541,7 @@ TEST_F(CrashPoints, NothingAcknowledgedIsLostAndEveryRunEndsTheSame) {
                 static_cast<unsigned long long>(tally.points));
 }
 
-// The power fails once more while a coordinator recovers from what a crash left.
+// The power fails again while a coordinator recovers from a crash.
 TEST_F(CrashPoints, ARecoveryCanBeCutToo) {
   Tally tally;
   const std::vector<Op>& ops = recorded().ops;
@@ -576,20 +576,20 @@ TEST_F(CrashPoints, ARecoveryCanBeCutToo) {
                 static_cast<unsigned long long>(tally.points));
 }
 
-// ---- a system call fails, and the process goes on
+// ---- a system call fails, and the process continues
 
 //
-// RocksDB, as Debian builds it, ends the process by an assertion after some failures, so the runs
-// take place in a child process, which begins where the one before it has ended.
+// After some failures, an assertion in Debian's build of RocksDB ends the process, so the runs take
+// place in child processes, each of which starts where the previous one ended.
 
-// A run that is under way, for __assert_fail.
+// The run in progress, for __assert_fail.
 struct Failing {
   uint64_t acknowledged = 0;
-  fs::path dir;  // for what is left of it
+  fs::path dir;  // receives what is left of it
 };
 std::atomic<Failing*> failing = nullptr;
 
-// Writes what is left of the watched directory. Returns how many system calls failed.
+// Saves what is left of the watched directory. Returns how many system calls failed.
 uint64_t leave(const Failing& run) {
   const Watched watched = stop();
   Disk disk;
@@ -610,7 +610,7 @@ std::string judge_left(const Failing& run) {
   return problem;
 }
 
-// Commits batches, with restarts, while a system call fails. Says what is wrong.
+// Commits batches, with restarts, while a system call fails. Returns what is wrong.
 std::string commit_with(const Failure& failure, const fs::path& to, uint64_t& failed) {
   constexpr uint64_t kBatches = 20;
   Scratch scratch;
@@ -625,9 +625,9 @@ std::string commit_with(const Failure& failure, const fs::path& to, uint64_t& fa
       if (journal == nullptr || kRestarts.contains(next)) {
         journal.reset();
         auto opened = RocksdbJournal::open_to_read(dir);
-        if (!opened.ok()) break;  // such a coordinator does not start
+        if (!opened.ok()) break;  // a real coordinator would not start
         journal = std::move(*opened);
-        if (journal->last_commit() != next - 1) problem = "a start finds other commits";
+        if (journal->last_commit() != next - 1) problem = "a restart finds a different last commit";
       }
       if (journal->commit(recorded().batches.at(next - 1)).ok()) {
         run.acknowledged = next;
@@ -635,7 +635,7 @@ std::string commit_with(const Failure& failure, const fs::path& to, uint64_t& fa
       }
       for (int again = 0; again < 3; ++again)
         if (journal->commit(recorded().batches.at(next - 1)).ok())
-          problem = "it acknowledges a commit after one that failed";
+          problem = "acknowledged a commit after a failed one";
       break;
     }
   }
@@ -645,7 +645,7 @@ std::string commit_with(const Failure& failure, const fs::path& to, uint64_t& fa
   return problem.empty() ? lost : problem;
 }
 
-constexpr int kAsserted = 77;  // exit status of such a child
+constexpr int kAsserted = 77;  // exit status of a child ended by an assertion
 
 // What the child processes do: MUSTER_FAIL is "FIRST FOR_GOOD DIRECTORY".
 TEST_F(CrashPoints, DISABLED_FailsSystemCalls) {
@@ -662,7 +662,7 @@ TEST_F(CrashPoints, DISABLED_FailsSystemCalls) {
     uint64_t failed = 0;
     const std::string problem = commit_with({nth, for_good ? ENOSPC : EIO, for_good}, dir, failed);
     ASSERT_EQ(problem, "") << "system call " << nth;
-    if (failed == 0) break;  // there are fewer of them
+    if (failed == 0) break;  // the run makes fewer calls than that
   }
 }
 
@@ -704,7 +704,7 @@ TEST_F(CrashPoints, AfterASystemCallFailedNothingIsAcknowledgedThatIsNotThere) {
     std::printf("proof %llu system calls failed\n", static_cast<unsigned long long>(runs));
 }
 
-// ---- planted faults, each of which the cuts must notice
+// ---- planted faults, each of which the cuts must detect
 
 struct Planted {
   const char* name;
@@ -724,9 +724,9 @@ void drop(std::vector<Op>& ops, Op::Kind kind, const std::string& suffix) {
   const std::vector<Op> all = ops;
   std::erase_if(ops, [&](const Op& op) { return op.kind == kind && writes(all, op, suffix); });
 }
-// Moves each op that `which` chooses before the `by` ops that precede it.
+// Moves each op selected by `which` ahead of the `by` ops that precede it.
 void hasten(std::vector<Op>& ops, size_t by, const std::function<bool(const Op&)>& which) {
-  for (size_t n = 60; n < ops.size(); ++n)  // later than the creation of the files
+  for (size_t n = 60; n < ops.size(); ++n)  // after the files have been created
     if (which(ops[n]))
       std::rotate(ops.begin() + static_cast<ptrdiff_t>(n - by),
                   ops.begin() + static_cast<ptrdiff_t>(n),
@@ -788,7 +788,7 @@ INSTANTIATE_TEST_SUITE_P(Each, PlantedTest, testing::ValuesIn(kPlanted),
 }  // namespace
 }  // namespace muster::crash
 
-// An assertion of RocksDB, in place of libc's.
+// Replaces libc's handler, for assertions in RocksDB.
 extern "C" [[noreturn]] void __assert_fail(const char* what, const char* file, unsigned line,
                                            const char* function) noexcept {
   using namespace muster::crash;

@@ -1,11 +1,11 @@
 // Crash points of the keeper's spool: cut at every system call.
 //
 // Several keepers in turn record intents, starts and ends, report them once they are written, and
-// forget what was acknowledged, in segments so small that they are often replaced. For every call,
-// what a killed keeper leaves must have each end that was reported and not forgotten, once and as
-// it was; what a power loss leaves, each end that was on the disk. The next keeper then takes it
-// over.
-#include "keeper/spool.hpp"
+// forget acknowledged ends, in segments so small that they are often replaced. At every call, a
+// killed keeper must leave each end that was reported and not forgotten, once and unchanged; a
+// power loss must leave each such end that was on the disk. The next keeper then takes over the
+// spool.
+#include "keeper/files/spool.hpp"
 
 #include "tests/crash_points/disk.hpp"
 
@@ -43,7 +43,7 @@ struct Dir {
   int fd;
 };
 
-// One keeper, as far as its spool is concerned.
+// A keeper reduced to its use of the spool.
 class Keeper {
  public:
   Keeper(const fs::path& dir, const std::string& boot, uint64_t number)
@@ -54,7 +54,7 @@ class Keeper {
     this->found = std::move(found.records);
   }
 
-  // What a keeper does first: processes without an end have died with the one before it.
+  // The first step of a keeper: processes without an end died with its predecessor.
   void adopt() {
     for (const Record& one : found) {
       Record& record = add(one);
@@ -91,7 +91,7 @@ class Keeper {
     spool_.forget(*records_.at(index));
     forgotten_.push_back(index);
   }
-  // A turn of the loop: what is written is reported.
+  // One turn of the loop: reports what has been written.
   void report() {
     ASSERT_TRUE(spool_.flush());
     for (uint32_t index : ended_) mark("ended " + std::to_string(index));
@@ -129,7 +129,7 @@ class Keeper {
 
 struct Recorded {
   std::vector<Op> ops;
-  bool whole = false;  // the replayed ops give the directory
+  bool whole = false;  // replaying the ops gives the directory
 };
 
 const Recorded& recorded() {
@@ -162,10 +162,10 @@ const Recorded& recorded() {
   return one;
 }
 
-// What the marks so far say.
+// What is known from the marks so far.
 struct Known {
   std::set<uint32_t> intending, intended, ended, durable, forgetting, forgotten;
-  std::map<uint32_t, std::set<int>> codes;  // that the keeper wrote, or began to
+  std::map<uint32_t, std::set<int>> codes;  // that the keeper wrote or began to write
   std::map<uint32_t, int> reported, settled;
 
   void take(const std::string& mark) {
@@ -191,7 +191,7 @@ struct Known {
   std::map<uint32_t, int> last_;
 };
 
-// Opens what is left, and says what is wrong with it.
+// Opens what is left. Returns what is wrong with it.
 std::string judge(const fs::path& dir, const Known& known, bool power_lost) {
   const std::string boot = power_lost ? "next boot" : "boot";
   Keeper next(dir, boot, 77);
@@ -202,7 +202,7 @@ std::string judge(const fs::path& dir, const Known& known, bool power_lost) {
       return "process " + std::to_string(record.key.index) + " is there twice";
   for (const auto& [index, record] : found) {
     const std::string process = "process " + std::to_string(index);
-    if (!known.intending.contains(index)) return process + " never was";
+    if (!known.intending.contains(index)) return process + " was never started";
     if (!power_lost && known.forgotten.contains(index)) return process + " was forgotten";
     auto codes = known.codes.find(index);
     if (record.ended && (codes == known.codes.end() || !codes->second.contains(record.exit_code)))
@@ -221,7 +221,7 @@ std::string judge(const fs::path& dir, const Known& known, bool power_lost) {
   next.adopt();
   Keeper last(dir, boot, 78);
   if (!last.fine) return "after it was taken over: " + last.why;
-  if (last.found.size() != found.size()) return "after it was taken over, others are there";
+  if (last.found.size() != found.size()) return "after takeover, the records differ";
   for (const Record& record : last.found) {
     const Record& before = found.at(record.key.index);
     if (!record.ended || record.exit_code != (before.ended ? before.exit_code : kLost))
@@ -239,7 +239,7 @@ std::string cut_everywhere(const std::vector<Op>& ops, uint64_t& points) {
   for (size_t n = 0; n < ops.size(); ++n) {
     disk.apply(ops[n]);
     if (ops[n].kind == Op::Kind::mark) known.take(ops[n].bytes);
-    // Between two system calls, the marks are all that changes: look after the last of them.
+    // Between system calls only marks are added, so check after the last one.
     if (n + 1 < ops.size() && ops[n + 1].kind == Op::Kind::mark) continue;
     for (Loss loss : kLosses) {
       ++points;

@@ -1,11 +1,11 @@
 // Crash points of the agent's work-dir: cut at every system call.
 //
-// Several agents in turn open it, are told the terms of two clusters, their keys and commits, and
-// one of them gives up the node of a damaged spool. For every call, the next agent must be able to
-// open what a crash leaves, as the same node, with all that was told and durable, and nothing that
-// was not. What a killed agent leaves must also have the highest commit. A node never goes on under
-// its name without the keeper's folder that belongs to it.
-#include "agent/work_dir.hpp"
+// Several agents in turn open it and learn the terms, keys and commits of two clusters, and one of
+// them gives up its node because the spool is damaged. At every call, the next agent must be able
+// to open what a crash leaves, as the same node, with everything learned and durable, and nothing
+// that was never learned. A killed agent must also leave the highest commit. A node never keeps its
+// identity without its keeper's folder.
+#include "agent/files/work_dir.hpp"
 
 #include "tests/crash_points/disk.hpp"
 
@@ -118,9 +118,9 @@ const Recorded& recorded() {
   return one;
 }
 
-// What the marks so far say.
+// What is known from the marks so far.
 struct Known {
-  std::string id, secret;  // durable; empty: no agent has opened it
+  std::string id, secret;  // durable; empty if no agent has opened it
   bool renewing = false, spooled = false;
   Learned learned{}, telling{};
   uint64_t committed = 0, committing = 0;
@@ -147,7 +147,7 @@ struct Known {
   }
 };
 
-// The directory has another inode than the one that was recorded, and is no copy.
+// Records the directory's own inode, so that it does not count as a copy.
 void give_inode(const fs::path& root) {
   std::ifstream in(root / "identity");
   if (!in) return;
@@ -164,7 +164,7 @@ void give_inode(const fs::path& root) {
   std::ofstream(root / "identity") << text;
 }
 
-// Opens what is left, and says what is wrong with it.
+// Opens what is left. Returns what is wrong with it.
 std::string judge(const fs::path& root, const Known& known, bool power_lost) {
   give_inode(root);
   const bool spool = fs::exists(root / "keeper/spool");
@@ -178,14 +178,14 @@ std::string judge(const fs::path& root, const Known& known, bool power_lost) {
   if (same && !spool && (known.spooled || known.renewing)) return "it has lost its keeper's folder";
   const Learned now{dir->cluster_id(), dir->cluster_key(), dir->term()};
   if (now != known.learned && now != known.telling) return "it was told otherwise: " + now.text();
-  if (dir->commit() > known.committing) return "a commit that it was not told";
+  if (dir->commit() > known.committing) return "it has a commit it never learned";
   const bool first = now == known.learned;
   if (!power_lost && first && known.learned == known.telling && dir->commit() < known.committed &&
       dir->commit() != 0)
     return "the commit " + std::to_string(known.committed) + " is lost";
   const agent::SealedHistory& sealed = dir->sealed();
   if (!sealed.seal.empty() && sealed.seal != seal_of(sealed.term, sealed.commit))
-    return "a seal that nobody set";
+    return "an unknown seal";
   if (sealed.seal.empty() && now.term.epoch != 0) return "its seal is lost";
   return "";
 }
@@ -197,7 +197,7 @@ std::string cut_everywhere(const std::vector<Op>& ops, uint64_t& points) {
   for (size_t n = 0; n < ops.size(); ++n) {
     disk.apply(ops[n]);
     if (ops[n].kind == Op::Kind::mark) known.take(ops[n].bytes);
-    // Between two system calls, the marks are all that changes: look after the last of them.
+    // Between system calls only marks are added, so check after the last one.
     if (n + 1 < ops.size() && ops[n + 1].kind == Op::Kind::mark) continue;
     for (Loss loss : kLosses) {
       ++points;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What other users and pods on the machine can read or change of the daemons, with real processes.
+"""What other users and pods on the machine can read or change in the daemons' files, with real processes.
 
     MUSTER=build/release/muster tests/e2e/agent_security.py [TEST…]
 """
@@ -39,7 +39,7 @@ def shell_job(name, script, env=(), **spec):
 
 
 class OpenUmask(Cluster):
-    """Daemons started with a umask that hides nothing."""
+    """A cluster whose daemons start with a umask that hides nothing."""
 
     def _spawn(self, name, args):
         with open(self.dir / f"{name}.log", "ab") as log:
@@ -120,7 +120,7 @@ class Directories(World):
                          ["agent", "--coordinator", "127.0.0.1:1", "--work-dir", theirs]):
                 self.assertIn(f"belongs to user {NOBODY}", self.refusal(*verb))
             self.assertEqual(list(theirs.iterdir()), [])
-            # A directory of ours that was world-writable and holds another user's file.
+            # Our own directory, but it was world-writable and has another user's file in it.
             ours = pathlib.Path(folder) / "ours"
             ours.mkdir()
             ours.chmod(0o777)

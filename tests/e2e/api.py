@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The API with clients that page, watch, apply, stop reading or send garbage: real sockets against a real coordinator.
+"""Clients of the API that page, watch, apply, stop reading or send garbage: real sockets against a real coordinator.
 
     MUSTER=build/release/muster tests/e2e/api.py [TEST…]
 """
@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import World, eventually, finished, sh_job, untaint  # noqa: E402
 
-MANY = 100_000  # pods in lists too large to go unnoticed in memory
+MANY = 100_000  # pods, so that lists are too large to go unnoticed in memory
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
@@ -74,7 +74,7 @@ class Raw:
         return int(head.split()[1]), head.decode(), body
 
     def closed(self):
-        """Waits until the server closes; returns what came before."""
+        """Waits until the server closes; returns what it sent before."""
         with contextlib.suppress(ConnectionError):
             while True:
                 self.more()
@@ -86,7 +86,7 @@ class Raw:
 
 class ApiWorld(World):
     def hollow(self, pods=0, name="many", duration="0", slots=1000):
-        """A cluster that runs no processes; `pods` pods of one job have finished in it."""
+        """A cluster that runs no processes, in which `pods` pods of one job have finished."""
         cluster = self.cluster(agents=1, slots=slots, agent_extra=["--hollow", "--hollow-duration", duration])
         untaint(cluster)
         if pods:
@@ -154,13 +154,13 @@ class Lists(ApiWorld):
             self.assertEqual((code, answer.get("reason")), (400, "BadRequest"), wrong)
         self.assertEqual(self.call(cluster, "GET", PODS + "?limit=-1")[0], 400)
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?continue={token}&resourceVersion=5")[0], 400)
-        # A pod is deleted between two pages: no page is torn, and nothing else is missing.
+        # If a pod is deleted between two pages, no page is torn and no other pod is missing.
         rest = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")[1]
         gone = rest["items"][0]["metadata"]["name"]
         self.call(cluster, "DELETE", f"{PODS}/{gone}")
         again = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")[1]
         self.assertEqual([pod["metadata"]["name"] for pod in again["items"]][:4], [pod["metadata"]["name"] for pod in rest["items"]][1:])
-        # After a restart the changes since the first page are no longer known.
+        # After a restart, the changes since the first page are no longer known.
         cluster.api.create(sh_job("later", "true", 1))
         cluster.wait("later")
         cluster.restart_coordinator()
@@ -195,8 +195,8 @@ class Lists(ApiWorld):
         for reader in readers:
             reader.request("GET", PODS)
         for reader in readers:
-            reader.sock.recv(1 << 16)  # it has begun; from here on nobody reads
-        for _ in range(100):  # meanwhile one of them reads on slowly
+            reader.sock.recv(1 << 16)  # the answer has begun; from here on it is not read
+        for _ in range(100):  # meanwhile one reader continues slowly
             readers[0].sock.recv(1 << 16)
             self.assertEqual(self.call(cluster, "GET", "/readyz")[0], 200)
         grown = rss_mb(cluster.coord.pid) - before
@@ -207,7 +207,7 @@ class Lists(ApiWorld):
 
 class Watches(ApiWorld):
     def events(self, cluster, path, seconds):
-        """All lines of a watch that ends by its timeout."""
+        """All lines of a watch that ends at its timeout."""
         connection = http.client.HTTPConnection(cluster.api_addr, timeout=seconds + 20)
         with contextlib.closing(connection):
             connection.request("GET", f"{path}{'&' if '?' in path else '?'}watch=true&timeoutSeconds={seconds}", headers={"Accept": "application/json"})
@@ -253,7 +253,7 @@ class Watches(ApiWorld):
         self.submit(cluster, sh_job("load", "true", 30_000, parallelism=1000))
         job = cluster.wait("load", finished, 120)
         self.assertEqual(job["status"]["succeeded"], 30_000)
-        # The job, its pods and the ring stay in memory; what 50 watchers have not read must not: it would be several GB.
+        # The job, its pods and the ring stay in memory. What 50 watchers have not read must not: it would be several GB.
         self.assertLess(rss_mb(cluster.coord.pid) - before, 400)
         self.assertEqual(self.call(cluster, "GET", "/readyz")[0], 200)
         for one in idle:
@@ -293,7 +293,7 @@ class Apply(ApiWorld):
         self.assertEqual([cause["field"] for cause in answer["details"]["causes"]], [".spec.parallelism"])
         code, answer = self.apply(cluster, "applied", manifest, force=True)
         self.assertEqual((code, answer["spec"]["parallelism"]), (200, 2))
-        # Only changes of the spec increase the generation.
+        # Only changes to the spec increase the generation.
         generation = answer["metadata"]["generation"]
         code, answer = self.apply(cluster, "applied", manifest, manager="another")
         self.assertEqual((code, answer["metadata"]["generation"]), (200, generation))
@@ -412,7 +412,7 @@ class BadInput(ApiWorld):
             self.assertRegex(answer, rb"^HTTP/1.1 (400|501|505) ", text)
             raw.close()
         raw = Raw(cluster)
-        with contextlib.suppress(OSError):  # the server may close before all is sent
+        with contextlib.suppress(OSError):  # the server may close before everything is sent
             raw.say(f"GET / HTTP/1.1\r\nHost: {raw.host}\r\n" + "".join(f"X-{i}: {'y' * 1000}\r\n" for i in range(1000)) + "\r\n")
         with contextlib.suppress(OSError):
             self.assertRegex(raw.closed(), rb"^(HTTP/1.1 (400|413|431) |$)")

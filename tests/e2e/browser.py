@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The web page in a real browser (Debian's chromium, headless): what a user sees of jobs that run, fail, wait and return.
+"""The web page in a real browser (Debian's chromium, headless): what a user sees of jobs that run, fail and wait, and when the coordinator comes back.
 
     MUSTER=build/release/muster tests/e2e/browser.py [TEST…]
     MUSTER=build/release/muster tests/e2e/browser.py screenshot      writes docs/web.png and docs/web-phone.png
@@ -47,7 +47,7 @@ def new_browser(width=1280, height=1000):
 
 
 def mixed(witness, name="mixed"):
-    """Of 8 indexes, 0 succeeds, 1 backs off and 2 fails for good. With three slots, 3 to 5 run, 6 waits for a slot and 7 for parallelism."""
+    """8 indexes: 0 succeeds, 1 backs off and 2 fails for good. With three slots, 3 to 5 run, 6 waits for a slot and 7 for parallelism."""
     work = 'case "$i" in 0) code=0;; 1) code=1;; 2) code=42;; *) ' + UNTIL_GO + ";; esac"
     return witness.job(name, work, 8, parallelism=5, backoffLimitPerIndex=1, podFailurePolicy={"rules": [
         {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
@@ -57,7 +57,7 @@ MIXED = ["succeeded", "backoff", "failed", "running", "running", "running", "pen
 
 
 class Page(World):
-    """One browser for all tests; each opens the page of its own cluster and leaves the console without errors."""
+    """One browser for all tests; each opens its own cluster's page and must leave no errors in the console."""
 
     @classmethod
     def setUpClass(cls):
@@ -93,12 +93,12 @@ class Page(World):
         eventually(lambda: part in self.text(css), f"{css} shows {part!r}", timeout)
 
     def states(self):
-        """The state of each index, once the map is drawn."""
+        """The state of each index, once the map has been drawn."""
         return self.js("musterState.map && musterState.map.layout && Array.from({length: musterState.map.completions}, (_, i) => musterState.stateOf(i))")
 
     def clean(self, lost=False, deleted=None):
-        """The console has no errors and no request went to another host. `lost`: the coordinator was down meanwhile.
-        `deleted`: this job was, so a request for its indexes may have come too late."""
+        """Checks that the console has no errors and no request went to another host. `lost`: the coordinator was down meanwhile.
+        `deleted`: this job was deleted meanwhile, so a request for its indexes may have failed."""
         wrong = [e["message"] for e in self.browser.get_log("browser") if e["level"] == "SEVERE"
                  and not (lost and e.get("source") == "network")
                  and not (deleted and f"/jobs/{deleted}/" in e["message"] and "status of 404" in e["message"])]
@@ -140,7 +140,7 @@ class Page(World):
         row = self.job_row("mixed")
         self.assertEqual(row[2:8], ["Running", "1 / 8", "1", "3", "1", "1"],
                          "status, progress, failed (index 1 counts with its next pod), running, pending, backoff")
-        # One more may wait on the node for the next free slot.
+        # One more pod may wait on the node for the next free slot.
         eventually(lambda: self.rows("#nodes-table")[0][1:4] in (["Ready", "3", "3"], ["Ready", "3", "3 + 1 waiting"]),
                    "state, slots and pods of the node")
         failed = [("1", "exit 1", "node-0"), ("2", "exit 42", "node-0")]
@@ -178,7 +178,7 @@ class Page(World):
         self.submit(cluster, mixed(witness))
         self.open(cluster)
         self.see("#jobs-table", "mixed")
-        # From here on, the keyboard alone.
+        # From here on, only the keyboard is used.
         self.browser.find_element(By.ID, "filter").send_keys("mix")
         link = self.browser.find_element(By.LINK_TEXT, "mixed")
         for _ in range(10):
@@ -209,7 +209,7 @@ class Page(World):
         field.send_keys("3", Keys.ENTER)
         self.see("#cell", "index 3: running")
         for part in ("1 pod is waiting for a slot", "1 index is backing off", "failed indexes: 2"):
-            self.see("#why", part)  # what is above the map, which then stays where it is
+            self.see("#why", part)  # shown above the map, which then stays in place
         # The pointer hovers over index 6, without a click.
         x, y = self.js("""(() => { const [x, y] = musterState.pixelOf(6), box = document.getElementById('map').getBoundingClientRect();
             return [x / devicePixelRatio - box.width / 2, y / devicePixelRatio - box.height / 2]; })()""")
@@ -317,7 +317,7 @@ class Page(World):
         self.live()
         self.see("#nodes-table", "late")
         eventually(lambda: self.states() == ["succeeded"] * 2, "the map has caught up")
-        # The browser keeps pages that are left for its Back button, but not their connections: it has six.
+        # The browser keeps old pages for its Back button, but must not keep their connections: it has only six.
         for _ in range(3):
             self.browser.get("about:blank")
             self.browser.get(self.origin + "/#/default/seen")
@@ -382,14 +382,14 @@ class Page(World):
         self.assertNotIn("\nline 20\n", log)
         self.assertIn("stderr, 1 line\n100%", log, "what a terminal would show")
         self.assertNotIn("\x1b", log)
-        # Another row closes it; a line without end is cut.
+        # Opening another row closes it; an endless line is cut.
         for button in self.browser.find_elements(By.CSS_SELECTOR, "#failed-pods button.toggle"):
             if button.text == "1":
                 button.click()
         self.see("#failed-pods tr.log", "xxx")
         self.assertLess(len(self.text("#failed-pods tr.log")), 500)
         self.assertEqual(len(self.js("musterState.log")), 1)
-        # Of the chosen index the newest row is open, and follows what it prints.
+        # For the selected index, the newest row is open and follows the output.
         self.browser.find_element(By.ID, "map").send_keys("r")
         self.see("#cell", "index 2: running · third")
         self.see("#cell-why", "attempt 0 has been running on node node-0")
@@ -419,14 +419,14 @@ class Page(World):
         self.see("#why", "the next retry is in 9m")
         self.browser.find_element(By.ID, "map").send_keys("b")
         self.see("#cell-why", "attempt 1 may start in 9m")
-        self.js("void (Detail.prototype.explain = async () => {})")  # one may be on its way
+        self.js("void (Detail.prototype.explain = async () => {})")  # a request may be in flight
         for _ in range(2):
             before = self.text("#why")
             eventually(lambda: self.text("#why") != before, "the time runs without another explanation")  # noqa: B023
         self.clean()
 
     def test_pace_and_the_time_left(self):
-        # The sums of `muster run`: of ten pods of 10 minutes on 4 slots, at 10 minutes.
+        # The same estimates as in `muster run`: ten pods of 10 minutes on 4 slots, after 10 minutes.
         cluster = self.cluster(agents=1, slots=10, agent_extra=["--hollow", "--hollow-duration", "100ms"])
         untaint(cluster)
         self.open(cluster)
@@ -462,7 +462,7 @@ class Page(World):
         job = sh_job("large", "exit 0", 100_000, parallelism=1000)
         self.submit(cluster, job)
         self.see("#jobs-table", "large")
-        # The longest time for which the page was blocked.
+        # Measures the longest time for which the page was blocked.
         self.js("void (window.longest = 0, window.last = performance.now(), setInterval(() => {"
                 "const now = performance.now(); window.longest = Math.max(window.longest, now - window.last); window.last = now; }, 5))")
         self.browser.find_element(By.LINK_TEXT, "large").click()
@@ -529,7 +529,7 @@ class Page(World):
         (e === document.scrollingElement ? getComputedStyle(document.body).overflowY !== 'hidden' : ['auto', 'scroll'].includes(getComputedStyle(e).overflowY)))"""
 
     def panes_scroll_and_nothing_in_them(self):
-        """In a wide window: the table of jobs reaches to its bottom, the page itself does not scroll, and no scroller is in another."""
+        """In a wide window, the table of jobs reaches the bottom, the page itself does not scroll, and no scroller is nested in another."""
         self.assertEqual(self.js(self.SCROLLERS + ".map(e => e.id)"), ["jobs-scroll"])
         below = self.js("innerHeight - document.getElementById('jobs-scroll').getBoundingClientRect().bottom")
         nodes = self.js("document.getElementById('nodes').getBoundingClientRect().height")
@@ -605,7 +605,7 @@ class Page(World):
 
 
 def luminance(colour):
-    """Relative luminance of a colour as #rrggbb, 0 to 1."""
+    """Relative luminance of a #rrggbb color, 0 to 1."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -617,13 +617,13 @@ def contrast(one, other):
 
 
 def lightness(colour):
-    """L* of a colour as #rrggbb, 0 to 100."""
+    """L* of a #rrggbb color, 0 to 100."""
     y = luminance(colour)
     return 116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y
 
 
 def screenshots(folder):
-    """web.png: a job with indexes in several states, beside other jobs. web-phone.png: a failed one."""
+    """web.png: a job with indexes in several states, among other jobs. web-phone.png: a failed job."""
     cluster = Cluster(agents=1, slots=48, base="40s", top="10m")
     browser = new_browser(1520, 1040)
     witness = Witness(cluster.dir / "witness")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Real processes under kill -9 of coordinator and agents, at seeded random instants; every counter must equal the witness.
+"""Real processes under kill -9 of coordinator and agents, at seeded random instants; every counter must match the witness.
 
     MUSTER=build/release/muster tests/e2e/chaos.py [TEST…]      CHAOS_SEED=4711 repeats a run, as far as timing allows
 CHAOS_INDEXES, CHAOS_COORDINATOR_KILLS, CHAOS_AGENT_KILLS make it longer (400, 20, 10; with MUSTER_LONG=1: 3000, 1000, 100, ten minutes).
@@ -103,7 +103,7 @@ class Chaos(World):
         memory = Memory(cluster, "loop")
         cluster.kill_coordinator()
         for _ in range(12):
-            # Killed at a random instant of its start, sometimes before it serves.
+            # Killed at a random instant during startup, sometimes before it serves.
             coordinator = cluster._spawn("coordinator", [
                 "coordinator", "--data-dir", str(cluster.dir / "coordinator"), "--api", cluster.api_addr, "--listen", cluster.listen,
                 "--node-grace", cluster.grace, "--pod-failure-backoff-base", cluster.base, "--pod-failure-backoff-max", cluster.top])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line against real daemons: exit codes, messages, `muster run` in both forms.
+"""The command line against real daemons: exit codes, messages, both forms of `muster run`.
 
 MUSTER names the executable. Waits poll with a deadline.
 """
@@ -195,7 +195,7 @@ class FirstMinutes:
         self.assertIn("29/30 succeeded, 1 failed pod, failed indexes 3", r.stdout)
 
     def test_no_more_than_j_run_at_a_time(self):
-        """Each pod counts who runs beside it; the count is never above what runs."""
+        """Each pod counts the pods running at that moment; the count never exceeds the limit."""
         script = ("touch run.$JOB_COMPLETION_INDEX; ls run.* | wc -l >>seen; echo $MUSTER_PARALLELISM >>parallelism; rm run.$JOB_COMPLETION_INDEX")
         with tempfile.TemporaryDirectory() as here:
             self.muster("run", "-n", "200", "-j", "3", "--chdir", here, "--", "sh", "-c", script)
@@ -374,7 +374,7 @@ class Daemons(Cluster):
         self.muster("delete", "job/stays")
 
     def refused(self, *words, stdin=None):
-        """The lines that a command ends with which is refused."""
+        """Runs a command that must be refused; returns the lines of its error output."""
         r = self.muster(*words, stdin=stdin, code=5)
         self.assertEqual(r.stdout, "")
         return r.stderr.splitlines()
@@ -400,7 +400,7 @@ class Daemons(Cluster):
                              ["muster: stdin:7:3: spec.completions: is set twice"])
         self.assertEqual(self.refused("create", "-f", self.file("y.yaml", "a: b\n  c: [\n")), ["muster: y.yaml:2:4: illegal map value"])
         self.assertEqual(self.refused("run", self.file("t.yaml", text.replace("  completions", "\tcompletions"))),
-                         ["muster: t.yaml:6:1: a tab indents this line; YAML is indented by spaces"])
+                         ["muster: t.yaml:6:1: this line is indented with a tab; YAML allows only spaces"])
         self.assertIn("helm template CHART", self.refused("apply", "-f", "-", stdin=text.replace("name: x", "name: {{ .Values.name }}"))[0])
         self.assertIn("helm template CHART", self.refused("apply", "-f", "-", stdin=text.replace("name: x", "name: '{{ .Values.name }}'"))[0])
         self.muster("apply", "-f", "-", stdin=text)
@@ -555,7 +555,7 @@ class Alone(Case):
             for path in (run / "db/CURRENT", run / "lock", run / "keep", run / "db", run):
                 if path.exists() and name != "young0":
                     os.utime(path, (old, old))
-        # Opening this one blocks forever: a run that starts may not hold its lock yet, so a sweep must leave it alone.
+        # Opening this lock blocks forever: a run that is starting may not hold its lock yet, so a sweep must leave it alone.
         (tmp / "muster-run-young0/lock").unlink()
         os.mkfifo(tmp / "muster-run-young0/lock")
         (tmp / "muster-run-linked").symlink_to(outside)
@@ -571,7 +571,7 @@ class Alone(Case):
     def test_nobody_there(self):
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", code=4)
         self.assertTrue(r.stderr.startswith(
-            "muster: waiting up to 5s for a coordinator to serve at 127.0.0.1:9\n"
+            "muster: waiting up to 5s for the coordinator at 127.0.0.1:9\n"
             "muster: cannot reach the coordinator at 127.0.0.1:9: connection refused (from --api)\n"
             "  running jobs are not affected"), r.stderr)
 

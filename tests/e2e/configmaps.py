@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""ConfigMaps and Namespaces as an unmodified kubectl uses them, what pods get from config maps, and what survives a crash.
+"""ConfigMaps and Namespaces used through an unmodified kubectl, what pods get from config maps, and what survives a crash.
 
     MUSTER=build/release/muster [KUBECTL=/usr/bin/kubectl] tests/e2e/configmaps.py [TEST…]
 """
@@ -123,7 +123,7 @@ class Namespaces(Kubectl):
         self.assertIn("team=x", self.kubectl("describe", "ns", "blue"))
         self.kubectl("create", "-n", "blue", "configmap", "c", "--from-literal=a=b")
         self.create({**self.sleeper("runs"), "metadata": {"name": "runs", "namespace": "blue"}})
-        self.kubectl("delete", "ns", "blue", timeout=40)  # waits for it
+        self.kubectl("delete", "ns", "blue", timeout=40)  # waits until it is gone
         self.assertIsNone(self.phase("blue"))
         self.assertIn("NotFound", self.refused("get", "ns", "blue"))
         for kind in "jobs", "pods", "cm":
@@ -192,7 +192,7 @@ class Pods(Kubectl):
         self.assertIn("CreateContainerConfigError", [r["STATUS"] for r in self.table("pods")])
         self.assertIn('configmap "late" not found', self.muster("why", "job/j", cluster=self.it).stdout)
         self.create(self.job("other"))
-        self.complete("other")  # is not held up
+        self.complete("other")  # not delayed
         self.put("late", {"wrong": "1"})
         eventually(lambda: [w["message"] for w in self.reason("j")][:1] == ["couldn't find key k in ConfigMap default/late"], "the key is missing")
         self.put("late", {"k": "here"})
@@ -202,7 +202,7 @@ class Pods(Kubectl):
         self.assertEqual(job["status"].get("failed", 0), 0)
 
     def test_files(self):
-        """A volume has the keys as files; it waits for the map as variables do."""
+        """A volume has the keys as files. Like variables, it waits for the config map."""
         job = self.job("f", "cat /files/a /files/sub/b; ls /files | xargs; touch /files/x 2>&1 || echo refused", completions=1)
         pod = job["spec"]["template"]["spec"]
         pod["volumes"] = [{"name": "v", "configMap": {"name": "m", "items": [{"key": "a", "path": "a"}, {"key": "b", "path": "sub/b", "mode": 0o400}]}}]

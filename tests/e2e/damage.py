@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A damaged database: a block of a table that cannot be read, and a database that is missing.
+"""Damaged databases: an unreadable block of a table, and a missing database.
 
     MUSTER=build/release/muster tests/e2e/damage.py [TEST…]
 """
@@ -43,7 +43,7 @@ class Damage(World):
         self.fail("the text is in no table")
 
     def wide(self, job, text):
-        """The job with this text in an annotation."""
+        """Adds this text to the job as an annotation."""
         job["metadata"].setdefault("annotations", {})["example.com/wide"] = text
         return job
 
@@ -93,7 +93,7 @@ class Damage(World):
         cluster.wait("after", finished)
         self.nothing_left(witness)
         self.assertEqual(sorted(code for *_, code in witness.ends()), [0, 0, 0], "all ended by themselves")
-        # The reports that were kept back are counted once the job can be read again.
+        # Reports that were withheld are counted once the job can be read again.
         cluster.kill_coordinator()
         undo()
         cluster.start_coordinator()
@@ -116,7 +116,7 @@ class Damage(World):
         for name in ("before", "victim"):
             job = witness.job(name, "code=0", 1, managedBy="example.com/other")
             self.submit(cluster, job)
-            # A status that fills a block of its own.
+            # A status that fills a block by itself.
             status = {"conditions": [{"type": "example.com/Said", "status": "True", "reason": "Said", "message": noise(name)}]}
             code, answer = self.call(cluster, "PATCH", cluster.api.jobs() + f"/{name}/status", {"status": status},
                                      "application/merge-patch+json")
@@ -147,7 +147,7 @@ class Damage(World):
         cluster.wait("new", finished)
 
     def test_a_job_that_crashes_the_coordinator_is_set_aside(self):
-        """muster-planted crashes at each end of a pod of this job. After three starts the others go on without it; nothing of it is lost."""
+        """muster-planted crashes whenever a pod of this job ends. After three starts the other jobs continue without it; none of its state is lost."""
         planted = pathlib.Path(os.environ["MUSTER"]).resolve().parent / "muster-planted"
         if not planted.exists():
             self.skipTest(f"there is no {planted}")
@@ -172,7 +172,7 @@ class Damage(World):
         crashes = cluster.dir / "coordinator" / "crashes"
         self.assertIn("aside 1\n", crashes.read_text())
         said = condition(cluster.api.job("poison"), "muster.dev/Damaged")
-        self.assertIn("crashed at it in three starts", said["message"])
+        self.assertIn("crashed on it in three consecutive starts", said["message"])
         self.assertIn("IS QUARANTINED", cluster.log("coordinator"))
         self.assertEqual(self.damaged(cluster), 1)
         cluster.restart_coordinator()

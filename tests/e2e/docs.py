@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""What the documentation shows: each manifest in docs/job.md ends as its first line says, README's first cluster and docs/from-*.md print what they show.
+"""The documentation's examples: each manifest in docs/job.md ends as its first line says, and the commands in README's first cluster and
+docs/from-*.md print what is shown.
 
     MUSTER=build/release/muster tests/e2e/docs.py
-    MUSTER_DOCS_WRITE=1 tests/e2e/docs.py Transcripts     writes what the commands of docs/from-*.md print
+    MUSTER_DOCS_WRITE=1 tests/e2e/docs.py Transcripts     updates the output shown in docs/from-*.md
 """
 import os
 import pathlib
@@ -42,18 +43,18 @@ class Docs(unittest.TestCase):
 
     def test_the_table_of_guards(self):
         self.assertIn(guards.table(), (ROOT / "docs/security.md").read_text(), "write it by tests/guards.py --write")
-        guards.edited()  # each guard is where the list says
+        guards.edited()  # the code of each guard is where the list says
 
 
-# What differs from run to run.
-VARIES = [(r"[0-9a-f]{8}-[-0-9a-f]{27}", "UID"), (r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "-RANDOM"),  # before SPAN: -411d- is a part of a uid
+# Text that differs between runs.
+VARIES = [(r"[0-9a-f]{8}-[-0-9a-f]{27}", "UID"), (r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "-RANDOM"),  # before SPAN: -411d- may be part of a uid
           (r"\b\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"), (r"\b(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b", "SPAN"),
           (r"\b\d\d:\d\d(?::\d\d)?\b", "CLOCK"), (r"\bnode (?:has \d+|[\w.-]+)|\b1 +0 +[\w.-]+ +exit", "NODE"), (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\b(pid )?\d{3,7}\b", "NUMBER"), (r"\b\d+(?:\.\d+)? (?:GiB|MiB|KiB)", "SIZE"),
           (r"\d+(?:\.\d+)?(?:/s| pods/s)", "PACE"), (r"[ \t]+", " ")]
 
 
 class Transcripts(unittest.TestCase):
-    """Each `console` block is run in order, in one shell for each document."""
+    """Each `console` block is run in order, in one shell per document."""
 
     def follow(self, name, **env):
         path = ROOT / "docs" / f"{name}.md"
@@ -70,7 +71,7 @@ class Transcripts(unittest.TestCase):
             given = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_") and k != "KUBECONFIG"}
             run = subprocess.run(["bash", str(script)], cwd=home / "work", text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=240,
                                  env={**given, "HOME": folder, "PATH": f"{pathlib.Path(MUSTER).parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", **env})
-        out = re.sub(r"^\d+/\d+  running .*\n", "", run.stdout.replace(f"{home}/work", "/home/ada"), flags=re.M)  # without progress
+        out = re.sub(r"^\d+/\d+  running .*\n", "", run.stdout.replace(f"{home}/work", "/home/ada"), flags=re.M)  # without progress lines
         printed = [part.partition("\n")[2] for part in re.split(r"^@@ ", out, flags=re.M)[1:]]
         self.assertEqual(len(printed), sum(map(len, steps)), run.stdout)
         if os.environ.get("MUSTER_DOCS_WRITE"):
@@ -84,7 +85,7 @@ class Transcripts(unittest.TestCase):
 
     @staticmethod
     def steps(block):
-        """Commands, which may have a document as input, and what each prints."""
+        """The commands, which may have a here-document, and the output of each."""
         found = []
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, rest = part.partition("\n")
@@ -98,7 +99,7 @@ class Transcripts(unittest.TestCase):
     def same(text):
         for pattern, name in VARIES:
             text = re.sub(pattern, name, text)
-        return sorted(line.rstrip() for line in text.splitlines())  # what runs side by side ends in any order
+        return sorted(line.rstrip() for line in text.splitlines())  # concurrent pods end in any order
 
     def served(self):
         cluster = Cluster(agents=1, slots=4)
@@ -119,7 +120,7 @@ class Transcripts(unittest.TestCase):
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "needs root and ip(8), to make network namespaces")
 class FirstCluster(unittest.TestCase):
-    """README's two machines are network namespaces with a wire between them, and have a home each; ssh and scp lead from one to the other."""
+    """README's two machines are network namespaces connected by a wire, each with its own home; ssh and scp lead from one to the other."""
     ADDRESSES = {"head": "10.78.0.1", "c01": "10.78.0.2"}
 
     def setUp(self):
@@ -132,12 +133,12 @@ class FirstCluster(unittest.TestCase):
             if made.returncode:
                 self.skipTest(f"network namespaces cannot be made here: {made.stderr.strip()}")
             self.addCleanup(subprocess.run, ["ip", "netns", "del", space])
-            hosts = pathlib.Path("/etc/netns") / space  # ip(8) puts it in the place of /etc/hosts
+            hosts = pathlib.Path("/etc/netns") / space  # ip(8) mounts it over /etc/hosts
             hosts.mkdir(parents=True)
             self.addCleanup(shutil.rmtree, hosts)
             (hosts / "hosts").write_text("".join(f"{ip} {name}\n" for name, ip in self.ADDRESSES.items()) + "127.0.0.1 localhost\n")
             (self.dir / host).mkdir()
-        self.addCleanup(self.stop)  # before the namespaces lose their names
+        self.addCleanup(self.stop)  # runs before the namespaces' names are deleted
         head, c01 = self.spaces.values()
         subprocess.run(["ip", "-n", head, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", c01], check=True)
         for host, space in self.spaces.items():
@@ -162,7 +163,7 @@ class FirstCluster(unittest.TestCase):
             shell.communicate()
 
     def type(self, host, command):
-        """What is printed until the next prompt, also by what runs in the background."""
+        """Types a command; returns everything printed until the next prompt, including by background processes."""
         shell = self.shells[host]
         shell.stdin.write(f"{command}\necho \"prompt after $?\"\n")
         shell.stdin.flush()
@@ -175,7 +176,7 @@ class FirstCluster(unittest.TestCase):
         raise AssertionError(f"{command}: the shell has ended: {lines}")
 
     def test_two_machines(self):
-        def shape(line):  # without what differs each time
+        def shape(line):  # without what differs between runs
             if re.match(r"\d+/\d+  running", line):
                 return "progress"
             return re.sub(r"(?<=state in )\S+|sh-\w{5}|[0-9a-f]{16}|\d+", "-", " ".join(line.split()))

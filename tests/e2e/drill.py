@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""muster drill: each scenario on a scratch cluster, a running cluster, verdicts that must be BROKEN, interruptions, bad input.
+"""muster drill: each scenario on a scratch and on a running cluster, verdicts that must be BROKEN, interruptions, bad input.
 
     MUSTER=build/release/muster tests/e2e/drill.py [TEST…]      DRILL_TIMES makes the scenarios longer (1)
 
-Without TEST, the tests run side by side, each in a process of its own; they mostly sleep.
+Without TEST, the tests run in parallel, each in its own process; they mostly sleep.
 
-Verdicts that must be BROKEN: muster-planted, which has one fault for each promise (tests/planted); pods that somebody kills, copies that
-somebody starts, and an API that lies (Liar).
+Verdicts that must be BROKEN come from muster-planted, which has one fault for each promise (tests/planted), from killed pods and extra
+copies of pods, and from an API that lies (Liar).
 """
 import concurrent.futures
 import contextlib
@@ -33,11 +33,11 @@ from world import World, eventually, sh_job  # noqa: E402
 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
 TIMES = os.environ.get("DRILL_TIMES") or "1"
-AT_ONCE = 4  # drills side by side; they mostly sleep
+AT_ONCE = 4  # drills in parallel; they mostly sleep
 
 
 class Folder(unittest.TestCase):
-    """A test with a folder that is TMPDIR and holds the reports."""
+    """A test with a folder that serves as TMPDIR and holds the reports."""
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-drilltest-"))
@@ -58,7 +58,7 @@ class Folder(unittest.TestCase):
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     def nothing_left(self):
-        """No process and no scratch cluster."""
+        """Checks that no process and no scratch cluster is left."""
         eventually(lambda: not self.processes(), f"no process below {self.dir}", 20)
         eventually(lambda: not list(self.dir.glob("muster-drill-*/")), "no scratch cluster is left", 20)
 
@@ -77,7 +77,7 @@ class Scenarios(Folder):
     CANARY = 30
 
     def held(self, scenario, *words, **env):
-        """Runs it; returns its report."""
+        """Runs the scenario, which must be HELD; returns the report."""
         reports = self.dir / f"reports-{scenario}"
         done = self.drill("run", scenario, "--local", "--seed", 3, "--canary", self.CANARY, "--report", reports, *words, **env)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -131,6 +131,19 @@ class Scenarios(Folder):
         listed = self.drill("history", "--report", reports).stdout
         self.assertEqual(sum("coordinator-kill" in line for line in listed.splitlines()), 2, listed)
 
+    def test_several_one_after_the_other(self):
+        """Also without `run`. A scenario that cannot run stops the sequence."""
+        reports = self.dir / "reports"
+        words = ("--local", "--seed", 3, "--canary", 8, "--no-baseline", "--report", reports)
+        done = self.drill(*words, "coordinator-kill", "agent-kill")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("VERDICT   HELD"), 2)
+        drilled = [json.loads(path.read_text())["plan"]["scenario"] for path in sorted(reports.glob("*.json"), key=os.path.getmtime)]
+        self.assertEqual(drilled, ["coordinator-kill", "agent-kill"])
+        done = self.drill(*words, "clock-jump", "agent-kill", MUSTER_FAKETIME="")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertNotIn("VERDICT", done.stdout)
+
     def test_a_clock_that_jumps_needs_a_library(self):
         refused = self.drill("run", "clock-jump", "--local", MUSTER_FAKETIME="")
         self.assertEqual(refused.returncode, 2)
@@ -164,8 +177,8 @@ class Scenarios(Folder):
 
 
 class Planted(Folder):
-    """muster with a fault in it: for each promise, the drill finds it."""
-    FAULTS = {  # fault: scenario, what a drill must find
+    """For each promise, the drill finds the fault in a muster that breaks it."""
+    FAULTS = {  # fault: scenario, what the drill must find
         "forgets": ("coordinator-kill", {"forgotten"}),
         "miscounts": ("agent-kill", {"lost"}),
         "regresses": ("coordinator-kill", {"went back", "twice"}),
@@ -175,7 +188,7 @@ class Planted(Folder):
     PROGRAM = pathlib.Path(MUSTER).parent / "muster-planted"
 
     def found(self, fault):
-        """What a drill of a cluster with this fault finds; empty: it came out as HELD."""
+        """What a drill finds in a cluster with this fault; empty: the verdict was HELD."""
         scenario, _ = self.FAULTS.get(fault) or ("agent-kill", None)
         reports = self.dir / f"reports-{fault}"
         done = self.drill("run", scenario, "--local", "--seed", 3, "--canary", 24, "--no-baseline", "--times", 3, "--nodes", 1,
@@ -198,7 +211,7 @@ class Planted(Folder):
 
 
 class Liar(http.server.ThreadingHTTPServer):
-    """An API that passes everything on, except that `lie` may change what is answered to a GET."""
+    """An API proxy that passes everything on, except that `lie` may change the answer to a GET."""
     daemon_threads = True
 
     def __init__(self, target, lie):
@@ -236,8 +249,8 @@ class Liar(http.server.ThreadingHTTPServer):
 
 
 class Site:
-    """A running cluster with a supervisor, as systemd would be one. Daemons start as `program`, which --switch changes; those in `idle` are
-    not started again."""
+    """A running cluster with a supervisor like systemd. Daemons are started from `program`, which --switch changes; those in `idle` are
+    not restarted."""
 
     def __init__(self, test, agents=2, grace="3s"):
         self.test, self.dir = test, pathlib.Path(tempfile.mkdtemp(prefix="site-", dir=test.dir))
@@ -285,7 +298,7 @@ class Site:
         return self.it.api.call("GET", "/apis/batch/v1/namespaces/muster-drill/jobs")[1]["items"]
 
     def held(self, scenario, *more):
-        """Drills it; returns the report and what was printed. Nothing is left."""
+        """Runs the scenario, which must be HELD and leave nothing behind; returns the report and the output."""
         done = self.test.drill(*self.words(scenario, *more))
         self.test.assertEqual(done.returncode, 0, f"{scenario}\n{done.stdout}{done.stderr}")
         self.test.assertIn("VERDICT   HELD", done.stdout)
@@ -298,7 +311,7 @@ class Site:
         return report, done.stdout
 
     def clean(self):
-        """The namespace and the witnesses are empty, nothing is stopped or cut off, and no note is left."""
+        """Checks that the namespace and the witnesses are empty, nothing is stopped or cut off, and no note is left."""
         self.test.assertEqual(self.jobs(), [])
         self.test.assertEqual(list(self.witnesses.iterdir()), [])
         self.it.wait_nodes()
@@ -312,13 +325,13 @@ class Site:
 
 
 def rules():
-    """The tables of nftables; empty: none, or there is no nft."""
+    """The tables of nftables; empty: none, or nft is not installed."""
     nft = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin")
     return subprocess.run([nft, "list", "tables"], capture_output=True, text=True).stdout if nft else ""
 
 
 class Shell:
-    """What sshd is to ssh: runs a command elsewhere, with the client's input and output, and prints a greeting as login shells may."""
+    """A stand-in for sshd: runs a command elsewhere with the client's input and output, after a greeting such as login shells print."""
 
     def __init__(self, path):
         self.commands, self.socket = [], socket.socket(socket.AF_UNIX)
@@ -357,10 +370,10 @@ os._exit(0)
 
 
 class Nodes(Folder, World):
-    """Each scenario on a running cluster of its own, with a supervisor; side by side."""
+    """Each scenario on its own running cluster with a supervisor; in parallel."""
 
     def other_muster(self):
-        """The same program in other bytes."""
+        """The same program with different bytes."""
         other = self.dir / "other"
         other.mkdir()
         for name in ("muster", "muster-keeper"):
@@ -398,7 +411,7 @@ rm {restored.stopped}
 
 
 class Running(Folder, World):
-    """Against a running cluster, whose daemons have a supervisor."""
+    """Against a running cluster whose daemons have a supervisor."""
 
     def setUp(self):
         super().setUp()
@@ -432,7 +445,7 @@ class Running(Folder, World):
         before = [p.pid for p in (self.it.coord, *self.it.agents.values())]
         for scenario, said in (("node-loss", "2 pods of others on these nodes (default 2) may end"),
                                ("agent-kill", "2 pods of others on these nodes (default 2) keep running"),
-                               ("coordinator-kill", "API will be away")):
+                               ("coordinator-kill", "API will be briefly unavailable")):
             done = self.against(scenario, yes=False)
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn("--yes", done.stderr)
@@ -479,7 +492,7 @@ class Running(Folder, World):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, whose notes have a common parent")
     def test_the_common_parent_of_notes_stays(self):
-        """The hand of another drill may be about to make its folder there."""
+        """Another drill's hand may be about to create its folder there."""
         parent = pathlib.Path("/run/muster-drill")
         parent.mkdir(exist_ok=True)
         before = parent.stat().st_ino
@@ -489,14 +502,14 @@ class Running(Folder, World):
     def test_an_agent_that_nobody_restarts_proves_nothing(self):
         self.site.idle.update(self.it.agents)
         done = self.against("agent-kill", "--restart-within", "1s")
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("VERDICT   INCONCLUSIVE", done.stdout)
         self.assertRegex(done.stdout, r"not proven: the agent of node-[01], pid \d+, .*no other runs there after 1.*--start CMD")
         self.site.idle.clear()
         self.site.clean()
 
     def interrupted(self, scenario, how):
-        """Starts it, and ends it with this signal while the fault is in force."""
+        """Starts the scenario, and ends it with this signal while the fault is in force."""
         process = self.start(*self.site.words(scenario))
         self.addCleanup(lambda: process.poll() is None and process.kill())
         eventually(lambda: process.poll() is not None or self.hit(scenario), "the fault is in force", 60)
@@ -514,7 +527,7 @@ class Running(Folder, World):
         for scenario in ("agent-freeze", *(["partition"] if os.geteuid() == 0 and shutil.which("nft", path="/usr/sbin:/usr/bin") else [])):
             code, _, err = self.interrupted(scenario, signal.SIGINT)
             self.assertEqual(code, 130, err)
-            self.assertIn("nothing of it is left", err)
+            self.assertIn("everything was cleaned up", err)
             self.site.clean()
 
     def test_a_killed_drill_is_undone_by_the_next(self):
@@ -523,7 +536,7 @@ class Running(Folder, World):
         eventually(lambda: not self.hit("agent-freeze"), "the agent goes on by itself")
         self.assertNotEqual(self.jobs(), [])
         _, said = self.site.held("agent-kill")
-        self.assertIn("undo what drill", said)
+        self.assertIn("clean up after drill", said)
 
     def test_one_drill_at_a_time(self):
         process = self.start(*self.site.words("coordinator-kill", "--times", "5"))
@@ -546,7 +559,7 @@ class Running(Folder, World):
         self.assertEqual(process.returncode, 130, err)
         self.site.clean()
 
-    # One promise each.
+    # The tests below break one promise each.
 
     def test_planted_a_lost_termination(self):
         def lie(path, answer):
@@ -583,7 +596,7 @@ class Running(Folder, World):
         self.broken(self.against(lie=lie), "forgotten")
 
     def during(self, act):
-        """Runs a drill; `act` gets the pid and the environment of a running pod of its canary, and returns whether it is done."""
+        """Runs a drill; `act` gets the pid, command and environment of a running canary pod, and returns whether it is done."""
         stop = threading.Event()
 
         def look():
@@ -606,7 +619,7 @@ class Running(Folder, World):
 
     @contextlib.contextmanager
     def held_at_work(self, pid):
-        """Keeps this pod of the canary stopped; yields whether it is at work: its start is written down, its end is not."""
+        """Keeps this canary pod stopped; yields whether it is at work: its start is recorded, its end is not."""
         os.kill(pid, signal.SIGSTOP)
         try:
             eventually(lambda: pathlib.Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()[0] in "TZ", "it stands still")
@@ -626,7 +639,7 @@ class Running(Folder, World):
 
     def test_planted_two_live_copies(self):
         def act(pid, words, variables):
-            """A second copy under the next number, as a coordinator would start it that has forgotten the first."""
+            """Starts a second copy under the next attempt number, like a coordinator that has forgotten the first."""
             variables[b"MUSTER_ATTEMPT"] = b"%d" % (int(variables[b"MUSTER_ATTEMPT"]) + 1)
             with self.held_at_work(pid) as at_work:
                 if at_work:
@@ -649,6 +662,10 @@ class BadInput(Folder):
                 (["run"], "muster drill list"),
                 (["run", "coordinator-kil", "--local"], "did you mean coordinator-kill"),
                 (["list", "storm"], "only `muster drill run`"),
+                (["coordinator-kil", "--local"], "did you mean coordinator-kill"),
+                (["rum", "storm", "--local"], "did you mean run"),
+                (["storm", "agent-kil", "--local"], "did you mean agent-kill"),
+                (["storm", "agent-kill", "--local", "--replay", "x"], "one scenario, and 2 are given"),
                 (["run", "storm"], "--pid-file"),
                 (["run", "clock-jump", "--pid-file", "x", "--witness-dir", "."], "clock-jump needs --local"),
                 (["run", "agent-kill"], "--witness-dir"),
@@ -684,8 +701,8 @@ class BadInput(Folder):
 
 
 def run_all():
-    """Every test of this file; prints the output of those that fail."""
-    classes = [Scenarios, Nodes, Planted, Running, BadInput]  # those that take longest come first
+    """Runs every test in this file; prints the output of those that fail."""
+    classes = [Scenarios, Nodes, Planted, Running, BadInput]  # the longest first
     names = [f"{c.__name__}.{name}" for c in classes for name in unittest.defaultTestLoader.getTestCaseNames(c)]
 
     def run(name):

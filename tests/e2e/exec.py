@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Commands in running pods (`muster exec`), whatever is killed meanwhile; and MPI programs in one line (`muster mpirun`).
+"""Commands in running pods (`muster exec`), whatever is killed meanwhile, and MPI programs in one line (`muster mpirun`).
 
     MUSTER=build/release/muster tests/e2e/exec.py [TEST…]
 
-MPI: a test is skipped where its MPI is not installed.
+An MPI test is skipped if its MPI is not installed.
 """
 import fcntl
 import hashlib
@@ -28,15 +28,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import Cluster, World, condition, eventually, finished, processes_of  # noqa: E402
 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
-# Its pods run until they are told to go on.
+# Pods run until the file `go` exists.
 WAITS = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
-# Counts on to 40 once it may.
+# Prints 0, then the rest up to 39 once the file `count` exists.
 COUNTS = 'i=0; while [ $i -lt 40 ]; do echo $i; i=$((i+1)); until [ -e "$WITNESS/count" ]; do sleep 0.02; done; done; exit 9'
 COUNTED = "".join(f"{i}\n" for i in range(40))
 
 
 class Typist:
-    """A user at a terminal, in which a command runs."""
+    """A user at a terminal in which a command runs."""
 
     def __init__(self, words, rows=24, columns=80, **env):
         self.master, self.slave = os.openpty()
@@ -62,7 +62,7 @@ class Typist:
             self.screen += os.read(self.master, 1 << 16)
 
     def sees(self, text, timeout=20):
-        """Waits for text, and forgets what is on the screen up to its end."""
+        """Waits for the text, then drops the screen's contents up to its end; returns what was before it."""
         deadline = time.monotonic() + timeout
         while text.encode() not in self.screen:
             if time.monotonic() > deadline:
@@ -73,7 +73,7 @@ class Typist:
         return before.decode(errors="replace")
 
     def wait(self, timeout=20):
-        """For the end, with the terminal as it was."""
+        """Waits for the end; the terminal's modes must be restored."""
         deadline = time.monotonic() + timeout
         while self.process.poll() is None and time.monotonic() < deadline:
             select.select([self.master], [], [], 0.05)
@@ -91,7 +91,7 @@ class Typist:
 
 class Case(World):
     def start(self, completions=1, **cluster):
-        """A cluster whose job `j` runs, and its pods' names by index."""
+        """Starts a cluster in which job `j` runs, and records its pods' names by index."""
         self.it = self.cluster(agents=1, slots=4, grace="30s", **cluster)
         self.seeing = self.witness(self.it)
         self.submit(self.it, self.seeing.job("j", WAITS, completions))
@@ -126,7 +126,7 @@ class Case(World):
                 pipe.close()
 
     def command_pid(self, name):
-        """The pid that a command in the pod has written to a file."""
+        """The pid that a command in the pod writes to a file."""
         path = self.seeing.folder / name
         eventually(lambda: path.exists() and path.read_text().endswith("\n"), name)
         return int(path.read_text())
@@ -137,7 +137,7 @@ class Case(World):
         return typist
 
     def sessions(self):
-        """Processes of commands, without those of the pods themselves."""
+        """The processes of commands, without the pods' own."""
         return [pid for pid in processes_of(self.seeing.folder) if b"marker-of-a-session" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
 
     def none_left(self, timeout=15):
@@ -197,7 +197,7 @@ class Exec(Case):
         self.assertIn(b"no running pod", self.run_in("job/j", "true", code=5).stderr)
 
     def test_100_megabytes(self):
-        """Through a reader that waits until all is written; two streams at once."""
+        """Two streams at once, to a reader that pauses until everything is written."""
         self.start()
         size = 100 << 20
         script = f"head -c {size} /dev/zero | tr '\\0' 'x' & head -c {size // 10} /dev/zero >&2; wait; : > $WITNESS/written"
@@ -229,7 +229,7 @@ class Exec(Case):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.begin("trap '' TERM; echo on; while :; do sleep 1; done # marker-of-a-session")
             self.assertEqual(process.stdout.readline(), b"on\n")
-            self.assertTrue(self.sessions())  # a child that has not exec'ed yet bears the marker too
+            self.assertTrue(self.sessions())  # a child that has not yet called exec also has the marker
             process.send_signal(number)
             self.assertEqual(process.wait(10), 130)
             self.none_left()
@@ -250,7 +250,7 @@ class Exec(Case):
         process = self.begin(COUNTS)
         self.assertEqual(process.stdout.readline(), b"0\n")
         self.it.kill_coordinator()
-        (self.seeing.folder / "count").touch()  # the command goes on
+        (self.seeing.folder / "count").touch()  # the command continues
         self.it.start_coordinator()
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
@@ -276,7 +276,7 @@ class Exec(Case):
         self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
 
     def test_the_command_ends_while_nobody_reads(self):
-        """And its pod, too: the output and the exit code are still there for the client that comes back."""
+        """Its pod ends, too. Output and exit code are still available to a client that comes back."""
         self.start()
         process = self.begin('echo first; until [ -e "$WITNESS/on" ]; do sleep 0.05; done; echo last; : > "$WITNESS/over"; exit 5')
         self.assertEqual(process.stdout.readline(), b"first\n")
@@ -290,10 +290,10 @@ class Exec(Case):
         self.assertEqual((process.returncode, out), (5, b"last\n"), err)
 
     def test_clients_that_die_are_stopped_or_read_slowly(self):
-        """A session ends a minute after it was last read, and is never started again; one that is read goes on."""
+        """A session ends a minute after it was last read and never restarts; a session that is read continues."""
         self.start()
         slow = self.begin(f'head -c {4 << 20} /dev/zero; until [ -e "$WITNESS/on" ]; do sleep 0.1; done; echo last; exit 6')
-        self.assertTrue(select.select([slow.stdout], [], [], 20)[0])  # a pipe takes no more than the first part of it
+        self.assertTrue(select.select([slow.stdout], [], [], 20)[0])  # the pipe holds only the first part of the output
         gone = self.begin("echo on; sleep 300 # marker-of-a-session")
         self.assertEqual(gone.stdout.readline(), b"on\n")
         stopped = self.begin('echo on >> "$WITNESS/runs"; echo on; sleep 300 # marker-of-a-session')
@@ -328,7 +328,7 @@ class Exec(Case):
         self.assertEqual(post(1, again), (404, "there is no such session"))
         self.it.restart_coordinator()
         self.assertEqual(self.it.api.call("GET", f"{path[0]}?session={session}")[0], 404)
-        self.assertEqual(post(1, again), (409, "the session is that of another pod"))
+        self.assertEqual(post(1, again), (409, "the session belongs to another pod"))
         self.assertEqual(post(0, again)[0], 201)
         self.assertEqual(self.it.api.call("DELETE", f"{path[0]}?session={session}")[0], 200)
         eventually(lambda: post(0, again) == over, "its end")
@@ -388,7 +388,7 @@ class Input(Case):
         self.assertEqual(closed.wait(20), 4)
 
     def test_a_command_that_does_not_read(self):
-        """No more than some hundred KiB are on the way, and it can be interrupted."""
+        """No more than a few hundred KiB are in flight, and the command can be interrupted."""
         self.start()
         process = self.feed("sh", "-c", "echo on; sleep 300 # marker-of-a-session")
         self.assertEqual(process.stdout.readline(), b"on\n")
@@ -408,7 +408,7 @@ class Input(Case):
     def killed_meanwhile(self, kill, again):
         self.start()
         data = os.urandom(8 << 20)
-        # It stops in the middle, so that input waits everywhere.
+        # The command stops reading halfway, so that input is waiting everywhere.
         process = self.feed("sh", "-c", 'head -c 1000000; : > $WITNESS/half; until [ -e $WITNESS/on ]; do sleep 0.02; done; exec cat')
         with tempfile.TemporaryFile() as file:
             file.write(data)
@@ -492,7 +492,7 @@ class Terminal(Case):
         typist = self.shell_at_a_terminal(rows=33, columns=101)
         typist.type("echo $TERM $MUSTER_POD_NAME; stty size; test -t 0 && test -t 1 && test -t 2 && echo al''l\n")
         typist.sees(f"vt220 {self.pod[0]}\r\n33 101\r\nall\r\n")
-        # SIGWINCH and Ctrl-C are for what is in the foreground.
+        # SIGWINCH and Ctrl-C go to the foreground process.
         typist.type("sh -c 'trap \"stty size\" WINCH; echo $$ > $WITNESS/pid; while :; do sleep 0.05; done'\n")
         pid = self.command_pid("pid")
         typist.resize(44, 55)
@@ -596,7 +596,7 @@ int main(int argc, char **argv) {
 
 
 class Mpirun(unittest.TestCase):
-    """With each MPI, on this machine, without a coordinator."""
+    """`muster mpirun` with each MPI, on this machine, without a coordinator."""
     KINDS = {"openmpi": ("mpicc.openmpi", "mpirun.openmpi"), "mpich": ("mpicc.mpich", "mpiexec.hydra")}
 
     @classmethod
@@ -629,7 +629,7 @@ class Mpirun(unittest.TestCase):
         return done
 
     def ranks(self, done):
-        """What each rank printed, in their order, as words."""
+        """The words that each rank printed, ordered by rank."""
         return sorted((line.split() for line in re.findall(r"rank \d+ of \d+ sum .*", done.stdout)), key=lambda words: int(words[1]))
 
     def check(self, kind):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Faults one by one, with real processes: lost keepers and nodes, duplicate daemons, full disks, foreign data, bad input.
+"""One fault at a time, with real processes: lost keepers and nodes, duplicate daemons, full disks, foreign data, bad input.
 
     MUSTER=build/release/muster tests/e2e/faults.py [TEST…]
 """
@@ -121,7 +121,7 @@ class Nodes(World):
         os.kill(cluster.agents["node-0"].pid, signal.SIGCONT)
         eventually(lambda: not set(old) & set(processes_of(witness.folder)), "the old copies are ended")
         cluster.wait_nodes()
-        # What they wrote is still there, on a node that has registered anew.
+        # Their logs are still readable on a node that has registered again.
         for pod in lost:
             said = self.muster("logs", pod["metadata"]["name"], cluster=cluster)
             self.assertEqual(said.stdout, f"here {pod['metadata']['annotations']['batch.kubernetes.io/job-completion-index']}\n", said.stderr)
@@ -133,7 +133,7 @@ class Nodes(World):
         self.nothing_left(witness)
 
     def test_fenced_pods_never_overlap(self):
-        """An agent is killed for good, and elsewhere a coordinator stays away: the keepers end the pods of the jobs that ask for it, and no others."""
+        """One cluster loses an agent for good, another its coordinator: the keepers end the pods of jobs that ask for fencing, and no others."""
         lost, away = self.cluster(agents=1, slots=4, grace="2s"), self.cluster(agents=1, slots=4, grace="30s")
         jobs = {}
         for cluster in (lost, away):
@@ -217,7 +217,7 @@ class Nodes(World):
         return found["status"], found["reason"]
 
     def in_trouble(self, cluster, witness, reason):
-        """While the only node has this problem and the job "held" has pods: every view reports it, and nothing starts."""
+        """While the only node has this problem and the job "held" has pods, every view reports it and nothing starts."""
         eventually(lambda: self.ready(cluster, "node-0") == ("False", reason), f"Ready is False: {reason}")
         self.assertTrue(matches(r"node-0\s+NotReady", self.muster("get", "nodes", cluster=cluster).stdout))
         self.assertIn(reason, self.muster("describe", "node", "node-0", cluster=cluster).stdout)
@@ -285,7 +285,7 @@ class Nodes(World):
 
 class DataDir(World):
     def refused(self, cluster, *words):
-        """A second coordinator on this data-dir exits at once with a message that contains these words."""
+        """Checks that a second coordinator on this data-dir exits at once with a message that contains these words."""
         done = self.muster("coordinator", "--data-dir", str(cluster.dir / "coordinator"), "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0")
         self.assertNotEqual(done.returncode, 0)
         for word in (str(cluster.dir / "coordinator"), *words):
@@ -310,7 +310,7 @@ class DataDir(World):
 
     def test_a_full_disk(self):
         class SmallDisk(Cluster):
-            """Its data-dir is a small file system."""
+            """A cluster whose data-dir is a small file system."""
             mounted = False
 
             def start_coordinator(self):
@@ -338,7 +338,7 @@ class DataDir(World):
         accepted, names = [], itertools.count()
 
         def create():
-            # A new name each time: a create that got no answer may have been stored nevertheless.
+            # Use a new name each time: a create without an answer may have been stored nevertheless.
             name = f"full-{next(names)}"
             job = witness.job(name, "code=0", 1)
             job["metadata"]["annotations"] = {"example.com/bulk": "x" * 200_000}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tables, messages and exit codes of the verbs against a coordinator, as a transcript: tests/golden/cli/verbs.txt.
+"""A transcript of the verbs' tables, messages and exit codes against a coordinator: tests/golden/cli/verbs.txt.
 
-What differs from run to run (ages, random names, addresses) is replaced by a word. MUSTER_GOLDEN_WRITE=1 rewrites it (`./dev golden`).
+Whatever differs between runs (ages, random names, addresses) is replaced by a word. MUSTER_GOLDEN_WRITE=1 rewrites the file (`./dev golden`).
 """
 import difflib
 import os

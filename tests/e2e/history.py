@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The history of attempts, the logs of any of them, `why`, and rounds: across restarts of the coordinator, and after their pods are gone.
+"""The history of attempts, their logs, `why`, and rounds: across coordinator restarts and after the pods are gone.
 
     MUSTER=build/release/muster tests/e2e/history.py [TEST…]
 """
@@ -100,7 +100,7 @@ class History(World):
         self.assertIn("sweep-r2 Complete", said)
         described = self.says("describe", "job", "sweep-r2")
         self.assertRegex(described, r"Round: +2 of job/sweep")
-        self.assertRegex(described, r"Indexes: +1,3 alone")
+        self.assertRegex(described, r"Indexes: +1,3 only")
         again = self.it.api.job("sweep-r2")
         self.assertEqual(again["status"]["completedIndexes"], "1,3")
         self.assertEqual(again["spec"]["completions"], 5)

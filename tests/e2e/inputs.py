@@ -19,7 +19,7 @@ COUNT = "import sys; print(len(sys.argv) - 1, *sys.argv[1:], sep='|')"
 
 class Case(CommandCase):
     def printed(self, r):
-        """What pods printed, without the prefixes, in the order of their indexes."""
+        """What the pods printed, without prefixes, ordered by index."""
         found = re.findall(r"^(\d+) \| (.*)$", r.stdout, re.M)
         return [text for _, text in sorted(found, key=lambda one: int(one[0]))]
 
@@ -58,13 +58,13 @@ class Each(Case):
         self.assertRegex(r.stdout, r"1 +bad.csv +0 ")
 
     def test_many_are_in_a_file_of_the_data_dir(self):
-        lines = [f"data/sample-{i:06}.csv" for i in range(4000)]  # more than a manifest carries
+        lines = [f"data/sample-{i:06}.csv" for i in range(4000)]  # more than fit into a manifest
         self.file("list", "\n".join(lines))
         self.muster("run", "--data-dir", "d", "--slots", "4", "--output", "none", "--each", "list", "--", "sh", "-c",
                     'case $JOB_COMPLETION_INDEX in *999) echo "$1" >> out;; esac', "sh", "{}")
         self.assertEqual(sorted((self.dir / "out").read_text().split()), lines[999::1000])
         self.assertEqual(len(list((self.dir / "d").glob("inputs-*"))), 1)
-        # The same directory continues with the same inputs only.
+        # A data-dir can be continued only with the same inputs.
         self.muster("run", "--data-dir", "d", "--slots", "4", "--output", "none", "--each", "list", "--", "sh", "-c",
                     'case $JOB_COMPLETION_INDEX in *999) echo "$1" >> out;; esac', "sh", "{}")
         self.file("list", "\n".join(lines[:-1] + ["other"]))
@@ -76,13 +76,13 @@ class Each(Case):
         for words in (["-n", "2", "--", "cat"], ["--each", "list", "--", "echo", "{}"], ["job.yaml"]):
             self.file("list", "a\n")
             r = self.muster("run", *words, code=5, stdin="dropped\n")
-            self.assertIn("something is piped to it that nothing would read", r.stderr)
+            self.assertIn("the piped input would not be read", r.stderr)
         r = self.muster("run", "--", "cat", code=2, stdin="dropped\n")
         self.assertIn("a command needs -n or --each", r.stderr)
         self.muster("run", "-n", "2", "--", "true", stdin="")
 
     def test_the_script_of_a_shell_is_not_input(self):
-        """A shell that reads its commands from stdin shares that with the commands."""
+        """A shell that reads its commands from stdin shares stdin with those commands."""
         script = f"{MUSTER} run -n 1 -- echo one {{}}\n{MUSTER} run -n 1 -- echo two\necho three\n"
         r = subprocess.run(["bash", "-s"], input=script, env=self.env, cwd=self.dir, capture_output=True, text=True, timeout=DEADLINE)
         self.assertEqual([line for line in r.stdout.splitlines() if not line.startswith("job/")], ["one {}", "two", "three"], r.stderr)
@@ -100,7 +100,7 @@ class Each(Case):
         self.file("go", "")
         _, said = p.communicate(timeout=DEADLINE)
         self.assertEqual(p.returncode, 0, said)
-        self.assertIn("warning: what was piped to it has not been read", said)
+        self.assertIn("warning: the piped input was not read", said)
 
     def test_a_dry_run_writes_no_inputs(self):
         self.file("list", "x" * 20 + "\n" + "\n".join(map(str, range(20000))))
@@ -137,7 +137,7 @@ spec:
 
     def test_lines_in_the_manifest(self):
         self.file("j.yaml", self.JOB % 'muster.dev/inputs: "d/a.x\\t1\\nb\\t2\\nc\\t"')
-        # The extension of a/d.x<TAB>1 is all that follows its last dot.
+        # The extension of a/d.x<TAB>1 is everything after its last dot.
         self.assertEqual(self.printed(self.muster("run", "j.yaml")), ["a 1", "b\t2 2", "c\t "])
 
     def test_a_file_of_the_node(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""An unmodified kubectl as a client of muster: the usual commands for Jobs do what they do with Kubernetes.
+"""An unmodified kubectl as a client of muster: the usual commands for Jobs behave as with Kubernetes.
 
     MUSTER=build/release/muster [KUBECTL=/usr/bin/kubectl] tests/e2e/kubectl.py [TEST…]
 

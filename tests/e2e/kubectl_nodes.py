@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""An unmodified kubectl: logs, nodes, and what muster does not have.
+"""An unmodified kubectl: logs, nodes, and what muster does not support.
 
     MUSTER=build/release/muster [KUBECTL=/usr/bin/kubectl] tests/e2e/kubectl_nodes.py [TEST…]
 """

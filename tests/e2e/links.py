@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Links between machines: agents that join by token, clients that log in by token, and those who try without.
+"""Links between machines: agents that join by token, clients that log in by token, and attempts without a token.
 
     MUSTER=build/release/muster tests/e2e/links.py [TEST…]
 
-The machines are addresses of loopback; TwoMachines, when run by root, has two network namespaces instead.
+The machines are loopback addresses; TwoMachines, when run by root, has two network namespaces instead.
 """
 import contextlib
 import http.client
@@ -29,10 +29,10 @@ MINE = "/apis/muster.dev/v1"
 
 
 class Site(unittest.TestCase):
-    """A coordinator that serves other machines, and ways to be one."""
+    """A coordinator that serves other machines, and ways to act as one."""
     FLAGS = ()
     HOST = "127.0.0.1"
-    PREFIX = ()  # of a command that runs on the coordinator's machine
+    PREFIX = ()  # of commands that run on the coordinator's machine
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-links-"))
@@ -182,7 +182,7 @@ class Nodes(Site):
         agent.kill()
         agent.wait()
         eventually(lambda: not self.ready("c01"), "c01 not ready")
-        # The port for agents of this machine, where no certificate is needed.
+        # The port for agents on the coordinator's machine needs no certificate.
         self.daemon("agent", "--coordinator", self.ends["listen"], "--name", "c01", "--work-dir", self.dir / "c01")
         eventually(lambda: "no connection to " + self.ends["listen"] in self.log("agent"), "no downgrade")
         self.assertFalse(self.ready("c01"))
@@ -206,14 +206,14 @@ class Nodes(Site):
 
 
 class Liars(Site):
-    """Nodes with a valid certificate that claim to know more than the coordinator."""
+    """Nodes with valid certificates that claim to have seen a later state than the coordinator's."""
 
     def end(self, process):
         process.kill()
         process.wait()
 
     def again(self, *flags, wait=True):
-        """Starts the coordinator again, with its ports."""
+        """Starts the coordinator again on the same ports."""
         ends = self.ends
         (self.dir / "data/endpoints.json").unlink(missing_ok=True)
         self.coordinator = self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", ends["api"], "--listen", ends["listen"],
@@ -248,7 +248,7 @@ class Liars(Site):
         self.assertEqual(self.agent("c01").wait(20), 5)
         self.assertIsNone(self.coordinator.poll())
         self.assertIn("rejecting it, because it cannot prove this by a coordinator's seal", self.log("coordinator"))
-        # A coordinator that starts again is not stopped either, and others are let in.
+        # A restarting coordinator is not stopped either, and still accepts other nodes.
         self.end(self.coordinator)
         liar = self.daemon("agent", "--coordinator", self.ends["listenTls"], "--name", "c01", "--work-dir", self.dir / "c01")
         self.again()
@@ -322,7 +322,7 @@ class Clients(Site):
         self.assertEqual(again.returncode, 3, again.stderr)
 
     def watching(self, bearer):
-        """An open watch of jobs that has been seen to work, and the time at which it is found ended."""
+        """An open watch of jobs that has been seen to work."""
         connection = http.client.HTTPSConnection(self.ends["apiTls"], context=ssl.create_default_context(cafile=self.dir / "data/ca.pem"),
                                                  timeout=120)
         self.addCleanup(connection.close)
@@ -468,7 +468,7 @@ class OneMachine(unittest.TestCase):
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "needs root and ip(8), to make network namespaces")
 class TwoMachines(Site):
-    """The coordinator's machine and a node's: two network namespaces with a wire between them."""
+    """The coordinator's machine and a node's: two network namespaces connected by a wire."""
     HOST = "10.77.0.1"
     HEAD = f"muhead{os.getpid() % 10000}"
     NODE = f"munode{os.getpid() % 10000}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Jobs of Kubernetes' own documentation (tests/manifests): each runs to its end or is refused with what to do instead, as docs/from-kubernetes.md says.
+"""The Jobs of Kubernetes' own documentation (tests/manifests): each runs to completion or is refused with a hint what to do instead, as docs/from-kubernetes.md says.
 
     MUSTER_DOCS_WRITE=1 tests/e2e/manifests.py     writes the table
 """
@@ -22,7 +22,7 @@ class Manifests(cli.Cluster):
     maxDiff = None
 
     def outcome(self, path):
-        """What happens to this manifest, as the table says it."""
+        """What happens to this manifest, in the words of the table."""
         made = cli.subprocess.run([cli.MUSTER, "create", "-f", str(path), "-o", "name"], capture_output=True, text=True, timeout=60, env=self.env, cwd=self.dir)
         if made.returncode:
             self.assertEqual((made.returncode, made.stdout), (5, ""), made.stderr)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Users of other machines who log in by munge, with real Unix users and a munged with a key of its own, and those who try to be others.
+"""Users of other machines who log in by munge, and impostors, with real Unix users and a munged that has its own key.
 
     MUSTER=build/release/muster tests/e2e/munge.py [TEST…]
 
-Needs root and munged; says so and succeeds without.
+Needs root and munged; without them, says so and succeeds.
 """
 import concurrent.futures
 import contextlib
@@ -31,7 +31,7 @@ UNIFORM = "the munge credential is not accepted"
 
 
 class Munged:
-    """A munged with its own key, in a folder of its own."""
+    """A munged with its own key and folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -62,7 +62,7 @@ class Munged:
 
 
 class Site(Served):
-    """A coordinator that logs users in by munge. Its clients have no tokens, only the certificate of the authority."""
+    """A coordinator that logs users in by munge. Its clients have no tokens, only the authority's certificate."""
     MORE = ()
 
     def start_coordinator(self):
@@ -71,7 +71,7 @@ class Site(Served):
         self.FLAGS = ("--api-tls", "127.0.0.1:0", "--munge", "--munge-socket", self.munged.socket, *self.MORE)
         super().start_coordinator()
         self.url = f"https://{self.ends['apiTls']}"
-        self.ca = self.dir / "ca.pem"  # the data-dir is the daemon's
+        self.ca = self.dir / "ca.pem"  # clients cannot read the daemon's data-dir
         shutil.copy(self.dir / "data/ca.pem", self.ca)
         self.ca.chmod(0o644)
 
@@ -89,7 +89,7 @@ class Site(Served):
         return home
 
     def remote(self, user, *args, api=None, command=None, **more):
-        """A command of this user on a machine where the kernel cannot tell the coordinator who it is."""
+        """Runs a command as this user on a machine where the kernel cannot identify the user to the coordinator."""
         env = {"PATH": f"{self.dir}:/usr/bin:/bin", "HOME": str(self.home(user)), "MUSTER_MUNGE_SOCKET": str(self.munged.socket),
                "MUSTER_CA_FILE": str(self.ca), "MUSTER_API": api or self.url}
         return subprocess.run([*(command or [self.muster]), *map(str, args)], text=True, capture_output=True, timeout=60,
@@ -119,10 +119,10 @@ class Site(Served):
         return self.https("POST", MUNGE, None, {"credential": credential})
 
     def refused(self, credential, why):
-        """Refused, and the caller is not told why."""
+        """The credential is refused, without telling the caller why."""
         code, status = self.exchange(credential)
         self.assertEqual((code, status["message"]), (401, UNIFORM))
-        eventually(lambda: why in self.log(), f"the log's line: {why}")  # it is written after the answer
+        eventually(lambda: why in self.log(), f"the log's line: {why}")  # written after the answer
 
     def log(self):
         return (self.dir / "coordinator.log").read_text()
@@ -135,7 +135,7 @@ class Site(Served):
         return found
 
     def audited(self, count):
-        """Users and codes of the audited log-ins, once there are as many; the lines are written after the answers."""
+        """Users and codes of the audited log-ins, once there are `count` of them; the lines are written after the answers."""
         def lines():
             return [line for line in map(json.loads, (self.dir / "data/audit.log").read_text().splitlines()) if line.get("resource") == "munge"]
         eventually(lambda: len(lines()) >= count, f"{count} lines of the audit log")
@@ -267,7 +267,7 @@ class Attacks(Site):
         self.refused(self.munged.encode(self.claim(cluster="0123456789abcdef"), "alice"), "it was made for cluster 0123456789abcdef")
 
     def test_it_is_for_muster(self):
-        self.refused(self.munged.encode("", "alice"), "its payload is not one of muster")
+        self.refused(self.munged.encode("", "alice"), "its payload is not a muster claim")
         for payload in ("slurm", "muster", self.claim() + "0", self.claim() + " x", "\n" + self.claim()):
             code, status = self.exchange(self.munged.encode(payload, "alice"))
             self.assertEqual((code, status["message"]), (401, UNIFORM), payload)
@@ -278,7 +278,7 @@ class Attacks(Site):
     def test_it_expires(self):
         credential = self.munged.encode(self.claim(), "alice", "--ttl", 1)
         expired = ["unmunge", "-S", self.munged.socket]
-        # To decode the credential itself would use it up.
+        # Decoding the credential itself would use it up.
         probe = self.munged.encode("probe", "alice", "--ttl", 1)
         eventually(lambda: "Expired" in subprocess.run(expired, input=probe, text=True, capture_output=True).stdout, "expired")
         self.refused(credential, "Expired credential")
@@ -299,7 +299,7 @@ class Attacks(Site):
         self.assertEqual(self.audited(0), [], "nobody is known, so nothing is audited")
 
     def test_who_is_not_logged_in(self):
-        for user in (None, "daemon", "dave"):  # root, the coordinator's own user, who has no role
+        for user in (None, "daemon", "dave"):  # root, the coordinator's own user, and a user without a role
             code, status = self.exchange(self.munged.encode(self.claim(), user))
             self.assertEqual((code, status["reason"]), (403, "Forbidden"), user)
         unknown = subprocess.run(["setpriv", "--reuid", "54321", "--clear-groups", "--regid", "54321", "munge", "-S", self.munged.socket,
@@ -341,7 +341,7 @@ class Trouble(Site):
                 slowest = max(slowest, time.monotonic() - begin)
         self.assertLess(slowest, 4, "less than it takes to give up on munge")
         self.assertEqual({one.result()[0] for one in waiting}, {503})
-        self.assertIn("munge cannot log anybody in: its daemon does not answer", self.log())
+        self.assertIn("munge logins fail: munged is not responding", self.log())
         self.munged.process.send_signal(signal.SIGCONT)
         eventually(lambda: self.exchange(self.munged.encode(self.claim(), "bob"))[0] == 201, "munge is back", 30)
 
@@ -350,7 +350,7 @@ class Trouble(Site):
         self.munged.process.send_signal(signal.SIGSTOP)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(self.exchange, credential)
-            # Besides the socket that listens, there is one for the coordinator's connection.
+            # Besides the listening socket, there is one for the coordinator's connection.
             eventually(lambda: pathlib.Path("/proc/net/unix").read_text().count(str(self.munged.socket)) > 1, "it waits for munged")
             self.coordinator.terminate()
             self.assertEqual(self.coordinator.wait(5), 0)
@@ -362,11 +362,11 @@ class Trouble(Site):
         credential = self.munged.encode(self.claim(), "bob")
         self.munged.stop()
         code, status = self.exchange(credential)
-        self.assertEqual((code, status["message"]), (503, "munge does not answer on the coordinator's machine"))
-        self.ok("alice", "get", "jobs")  # with the token that she has
+        self.assertEqual((code, status["message"]), (503, "munged on the coordinator's machine is not responding"))
+        self.ok("alice", "get", "jobs")  # with the token that she already has
         done = self.remote("bob", "get", "jobs")
         self.assertEqual(done.returncode, 4)
-        self.assertRegex(done.stderr, "cannot log in by munge: .*munge/socket.*")
+        self.assertRegex(done.stderr, "cannot log in with munge: .*munge/socket.*")
         self.munged.start()
         self.ok("bob", "get", "jobs")
 
@@ -386,7 +386,7 @@ class Off(Site):
             self.assertEqual(self.https(method, MUNGE, None, body)[0], 401)
         done = self.remote("alice", "get", "jobs")
         self.assertEqual(done.returncode, 5)
-        self.assertIn("logs nobody in by munge", done.stderr)
+        self.assertIn("does not accept munge logins", done.stderr)
 
     def test_bad_input(self):
         for flags, words in ((("--munge", "--users", "x"), "it needs --api-tls and"), (("--munge", "--api-tls", "127.0.0.1:0"), "and --users"),

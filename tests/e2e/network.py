@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Faults of real networks, processes and machines: partitions, bad links, frozen processes, reused pids, no descriptors left.
+"""Faults of real networks, processes and machines: partitions, bad links, frozen processes, reused pids, exhausted descriptors.
 
     MUSTER=build/release/muster tests/e2e/network.py [TEST…]      MUSTER_LONG=1 makes the repeated faults longer
 
-The coordinator and each agent are on hosts of their own (lib/hosts.py). The pods write what they do to a witness, on a disk that no fault
-of a network reaches; `proven` compares it with the status and the history of the job.
+The coordinator and each agent are on separate hosts (lib/hosts.py). The pods write what they do to a witness, on a disk that no network
+fault affects; `proven` compares it with the job's status and history.
 """
 import contextlib
 import itertools
@@ -33,7 +33,7 @@ def setUpModule():
 
 
 def state(pid):
-    """The letter of proc(5)."""
+    """The process's state letter, as in proc(5)."""
     return pathlib.Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
 
 
@@ -46,7 +46,7 @@ class Network(World):
         return self.cluster(*args, kind=Hosts, **kwargs)
 
     def gated(self, cluster):
-        """A witness whose pods can wait for open_gate() without using a CPU."""
+        """A witness whose pods can wait for open_gate() without using CPU."""
         witness = self.witness(cluster)
         os.mkfifo(witness.folder / "gate")
         return witness
@@ -75,8 +75,8 @@ class Network(World):
         return next(c["status"] for c in conditions if c["type"] == "Ready")
 
     def proven(self, cluster, witness, name, completions):
-        """The job is complete, and each attempt counts once, as what the witness saw. Returns the attempts of which a node was lost: only those
-        may overlap with their replacements, and count as failed whatever they did."""
+        """Checks that the job is complete and each attempt is counted once, as the witness saw it. Returns the attempts whose node was lost: only
+        they may overlap with their replacements, and they count as failed whatever they did."""
         status = cluster.wait(name, finished, 60)["status"]
         attempts = self.attempts(cluster, name)
         lost = {key for key, item in attempts.items() if item["cause"] == "node-lost"}
@@ -101,7 +101,7 @@ class Network(World):
         return lost
 
     def tally(self, status, attempts, completions, failed):
-        """Each index succeeded once, only these attempts failed, and the status has exactly that."""
+        """Checks that each index succeeded once, only the attempts `failed` failed, and the status says exactly that."""
         good = [key[0] for key, item in attempts.items() if item["counted"] == "succeeded"]
         bad = {key for key, item in attempts.items() if item["counted"] == "failed"}
         self.assertTrue(sorted(good) == list(range(completions)), f"{len(good)} successes of {len(set(good))} indexes")
@@ -113,7 +113,7 @@ class Network(World):
 
 class Checks(Network):
     def test_a_false_witness_is_noticed(self):
-        """What `proven` could not tell apart, no other test here would show."""
+        """Errors that `proven` did not detect would go unnoticed in every other test here."""
         cluster = self.hosts(agents=1, slots=3)
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("true", "code=0", 3))
@@ -138,7 +138,7 @@ class Checks(Network):
 
 class Partitions(Network):
     def cut_off(self, *ways):
-        """node-0 is cut off until it is lost; what it ran is replaced on node-1, and ended when it comes back."""
+        """node-0 is cut off until it is lost. Its pods are replaced on node-1, and ended when it comes back."""
         cluster = self.hosts(agents=1, slots=4, grace="2s")
         witness = self.gated(cluster)
         self.submit(cluster, witness.job("cut", UNTIL_OPEN, 4))
@@ -172,7 +172,7 @@ class Partitions(Network):
         self.cut_off(DOWN)
 
     def test_shorter_than_the_grace(self):
-        """Pods end and start all the while; no cut costs one."""
+        """Pods end and start throughout; no cut costs a pod."""
         cluster = self.hosts(agents=2, slots=4, grace="8s")
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("short", "sleep 0.3; code=0", 120, parallelism=8))
@@ -245,24 +245,24 @@ class Restarts(Network):
         for round_ in range(RESTARTS):
             cluster.kill_agent("node-0")
             if round_ == RESTARTS // 2:
-                self.open_gate(witness)  # half of the restarts meet pods that end, or have ended
+                self.open_gate(witness)  # half of the restarts happen while pods end or after they have ended
             registered = cluster.log("node-0").count("registered with")
             cluster.start_agent("node-0")
-            if round_ % 3:  # every third agent is killed before it has registered, or while it does
+            if round_ % 3:  # every third agent is killed before or during its registration
                 eventually(lambda: cluster.log("node-0").count("registered with") > registered, "registered")
         self.assertEqual(self.proven(cluster, witness, "hundred", 100), set())
         self.assertEqual(len(witness.starts()), 100, "every pod was started once")
         memory.end(self)
 
     def test_ten_thousand_ends_at_once(self):
-        """They end while the coordinator is away."""
+        """They end while the coordinator is down."""
         count = 10_000
         cluster = self.hosts(agents=2, slots=count // 2, grace="60s", agent_extra=["--hollow", "--hollow-duration", "6s"])
         untaint(cluster)
         self.submit(cluster, sh_job("wave", "true", count))
         self.all_run(cluster, "wave", count)
         cluster.kill_coordinator()
-        time.sleep(6)  # what ran then has ended now
+        time.sleep(6)  # what was running then has ended by now
         began = time.monotonic()
         cluster.start_coordinator()
         memory = Memory(cluster, "wave")
@@ -275,7 +275,7 @@ class Restarts(Network):
 
 
 INIT = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True: signal.pause()"
-# Takes the pids given as arguments, each for a process that leads a session, and prints those that it got.
+# Claims each pid given as an argument for a new session leader, and prints the pids that it got.
 TAKE_PIDS = """
 import subprocess, sys
 for pid in map(int, sys.argv[1:]):
@@ -287,7 +287,7 @@ for pid in map(int, sys.argv[1:]):
 
 
 class PidSpace(Hosts):
-    """Its nodes have pids of their own."""
+    """A cluster whose nodes are in their own pid namespace."""
 
     def __init__(self, *args, **kwargs):
         self.space = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", INIT])
@@ -307,7 +307,7 @@ class PidSpace(Hosts):
         return [*super().command(name), *self.inside()]
 
     def pids(self):
-        """Of all processes but the first: our pid by theirs."""
+        """Our pid by theirs, for all processes in the namespace except its init."""
         found = {}
         space = os.readlink(f"/proc/{self.init}/ns/pid")
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
@@ -333,7 +333,7 @@ class Reuse(Network):
         ours = cluster.pids()
         self.assertIn(self.keeper_of(cluster, "node-0"), ours.values())
         self.assertLessEqual({pid for _, _, _, pid in witness.starts()}, set(ours))
-        # The third pod is left to its keeper's end, and to the next agent.
+        # The third pod is spared, so it is affected only by its keeper's end and the next agent.
         spared = {pid for pid in processes_of(witness.folder) if b"JOB_COMPLETION_INDEX=2" in environment(pid)}
         killed = {inner: pid for inner, pid in ours.items() if pid not in spared}
         for pid in killed.values():
@@ -359,7 +359,7 @@ class Reuse(Network):
 
 class Descriptors(Network):
     def limit(self, pid, spare):
-        """Lets the process open only so many more descriptors; returns what gives it back its limit."""
+        """Lets the process open only `spare` more descriptors; returns a function that restores its limit."""
         soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         used = set(map(int, os.listdir(f"/proc/{pid}/fd")))
         free = next(n for n in itertools.count() if n not in used)
@@ -367,7 +367,7 @@ class Descriptors(Network):
         return lambda: os.path.exists(f"/proc/{pid}") and resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
     def test_a_coordinator_without(self):
-        """Clients take all of them while pods end and a node has to connect again."""
+        """Clients take all descriptors while pods end and a node has to reconnect."""
         cluster = self.hosts(agents=2, slots=4, grace="20s")
         witness = self.gated(cluster)
         self.submit(cluster, witness.job("full", UNTIL_OPEN, 8))
@@ -401,7 +401,7 @@ class Descriptors(Network):
             return False
 
     def test_a_keeper_without(self):
-        """What runs is not touched. What cannot be started says why, and starts later."""
+        """Running pods are unaffected. Pods that cannot start say why, and start later."""
         cluster = self.hosts(agents=1, slots=8, grace="20s")
         witness, late = self.gated(cluster), Witness(cluster.dir / "late")
         self.submit(cluster, witness.job("held", UNTIL_OPEN, 4))
@@ -425,7 +425,7 @@ class Descriptors(Network):
         self.assertEqual(self.keeper_of(cluster, "node-0"), keeper, "it has survived")
 
     def test_an_agent_without(self):
-        """It can read no log. It cannot store the epoch of a coordinator that starts, so it ends and says why; the next agent has all ends."""
+        """It cannot read logs. It cannot store a starting coordinator's epoch, so it exits and says why; the next agent reports all ends."""
         cluster = self.hosts(agents=1, slots=8, grace="20s")
         witness, late = self.gated(cluster), Witness(cluster.dir / "late")
         self.submit(cluster, witness.job("held", "echo hello; " + UNTIL_OPEN, 4))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What pods print (`muster run --output`, `muster logs -f`), runs that are continued (`--retry-failed`), and the joblog.
+"""What pods print (`muster run --output`, `muster logs -f`), continued runs (`--retry-failed`), and the joblog.
 
 MUSTER names the executable. Waits poll with a deadline.
 """
@@ -19,7 +19,7 @@ from command import DEADLINE, CommandCase, poll  # noqa: E402
 
 class Case(CommandCase):
     def manifest(self, name, n, script):
-        """A job whose indexes have one retry, soon."""
+        """A job whose indexes have one retry, after a short backoff."""
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "annotations": {"muster.dev/backoff-base": "100ms"}},
                "spec": {"completionMode": "Indexed", "completions": n, "parallelism": n, "backoffLimitPerIndex": 1,
                         "template": {"spec": {"restartPolicy": "Never", "containers": [
@@ -103,7 +103,7 @@ class FilesHere(Files, Case):
         (self.dir / "go").write_text("")
         self.muster(*run)
         self.assertEqual([self.text(f"out/{i}") for i in range(4)], ["one\ntwo\n"] * 4)
-        # Once more, when all is over: nothing changes.
+        # Running it again after the end changes nothing.
         before = [os.stat(self.dir / f"out/{i}").st_mtime_ns for i in range(4)]
         self.muster(*run)
         self.assertEqual([os.stat(self.dir / f"out/{i}").st_mtime_ns for i in range(4)], before)
@@ -141,7 +141,7 @@ class Retry(Case):
         r = self.run_it("--retry-failed")
         self.assertIn("nothing to retry: job/sweep: all of its indexes have succeeded", r.stderr)
         self.assertIn("all of its indexes have succeeded", self.muster("retry", "job/sweep", "--data-dir", "d", code=5).stderr)
-        # Chosen by hand, one runs again all the same.
+        # An index chosen explicitly runs again nevertheless.
         self.assertIn("index 2", self.muster("retry", "--data-dir", "d", "--index", "2").stderr)
         self.assertIn("muster retry", self.muster("retry", code=2).stderr)
 
@@ -194,7 +194,7 @@ class OldDirectories(Case):
         os.utime(outside / "file", (old, old))
         os.utime(outside, (old, old))
         (tmp / "muster-run-dddddd").symlink_to(outside)
-        # Of others, and more than are looked at.
+        # Other users' directories, and more of them than a sweep examines.
         for i in range(150 if os.geteuid() == 0 else 0):
             (tmp / f"muster-run-0{i:05}").mkdir()
             os.chown(tmp / f"muster-run-0{i:05}", 65534, 65534)
@@ -262,7 +262,7 @@ class Logs(Cluster):
         rest = sorted(p.stdout.read().splitlines())
         self.assertEqual(rest, ["1#0 | two", "1#1 | one", "1#1 | two", "2#0 | two"])
         self.assertEqual(p.wait(DEADLINE), 0)
-        # Afterwards: the newest attempts, as without -f.
+        # After the end, it prints the newest attempts, as without -f.
         after = sorted(self.muster("logs", "-f", "job/j", "--tail", "1").stdout.splitlines())
         self.assertEqual(after, ["0#0 | two", "1#1 | two", "2#0 | two"])
         self.assertEqual(self.muster("logs", "-f", "job/j", "--index", "1").stdout, "one\ntwo\n")

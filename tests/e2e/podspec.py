@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What of a pod's spec a process can have, on real daemons: variables with facts of the node, securityContext, nodes by name and preference.
+"""The parts of a pod's spec that apply to a process, on real daemons: variables with facts about the node, securityContext, nodes by name and preference.
 
     MUSTER=build/release/muster tests/e2e/podspec.py [TEST…]
 """
@@ -77,7 +77,7 @@ class PodSpec(World):
         self.assertEqual((status["NoNewPrivs"], int(status["CapEff"], 16)), ("1", 0))
         if os.geteuid() == 0:
             self.assertEqual(int(status["CapBnd"], 16), 0)
-        # A part of them, and in namespaces of its own.
+        # Some of these settings, for a pod that runs in its own namespaces.
         job = sh_job("mounts", f"{STATUS}; test -w /data && echo mounted", 1)
         pod_of(job)["volumes"] = [{"name": "d", "emptyDir": {}}]
         main_of(job)["volumeMounts"] = [{"name": "d", "mountPath": "/data"}]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The two ports of a coordinator against other users, web pages and a shortage of descriptors.
+"""A coordinator's two ports against other users, web pages and a shortage of descriptors.
 
     MUSTER=build/release/muster tests/e2e/ports.py [TEST…]
 """
@@ -46,7 +46,7 @@ def split(address):
 
 
 def ask(address, text, half_close=False, timeout=10):
-    """Everything received for these bytes until the other side closes, or falls silent after a complete answer."""
+    """Sends `text`; returns everything received until the peer closes or goes silent after a complete answer."""
     with socket.create_connection(split(address), timeout=timeout) as s:
         s.sendall(text.encode())
         if half_close:
@@ -73,13 +73,13 @@ class Users(World):
             self.skipTest("needs root to be somebody else")
         cluster = self.cluster(agents=0)
         host, port = split(cluster.api_addr)
-        # All of them have closed before the coordinator sees the first.
+        # All connections have closed before the coordinator sees the first one.
         os.kill(cluster.coord.pid, signal.SIGSTOP)
         try:
             subprocess.run([sys.executable, "-c", HIT_AND_RUN, host, str(port), str(TRIES), str(NOBODY)], check=True, timeout=60)
         finally:
             os.kill(cluster.coord.pid, signal.SIGCONT)
-        # Everything queued has been handled once a later request is answered.
+        # Once a later request is answered, everything queued before it has been handled.
         self.assertEqual(cluster.api.call("GET", "/healthz")[0], 200)
         jobs = cluster.api.call("GET", cluster.api.jobs())[1]["items"]
         self.assertEqual(len(jobs), 0, f"of {TRIES} jobs of another user so many were accepted")
@@ -123,7 +123,7 @@ class Descriptors(World):
         self.assertIsNone(cluster.coord.poll(), f"{what}: the coordinator has ended: {cluster.log('coordinator')[-800:]}")
 
     def test_p06_no_descriptor_is_left(self):
-        # At run time the limit falls below the number of open descriptors: no budget helps, and accept() fails.
+        # The limit falls below the number of open descriptors at run time, so no budget helps and accept() fails.
         cluster = self.cluster(agents=0)
         hard = resource.prlimit(cluster.coord.pid, resource.RLIMIT_NOFILE)[1]
         self.assertEqual(cluster.api.call("GET", "/healthz")[0], 200)
@@ -143,7 +143,7 @@ class Descriptors(World):
 
     def test_p06_connections_are_bounded_and_the_idle_make_room(self):
         cluster = self.cluster(agents=0, kind=Low)
-        # Ports full of silent connections.
+        # Fill both ports with silent connections.
         for address in (cluster.api_addr, cluster.listen):
             self.hold(address, 2 * LOW)
         cluster.start_agent("node-0")
@@ -176,7 +176,7 @@ class Descriptors(World):
 
 
 class Low(Cluster):
-    """Its coordinator may open only a few files."""
+    """A cluster whose coordinator may open only a few files."""
 
     def _spawn(self, name, args):
         if name != "coordinator":

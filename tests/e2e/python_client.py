@@ -45,7 +45,7 @@ class PythonClient(World):
         return self.batch.read_namespaced_job_status(name, NS).status
 
     def runs(self, name, pods):
-        """Waits until that many of its pods run. (Debian's client is older than status.ready.)"""
+        """Waits until that many of its pods run. (Debian's client predates status.ready.)"""
         eventually(lambda: len(self.core.list_namespaced_pod(NS, label_selector=f"job-name={name}",
                                                              field_selector="status.phase=Running").items) == pods, f"{pods} pods of {name} run")
 

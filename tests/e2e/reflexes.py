@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What fingers that know kubectl type, and `muster dev`, the local cluster in one command.
+"""What kubectl users type out of habit, and `muster dev`, a local cluster in one command.
 
 MUSTER names the executable. Waits poll with a deadline.
 """
@@ -20,7 +20,7 @@ PAIR = manifest("one", "sleep 1000") + "---\n" + manifest("two", "sleep 1000").r
 
 
 def running_below(folder):
-    """Processes that name this folder in their command line."""
+    """Processes with this folder in their command line."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -51,7 +51,7 @@ class Reflexes(cli.Cluster):
         self.muster("wait", "-n", "lab", "job/two", "--for=delete")
         self.muster("delete", "-f", "both.yaml", code=3)
         self.muster("delete", "-f", "both.yaml", "--ignore-not-found")
-        # What cannot be deleted does not keep the rest.
+        # An object that cannot be deleted does not prevent the deletion of the rest.
         self.muster("create", "-f", "-", stdin=manifest("one", "sleep 1000"))
         r = self.muster("delete", "-f", "missing.yaml", "-f", "-", stdin="kind: Pod\napiVersion: v1\n---\n" + manifest("one", "true"), code=5)
         self.assertEqual(r.stdout, "job.batch/one deleted\n")
@@ -121,7 +121,7 @@ class Starting(cli.Case):
         began = time.monotonic()
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", "--connect-timeout", "1200ms", code=4)
         self.assertGreater(time.monotonic() - began, 1.1)
-        self.assertIn("waiting up to 1s for a coordinator to serve at 127.0.0.1:9", r.stderr)
+        self.assertIn("waiting up to 1s for the coordinator at 127.0.0.1:9", r.stderr)
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", code=4, MUSTER_CONNECT_TIMEOUT="0s")
         self.assertNotIn("waiting", r.stderr)
 
@@ -144,7 +144,7 @@ class Dev(cli.Case):
         self.assertEqual(len(self.muster("get", "nodes", "-o", "name").stdout.split()), 2)
         self.muster("create", "-f", "-", stdin=manifest("polite", f"trap 'echo bye > {self.dir}/bye; exit 0' TERM; touch {self.dir}/here; while :; do sleep 0.05; done", 1, 1))
         poll("it runs", (self.dir / "here").exists)
-        # What ends is started again.
+        # A daemon that ends is restarted.
         before = json.loads((folder / "coordinator/endpoints.json").read_text())["pid"]
         os.kill(before, signal.SIGKILL)
         self.assertIn("ended by itself", dev.stdout.readline() + dev.stdout.readline())
@@ -171,7 +171,7 @@ class Dev(cli.Case):
         self.assertIn("Complete", self.muster("get", "job", "kept").stdout)
         self.end(dev, folder)
         self.file("own", "")
-        self.assertIn("neither empty nor of an earlier muster dev", self.muster("dev", "--data-dir", ".", code=5).stderr)
+        self.assertIn("neither empty nor from an earlier muster dev", self.muster("dev", "--data-dir", ".", code=5).stderr)
 
     def test_a_command_runs_in_it(self):
         r = self.muster("dev", "--nodes", "1", "--", "sh", "-c", '"$0" run -n 2 -- echo hello && exit 7', cli.MUSTER, code=7)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Old copies of the data-dir and the remedies: refusal, backup, restore, verify.
+"""Old copies of the data-dir, and the remedies: refusal, backup, restore, verify.
 
     MUSTER=build/release/muster tests/e2e/restore.py [TEST…]
 """
@@ -17,12 +17,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import World, eventually, finished, matches, sh_job  # noqa: E402
 
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
-# Files that a process writes although it only reads: locks, and RocksDB's message log.
+# Files that even a process that only reads may write: locks, and RocksDB's message log.
 PASSING = {"lock", "LOCK", "LOG"}
 
 
 def picture(folder):
-    """Every file of a data-dir that holds state, with a hash of its contents."""
+    """Every state file in a data-dir, with a hash of its contents."""
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
             for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in PASSING}
 
@@ -34,7 +34,7 @@ class OldCopies(World):
         return cluster.dir / "coordinator"
 
     def ends_by_itself(self, cluster):
-        """Starts the coordinator, which must refuse and serve nobody; returns its message."""
+        """Starts the coordinator, which must refuse to serve and exit; returns its message."""
         log = cluster.dir / "coordinator.log"
         before = log.stat().st_size
         with self.assertRaisesRegex(AssertionError, "the coordinator ended"):
@@ -77,7 +77,7 @@ class OldCopies(World):
         self.nothing_left(witness)
 
     def test_p11_a_copy_that_served_alone_is_refused_too(self):
-        """A copy that starts out of the agents' reach can raise its numbers at will: they prove nothing."""
+        """A copy that starts out of the agents' reach can raise its numbers at will, so they prove nothing."""
         cluster = self.cluster(agents=1)
         witness = self.witness(cluster)
         data = self.stopped(cluster)
@@ -108,7 +108,7 @@ class OldCopies(World):
         shutil.copytree(data, copy)
         cluster.start_coordinator()  # epoch 2, with its own nonce
         cluster.wait_nodes()
-        # The copy is at epoch 2 as well, with another nonce. The agent finds it at the same port.
+        # The copy is also at epoch 2, but with a different nonce. The agent finds it on the same port.
         cluster.kill_coordinator()
         data.rename(cluster.dir / "first")
         copy.rename(data)
@@ -144,7 +144,7 @@ class Restore(World):
         self.assertIn("sound: ", verified.stdout)
 
     def restored(self, cluster, backup):
-        """Kills the coordinator and replaces its data-dir by one restored from this backup."""
+        """Kills the coordinator and replaces its data-dir with one restored from this backup."""
         cluster.kill_coordinator()
         data = cluster.dir / "coordinator"
         data.rename(cluster.dir / "before")
@@ -177,7 +177,7 @@ class Restore(World):
         self.assertEqual(cluster.api.job("long")["status"].get("ready"), 3, "what ran before the backup was taken back")
         (witness.folder / "go").touch()
         self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 3)
-        witness.check(self)  # each of them ran once
+        witness.check(self)  # each index ran once
         self.sound_live(cluster)
         self.nothing_left(witness)
 
@@ -208,7 +208,7 @@ class Restore(World):
         cluster.wait_nodes()
         eventually(strangers, "they are still listed")
         self.seen(witness, running)
-        # A job created under the same name is a different job: it gets new pods, whatever still runs there.
+        # A job created under the same name is a different job: it gets new pods, whatever is still running.
         self.submit(cluster, sh_job("unknown", "true", 2))
         self.assertEqual(cluster.wait("unknown", finished)["status"]["succeeded"], 2)
         self.seen(witness, running)
@@ -252,7 +252,7 @@ class Restore(World):
         cluster.wait("seen", finished)
 
         def look(folder, code=0):
-            """What inspect and export say of a data-dir, which they do not change."""
+            """What inspect and export print for a data-dir, which they must not change."""
             shown = self.muster("journal", "inspect", str(folder), "-o", "json")
             self.assertEqual(shown.returncode, code, shown.stdout + shown.stderr)
             lines = self.muster("journal", "export", str(folder))
@@ -262,7 +262,7 @@ class Restore(World):
         self.assertEqual(live["pid"], cluster.coord.pid)
         self.assertEqual(live["problems"], [])
         self.assertEqual(live["rows"]["job"], 1)
-        for more in range(20):  # the coordinator goes on writing
+        for more in range(20):  # while the coordinator keeps writing
             self.submit(cluster, sh_job(f"more-{more}", "true", 1))
             look(data)
         cluster.wait("more-19", finished)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Each route of the API, tried by everybody: the owner of an object, another user, an operator, an admin, a collector of metrics, a user
-without a role, and a caller of another machine without a token.
+"""Each route of the API, requested by every kind of caller: an object's owner, another user, an operator, an admin, a metrics collector, a user
+without a role, and a caller on another machine without a token.
 
     MUSTER=build/release/muster tests/e2e/routes.py [TEST…]
 
-The routes, and who may use them, are the table of tests/unit/api/access/rules_test.cpp, which must list whatever the server serves.
+The table in tests/unit/api/access/rules_test.cpp lists the routes and who may use them; it must list everything that the server serves.
 Needs root, like users.py.
 """
 import http.client
@@ -25,17 +25,17 @@ from world import eventually, sh_job  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests/unit/api/access/rules_test.cpp"
-WORD = "s3cr3t"  # in alice's job: arguments, names and values of variables, labels and annotations, and its output
+WORD = "s3cr3t"  # appears in alice's job: in arguments, names and values of variables, labels, annotations, and the output
 SESSION = "0123456789abcdef" * 2
-# The columns of the table by who stands for them here, the owner last; admins may do everything.
+# Which column of the table applies to each user here, the owner last; admins may do everything.
 COLUMNS = {"bob": 1, "prom": 4, "dave": 5, "olga": 3, "alice": 0}
 KUBE, DEFAULT = "/api/v1/namespaces/default", "/apis/muster.dev/v1/namespaces/default"
 EVENTS, LEASES = "/apis/events.k8s.io/v1/namespaces/default/events", "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 HEALTH = ("/healthz", "/livez", "/readyz")
-# What those who are allowed get, where it is not 201 for POST and 200 for everything else.
+# The codes for allowed callers, where they are not 201 for POST and 200 for everything else.
 CODES = {
-    ("POST", f"{KUBE}/pods"): 405,  # what is not served says why
+    ("POST", f"{KUBE}/pods"): 405,  # not served; the answer says why
     **{(method, f"{KUBE}/pods/p/{what}"): 405 for method in ("GET", "POST", "PUT", "PATCH")
        for what in ("exec", "attach", "portforward", "ephemeralcontainers")},
     ("POST", "/api/v1/nodes"): 405,
@@ -46,9 +46,9 @@ CODES = {
     ("POST", LEASES): 422,
     ("POST", f"{MINE}/backups"): 400,
     ("POST", REVIEWS): 400,
-    ("GET", f"{DEFAULT}/jobs/j/log"): 400,  # without an index
+    ("GET", f"{DEFAULT}/jobs/j/log"): 400,  # no index given
     ("PUT", f"{KUBE}/events/e"): 400,
-    ("PUT", f"{EVENTS}/e"): 400,  # a job's events are not written by anybody
+    ("PUT", f"{EVENTS}/e"): 400,  # clients cannot write a job's events
     ("PATCH", f"{KUBE}/events/e"): 400,
     ("PATCH", f"{EVENTS}/e"): 400,
     ("DELETE", f"{KUBE}/events/e"): 400,
@@ -65,11 +65,11 @@ CODES = {
     ("POST", "/apis/apps/v1/namespaces/default/deployments"): 404,
     ("GET", f"{DEFAULT}/jobs/j/secrets"): 404,
 }
-# A command that alice has started: she joins it, reads it and ends it, and then it is gone, also for admins.
+# A command that alice has started: she joins it, reads it and ends it, after which it is gone, even for admins.
 EXEC = {"alice": {"POST": 201, "GET": 200, "DELETE": 200, "PUT": 404}, "daemon": {"POST": 409, "GET": 404, "DELETE": 404, "PUT": 404}}
 
-# Sends requests as another user: argv is the socket; a list of [method, path, content type, body] is on standard input, and a list of
-# [code, body] goes to standard output. One after the other, but watches, which last for a second, are under way together.
+# Sends requests as another user. argv: the socket. Reads a list of [method, path, content type, body] from standard input and writes a list
+# of [code, body] to standard output. Sends them one at a time, except for watches, which take a second each and run concurrently.
 ASK_ALL = """
 import concurrent.futures, http.client, json, socket, sys
 def ask(method, path, ctype, body):
@@ -94,7 +94,7 @@ def table():
 
 
 def attributes(method, path):
-    """What a request wants, in the words of a SelfSubjectAccessReview, as api/access/attributes.cpp reads it."""
+    """The attributes of a request in a SelfSubjectAccessReview, as api/access/attributes.cpp derives them."""
     bare, _, query = path.partition("?")
     if not re.match("/api/v1/|/apis/[^/]+/v1/", bare):
         return {"nonResourceAttributes": {"path": bare, "verb": method.lower()}}
@@ -153,19 +153,19 @@ class EachRoute(RootKeeper):
         return json.loads(done.stdout)
 
     def current(self, path):
-        """The object to be replaced, for those who may."""
+        """The object to be replaced, for users who may replace it."""
         if path not in self.found:
             self.found[path] = self.ask("daemon", "GET", path)[1]
         return self.found[path]
 
     def request(self, method, path, token):
-        """The request of a row: about alice's objects, and a dry run where it could be allowed."""
+        """The request for a row: for alice's objects, and as a dry run where it might be allowed."""
         bare, _, query = path.partition("?")
         parts = bare.split("/")
         own = "muster.dev" in parts
         for at, part in enumerate(parts[1:], 1):
             if part in ("j", "p", "e", "n", "l", "c", "x") and parts[at - 1] in self.names:
-                # Join tokens and revocations are of another node, which there is not.
+                # Join tokens and revocations are for another node, which does not exist.
                 parts[at] = "c01" if own and part == "n" else self.names[parts[at - 1]]
         target = "/".join(token if part == "t" else name("alice") if part == "u" else part for part in parts)
         query = query.replace("session=s", f"session={SESSION}").replace("watch=1", "watch=1&timeoutSeconds=1")
@@ -187,7 +187,7 @@ class EachRoute(RootKeeper):
         return [method, target + (f"?{query}" if query else ""), kind, body if isinstance(body, str) else json.dumps(body)]
 
     def code(self, user, letter, method, path):
-        """What a user gets whose column has this letter."""
+        """The expected code for a user whose column has this letter."""
         if letter == "h":
             return 404
         if letter == "d":
@@ -251,7 +251,7 @@ class EachRoute(RootKeeper):
 class EachPrivateRoute(EachRoute):
     FLAGS = (*EachRoute.FLAGS, "--private-jobs")
     OF_OTHERS = 2
-    CALLERS = ("bob",)  # nothing else differs
+    CALLERS = ("bob",)  # results differ only for other users
 
 
 if __name__ == "__main__":

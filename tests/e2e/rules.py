@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Rules that involve several jobs, nodes or coordinators: feature gates over restarts, priorities, taints, devices, orphans.
+"""Rules that involve several jobs, nodes or coordinators: feature gates across restarts, priorities, taints, devices, orphans.
 
     MUSTER=build/release/muster tests/e2e/rules.py [TEST…]
 """
@@ -18,7 +18,7 @@ UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 
 
 class Gates(World):
-    """A cluster whose coordinator restarts with other gates while jobs are running."""
+    """A coordinator restarts with different gates while jobs are running."""
 
     def with_gates(self, cluster, gates):
         cluster.kill_coordinator()
@@ -36,7 +36,7 @@ class Gates(World):
         eventually(lambda: cluster.api.job("flight")["status"].get("failedIndexes") == "0", "index 0 has failed")
         failed = cluster.api.job("flight")["status"]["failed"]
         self.with_gates(cluster, "JobBackoffLimitPerIndex=false,JobSuccessPolicy=false")
-        # Gates off: a new job loses the fields, an existing one keeps them, and decisions stand.
+        # With the gates off, a new job loses the fields, an existing job keeps them, and earlier decisions stand.
         dropped = self.submit(cluster, witness.job("dropped", "code=0", 1, backoffLimitPerIndex=1,
                                                    successPolicy={"rules": [{"succeededCount": 1}]}))
         self.assertNotIn("backoffLimitPerIndex", dropped["spec"])
@@ -51,7 +51,7 @@ class Gates(World):
         eventually(lambda: cluster.api.job("flight")["status"].get("succeeded") == 2, "both have succeeded")
         self.assertFalse(finished(cluster.api.job("flight")), "off: no rule of success ends it")
         self.with_gates(cluster, "")
-        # Gates on again: the rules look at the whole state, not only at what has happened since.
+        # With the gates back on, the rules consider the whole state, not only what has happened since.
         job = cluster.wait("flight", finished, 20)
         self.assertEqual(condition(job, "Complete")["reason"], "SuccessPolicy")
 
@@ -102,7 +102,7 @@ class Placement(World):
         self.assertGreaterEqual(len(started), 4, "one of the low ones ran twice")
 
     def test_long_pods_behind_short_ones_find_the_free_slots(self):
-        """Prefetch follows short pods; long pods must not wait as prefetched pods while another node is idle."""
+        """Prefetch is sized for short pods; long pods must not wait as prefetched pods while another node is idle."""
         cluster = self.cluster(agents=2, slots=8)
         witness = self.witness(cluster)
         work = 'code=0; if [ "$i" -ge 400 ]; then while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; fi'
@@ -150,7 +150,7 @@ class Placement(World):
         self.submit(cluster, tolerant)
         cluster.wait("tolerant", finished, 20)
         self.assertEqual({p["spec"]["nodeName"] for p in self.pods_of(cluster, "tolerant")}, {nodes[0]})
-        # What people set survives a restart of the coordinator.
+        # Taints and labels set by users survive a coordinator restart.
         cluster.restart_coordinator()
         cluster.wait_nodes()
         node = call("GET", f"/api/v1/nodes/{nodes[0]}")[1]
@@ -294,7 +294,7 @@ class Away(World):
     def overdue(self, freeze):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
-        # Both end before the deadline, while nobody can receive their reports.
+        # Both end before the deadline, while no coordinator can receive their reports.
         work = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=$i'
         began = time.monotonic()
         self.submit(cluster, witness.job("ok", work, 2, activeDeadlineSeconds=1000, backoffLimit=5))

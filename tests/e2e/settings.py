@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Around the verbs: configuration, completion, version, kubeconfig.
+"""Configuration, completion, version, kubeconfig.
 
 MUSTER names the executable. Waits poll with a deadline.
 """
@@ -158,7 +158,7 @@ class Version(cli.Case):
 
     def test_nobody_there(self):
         self.muster("version", "--api", "127.0.0.1:9", code=4)
-        # If the address was not given on the command line, an unreachable coordinator is not a failure.
+        # If the address was not given on the command line, an unreachable coordinator is not an error.
         (self.dir / "system.yaml").write_text("api: 127.0.0.1:9\n")
         self.assertIn("cannot reach", self.muster("version", "--request-timeout", "1s").stdout)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A minimal controller in the manner of Kueue: it is elected by a Lease, admits suspended jobs within a quota of pods, and reports
-what it did in events. Two of them run against one coordinator that is killed meanwhile.
+"""A minimal controller in the style of Kueue: it is elected through a Lease, admits suspended jobs within a quota of pods, and reports
+what it did in events. Two of them run against one coordinator, which is killed meanwhile.
 
     MUSTER=build/release/muster tests/e2e/suspend_controller.py [TEST…]
 """
@@ -29,7 +29,7 @@ def micro_time():
 
 
 class Controller(threading.Thread):
-    """Admits jobs of its queue, oldest first, while it holds the lease."""
+    """Admits jobs from its queue, oldest first, while it holds the lease."""
     LEASE_SECONDS = 2
 
     def __init__(self, api, name, quota):
@@ -48,11 +48,11 @@ class Controller(threading.Thread):
                     self.admit()
             except OSError:
                 continue  # the coordinator is down
-            except Exception as failure:  # a failure in a thread fails the test
+            except Exception as failure:  # fails the test
                 self.wrong.append(repr(failure))
 
     def lead(self):
-        """Takes or renews the lease as client-go does: by its version, and by its own clock."""
+        """Takes or renews the lease as client-go does, based on the lease's version and the client's own clock."""
         begin = time.monotonic()
         code, lease = self.api.call("GET", f"{LEASES}/quota")
         spec = {"holderIdentity": self.name, "leaseDurationSeconds": self.LEASE_SECONDS, "acquireTime": micro_time(),
@@ -91,7 +91,7 @@ class Controller(threading.Thread):
             patch = {"metadata": {"resourceVersion": job["metadata"]["resourceVersion"]}, "spec": {"suspend": False}}
             code, _ = self.api.call("PATCH", f"{self.api.jobs()}/{name}", patch, MERGE)
             if code != 200:
-                return  # another client was faster: try again later
+                return  # another client was faster; retry later
             used += job["spec"]["parallelism"]
             self.admitted.append(name)
             self.tell(job)
@@ -156,7 +156,7 @@ class SuspendController(World):
 
     @staticmethod
     def watch_quota(api, quota):
-        """Polls how many pods the admitted jobs may have."""
+        """Polls the number of pods that the admitted jobs may have."""
         class Looker(threading.Thread):
             def __init__(self):
                 super().__init__(daemon=True)

@@ -21,11 +21,11 @@ CLEAR = "\r\x1b[K"
 
 
 class Terminal:
-    """muster on a pseudo-terminal, and everything it has written there."""
+    """muster on a pseudo-terminal, and everything it has written to it."""
 
     def __init__(self, case, *words, **env):
         ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))  # wide: nothing is cut
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))  # wide, so that nothing is cut
         self.process = subprocess.Popen([cli.MUSTER, *words], stdin=theirs, stdout=theirs, stderr=theirs, cwd=case.dir,
                                         env={**case.env, "TERM": "xterm", **env})
         os.close(theirs)
@@ -43,7 +43,7 @@ class Terminal:
         try:
             while part := os.read(fd, 4096):
                 self.text += part.decode(errors="replace")
-        except OSError:  # all writers have closed it
+        except OSError:  # all writers have closed the terminal
             pass
         os.close(fd)
 

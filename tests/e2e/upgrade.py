@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Other versions of muster: state that they wrote, state of later formats, and clusters of two builds.
+"""Other versions of muster: state written by earlier ones, state in later formats, and clusters of two builds.
 
     MUSTER=build/release/muster [MUSTER_OTHER=path/to/muster] tests/e2e/upgrade.py [TEST…]
 
-tests/journals has what earlier executables left (make.py). Two builds run together only where MUSTER_OTHER names the other one, with its
-keeper beside it; `./dev upgrade [COMMIT]` builds it.
+tests/journals has state left by earlier executables (make.py). Tests with two builds run only if MUSTER_OTHER names the other executable, with
+its keeper beside it; `./dev upgrade [COMMIT]` builds it.
 """
 import hashlib
 import itertools
@@ -33,7 +33,7 @@ from work_dirs import adopt, keepers  # noqa: E402
 KEPT = sorted((ROOT / "tests" / "journals").glob("*.tar.xz"))
 OTHER = os.environ.get("MUSTER_OTHER")
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
-# Written by a process although it only reads: locks, messages, and the list of starts.
+# Files that even a process that only reads may write: locks, messages, and the list of starts.
 PASSING = {"lock", "LOCK", "LOG", "endpoints.json", "keeper.log", "crashes"}
 
 
@@ -44,7 +44,7 @@ def free_address():
 
 
 def picture(folder):
-    """A hash of every file of state below it."""
+    """A hash of every state file below the folder."""
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
             for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in PASSING and not p.name.startswith("LOG.old")}
 
@@ -55,7 +55,7 @@ def protocols(binary):
 
 
 class Kept(Cluster):
-    """A cluster that goes on from what an earlier version left."""
+    """A cluster that continues from the state of an earlier version."""
 
     def __init__(self, archive, binary=None):
         self.archive, self.binary = archive, binary
@@ -67,7 +67,7 @@ class Kept(Cluster):
             self.unpack()
             self.listen = free_address()
             for node in ("node-0", "node-1"):
-                self.start_agent(node)  # a coordinator serves once the nodes that it knows are there
+                self.start_agent(node)  # a coordinator serves once its known nodes have registered
         super().start_coordinator()
 
     def unpack(self):
@@ -99,7 +99,7 @@ class KeptState(World):
             job = cluster.api.job(name)
             self.assertEqual(job["status"].get("succeeded"), completions, name)
             exits = dict(map(tuple, self.exits(cluster, name)))
-            for pod, code in golden[name]["exits"]:  # what ran was lost with its machine, what had ended was not run again
+            for pod, code in golden[name]["exits"]:  # running pods were lost with their machine, ended ones were not run again
                 self.assertEqual(exits.pop(pod), 137 if code is None else code, pod)
             self.assertEqual(set(exits.values()), {0}, name)
         self.assertEqual(condition(cluster.api.job("ended-unseen"), "Failed")["reason"], "PodFailurePolicy",
@@ -155,12 +155,12 @@ class KeptState(World):
 
 
 class LaterFormats(World):
-    """What a later version may have written is refused, with the reason, and stays as it is."""
+    """State that a later version may have written is refused, with the reason, and left unchanged."""
     # A message whose root has only the field `version`, 2; packed.
     LATER = b"\x10\x02\x10\x01\x01\x02"
 
     def refused(self, cluster, key, why):
-        """No coordinator starts while the value of this row is LATER."""
+        """Checks that no coordinator starts while the value of this row is LATER."""
         data = cluster.dir / "coordinator"
         with Rows(data) as rows:
             good = rows.put(key, self.LATER)
@@ -205,7 +205,7 @@ class LaterFormats(World):
         self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 1)
         self.assertEqual(len(self.pods_of(cluster, "long")), 1)
         witness.check(self)
-        # A finished job is read when someone asks for it.
+        # A finished job is read when it is requested.
         cluster.kill_coordinator()
         with Rows(cluster.dir / "coordinator") as rows:
             key = rows.keys(b"r" + done[1:])[-1]
@@ -236,7 +236,7 @@ class LaterFormats(World):
         cluster.wait_nodes()
 
     def test_a_spool_of_a_later_version_is_refused(self):
-        """Its ends are not lost: the keeper that wrote it, or a later one, finds them."""
+        """The ends in it are not lost: the keeper that wrote it, or a later one, finds them."""
         cluster = self.cluster(agents=1, grace="30s")
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("unseen", UNTIL_GO.replace("code=0", "code=$a; [ $a -gt 0 ] || code=42"), 1, podFailurePolicy={
@@ -267,7 +267,7 @@ class LaterFormats(World):
 
     @staticmethod
     def set_version(path, version):
-        """In the header of a segment (docs/formats-keeper.md)."""
+        """Sets the version in a segment's header (docs/formats-keeper.md)."""
         segment = bytearray(path.read_bytes())
         if not any(segment):
             return
@@ -277,7 +277,7 @@ class LaterFormats(World):
         path.write_bytes(segment)
 
     def test_a_keeper_refuses_an_agent_of_a_later_version_once(self):
-        """The agent then says hello with the version before, on the same connection."""
+        """The agent then says hello with the previous version on the same connection."""
         cluster = self.cluster(agents=1)
         newest = protocols(cluster.bin)["keeper"]
         cluster.kill_agent("node-0")
@@ -296,7 +296,7 @@ class LaterFormats(World):
 
 
 class Mixed(Cluster):
-    """Each daemon runs the build that was last chosen for it."""
+    """A cluster in which each daemon runs the build last chosen for it."""
 
     def __init__(self, new, old, first, **kwargs):
         self.builds = {"new": new, "old": old}
@@ -308,7 +308,7 @@ class Mixed(Cluster):
         return super()._spawn(name, args)
 
     def move(self, name, to):
-        """Kills the daemon and starts the other build; pods and keepers stay."""
+        """Kills the daemon and starts the other build; pods and keepers keep running."""
         self.of[name] = to
         if name == "coordinator":
             self.restart_coordinator()
@@ -322,7 +322,7 @@ class TwoBuilds(World):
     WORK = "sleep 0.1; code=0; [ $((i % 4)) -ne 1 ] || [ $a -ge 1 ] || code=3; [ $((i % 10)) -ne 9 ] || code=4"
 
     def mixed(self, first, slots=4, **builds):
-        """`builds`: of daemons that run another one from the beginning."""
+        """`builds`: the daemons that run a different build from the start."""
         def kind():
             made = Mixed.__new__(Mixed)
             made.of = {}
@@ -340,7 +340,7 @@ class TwoBuilds(World):
         return witness, Memory(cluster, "load")
 
     def all_counted(self, cluster, witness, memory, count=40):
-        """Every end once: nothing lost, nothing twice."""
+        """Checks that every end is counted exactly once."""
         job = cluster.wait("load", finished, 60)
         memory.end(self)
         witness.check(self)
@@ -408,7 +408,7 @@ class TwoBuilds(World):
                 self.doCleanups()
 
     def test_a_keeper_is_replaced_once_its_node_is_empty(self):
-        """As docs/upgrade.md says: end the agent and then the keeper, which goes only if nothing runs; start the other build."""
+        """Follows docs/upgrade.md: end the agent and then the keeper, which exits only if nothing runs; start the other build."""
         for first, second in (("old", "new"), ("new", "old")):
             with self.subTest(first=first, second=second):
                 cluster = self.mixed(first, slots=8)
@@ -463,7 +463,7 @@ class TwoBuilds(World):
 @unittest.skipUnless(OTHER, "needs MUSTER_OTHER")
 @unittest.skipUnless(users.possible(), "only root can make the users")
 class TwoBuildsForUsers(users.RootKeeper):
-    """The keeper is root's and runs pods as who created their job, by a permit that the coordinator signs and the agent passes on."""
+    """A root keeper runs each pod as its job's creator, with a permit that the coordinator signs and the agent passes on."""
 
     @classmethod
     def setUpClass(cls):
@@ -474,7 +474,7 @@ class TwoBuildsForUsers(users.RootKeeper):
         self.of = dict.fromkeys(("coordinator", "agent", "keeper"), "old")  # which build each daemon runs
 
     def use(self, build):
-        """From now on `self.muster` is of this build."""
+        """Makes `self.muster` this build from now on."""
         source, folder = pathlib.Path({"new": os.environ["MUSTER"], "old": OTHER}[build]).resolve().parent, self.dir / build
         if not folder.exists():
             folder.mkdir()
@@ -518,7 +518,7 @@ class TwoBuildsForUsers(users.RootKeeper):
                     gate.unlink(missing_ok=True)
                     self.create("alice", sh_job(f"long-{daemon}", f"while ! test -e {gate}; do sleep 0.05; done; id -u", 2))
                     eventually(lambda: self.ask("alice", "GET", f"{users.JOBS}/long-{daemon}")[1]["status"].get("ready") == 2, "both pods run")
-                    if daemon == "keeper":  # it is replaced where nothing runs
+                    if daemon == "keeper":  # a keeper is replaced only while nothing runs
                         gate.touch()
                         eventually(lambda: self.ask("alice", "GET", f"{users.JOBS}/long-{daemon}")[1]["status"].get("succeeded") == 2, "their ends")
                     self.move(daemon, second)
@@ -530,7 +530,7 @@ class TwoBuildsForUsers(users.RootKeeper):
                     done.append(("alice", f"long-{daemon}"))
                     eventually(lambda: self.ask("alice", "GET", f"{users.JOBS}/long-{daemon}")[1]["status"].get("succeeded") == 2, "their ends")
                 for user, job in done:
-                    if second == "new":  # which earlier agents cannot open is in docs/upgrade.md
+                    if second == "new":  # docs/upgrade.md lists what earlier agents cannot open
                         self.says(user, job, f"{uids[user]}\n")
                     self.assertEqual([one["counted"] for one in self.attempts(user, job)], ["succeeded"] * 2, job)
                 self.doCleanups()

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""A coordinator of several users, with real Unix users: two who run jobs, an operator, one who collects metrics, and a stranger.
+"""A coordinator with several real Unix users: two who run jobs, an operator, a metrics collector, and a stranger.
 
     MUSTER=build/release/muster tests/e2e/users.py [TEST…]
 
-Needs root, to make the users and remove them again; says so and succeeds without.
+Needs root, to create and remove the users; without it, says so and succeeds.
 """
 import contextlib
 import http.client
@@ -37,7 +37,7 @@ MINE = "/apis/muster.dev/v1"
 
 
 def possible():
-    """Whether the users can be made."""
+    """Whether the users can be created."""
     return os.geteuid() == 0 and shutil.which("useradd") is not None
 
 
@@ -79,7 +79,7 @@ def has_capability(number):
 
 
 def become(user):
-    """For a child between fork and exec."""
+    """Returns a preexec_fn that becomes this user."""
     who = pwd.getpwnam(name(user))
     groups = os.getgrouplist(who.pw_name, who.pw_gid)
 
@@ -101,7 +101,7 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-# Sends one request as another user: argv is the socket (or HOST:PORT), method, path, content type; the body is on standard input.
+# Sends one request as another user. argv: the socket (or HOST:PORT), method, path, content type; the body is on standard input.
 ASK = """
 import http.client, socket, sys
 where, method, path, ctype = sys.argv[1:5]
@@ -116,11 +116,11 @@ sys.stdout.write(str(r.status) + '\\n' + r.read().decode())
 
 
 class Served(unittest.TestCase):
-    """A coordinator of these users, and ways to be one of them."""
+    """A coordinator with these users, and ways to act as each of them."""
     FLAGS = ()
 
     def setUp(self):
-        # Executables must be readable by all users, which a checkout need not be.
+        # All users must be able to read the executables, which a checkout does not guarantee.
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-users-"))
         if not os.environ.get('KEEP'):
             self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
@@ -192,7 +192,7 @@ class Users(Served):
     def test_everyone_gets_what_the_role_allows(self):
         self.create("alice", sh_job("j", "echo s3cr3t", 1, suspend=True))
         patch = "application/merge-patch+json"
-        expected = {  # what each may do with alice's job
+        expected = {  # what each user may do with alice's job
             "alice": {"get": 200, "patch": 200, "nodes": 200, "metrics": 403, "backup": 403, "lease": 403},
             "bob": {"get": 200, "patch": 403, "nodes": 200, "metrics": 403, "backup": 403, "lease": 403},
             "olga": {"get": 200, "patch": 200, "nodes": 200, "metrics": 200, "backup": 400, "lease": 200},
@@ -219,7 +219,7 @@ class Users(Served):
         self.assertIn("it belongs to another user", refused.stderr)
         self.coordinator.kill()
         self.coordinator.wait()
-        # The socket that it left is replaced, and the owner is still the owner.
+        # The socket left behind is replaced, and alice still owns her job.
         self.daemons.clear()
         self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
                     "--api-socket", self.socket, "--users", GROUPS["hpc"], "--private-jobs")
@@ -318,11 +318,11 @@ class Users(Served):
 
 
 class Remote(Served):
-    """The same users by HTTPS, with tokens that they made where the kernel says who they are."""
+    """The same users over HTTPS, with tokens that they created on the socket, where the kernel identifies them."""
     FLAGS = ("--api-tls", "127.0.0.1:0")
 
     def token(self, user, whose=None):
-        """Code, and the token or what was said instead."""
+        """The status code, and the token or the error message."""
         code, made = self.ask(user, "POST", f"{MINE}/users/{name(whose or user)}/token", {})
         return code, made["text"].splitlines()[0] if code == 201 else made["message"]
 
@@ -390,7 +390,7 @@ class Remote(Served):
         alice = self.token("alice")[1]
         self.https(alice, "POST", JOBS, sh_job("j", "true", 1))
         self.https("nonsense", "POST", JOBS, sh_job("k", "true", 1))
-        log = self.dir / "data/audit.log"  # written behind the answers
+        log = self.dir / "data/audit.log"  # written after the answers
 
         def made():
             return [line for line in map(json.loads, log.read_text().splitlines()) if line["code"] == 201 and line["resource"] == "jobs"]
@@ -423,7 +423,7 @@ class RootKeeper(Served):
         return process
 
     def restart_keeper(self, agent=True, **env):
-        """Another keeper, with other settings."""
+        """Replaces the keeper by one with other settings."""
         self.root.kill()
         self.root.wait()
         if agent:
@@ -435,25 +435,27 @@ class RootKeeper(Served):
         return self.root
 
     def start_agent(self, *flags):
-        """Once there is a keeper: without one, the agent starts its own."""
+        """Waits for a keeper first: without one, the agent would start its own."""
         eventually(lambda: (self.dir / "work/keeper/socket").exists(), "the keeper")
         return self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4",
                            *flags)
 
     def finish(self, user, job):
         self.create(user, job)
-        title = job["metadata"]["name"]
+        return self.end(user, job["metadata"]["name"])
 
+    def end(self, user, title):
+        """The condition that the job ends in."""
         def over():
             conditions = self.ask(user, "GET", f"{JOBS}/{title}")[1].get("status", {}).get("conditions", [])
             return next((c["type"] for c in conditions if c["type"] in ("Complete", "Failed") and c["status"] == "True"), None)
-        return eventually(over, f"the end of {title}", 30)
+        return eventually(over, f"the end of {title}", 90)
 
     def log(self, user, job, index=0, attempt=0):
         code, text = self.ask(user, "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{job}/log?index={index}&attempt={attempt}")
-        if isinstance(text, dict):  # there is none yet, or it is not for this user
+        if isinstance(text, dict):  # no log yet, or not for this user
             return code, ""
-        return code, text if isinstance(text, str) else f"{text}\n"  # a number is JSON, too
+        return code, text if isinstance(text, str) else f"{text}\n"  # a number parses as JSON
 
     def attempts(self, user, job):
         return self.ask(user, "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{job}/attempts")[1]["items"]
@@ -575,10 +577,10 @@ class Owners(RootKeeper):
         self.assertEqual({name: limits[name].split() for name in ("core file size", "open files", "processes", "file size")},
                          {"core file size": ["0", "0"], "open files": ["512", str(files)], "processes": ["3000", "3000"],
                           "file size": ["1048576", "2097152"]})
-        # The keeper itself has as many as it can, and starts with nothing that it cannot give.
+        # The keeper raises its own limit as far as it can, and refuses to start with limits that it cannot grant.
         most = str(max(hard, files))
         self.assertRegex(pathlib.Path(f"/proc/{self.root.pid}/limits").read_text(), f"Max open files +{most} +{most} ")
-        for text, why in (("core", "not core=VALUE"), ("files=1", "there is no such limit; there are as, core"),
+        for text, why in (("core", "not core=VALUE"), ("files=1", "unknown limit; must be one of as, core"),
                           ("nofile=5000:4000", "the soft limit is above the hard limit"),
                           ("nofile=2000000000", f"nofile=2000000000 is above the keeper's own hard limit, {hard}, and it cannot be raised")):
             self.assertEqual(self.restart_keeper(agent=False, MUSTER_KEEPER_LIMITS=text).wait(20), 5)
@@ -596,7 +598,7 @@ class Owners(RootKeeper):
                   f"cat {work}/logs/*/* || echo 'no logs'; head -c1 /proc/{pid}/mem || echo 'no memory'; "
                   f"/usr/bin/python3 {self.dir}/keeper.py {work}/keeper/socket {self.dir}/made || echo 'no keeper'; "
                   f"/usr/bin/python3 {self.dir}/output.py {work}/keeper/output_socket {named} || echo 'no output'")
-        for title, mode in (("spy", 0o700), ("closer", 0o711)):  # the work-dir keeps bob out, and so does the keeper without it
+        for title, mode in (("spy", 0o700), ("closer", 0o711)):  # the work-dir keeps bob out; if it does not, the keeper does
             work.chmod(mode)
             self.assertEqual(self.finish("bob", sh_job(title, script, 1)), "Complete")
             self.assertEqual([line for line in self.log("bob", title)[1].splitlines() if line.startswith("no ")],
@@ -607,7 +609,7 @@ class Owners(RootKeeper):
         refused = self.run_as("bob", "retry", "job/j")
         self.assertEqual((refused.returncode, refused.stdout), (5, ""))
         self.assertIn("it belongs to another user", refused.stderr)
-        for user, title in (("alice", "j-r2"), ("olga", "j-r3")):  # an operator sees all of it
+        for user, title in (("alice", "j-r2"), ("olga", "j-r3")):  # an operator sees everything
             done = self.run_as(user, "retry", "job/j", "--wait")
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"job.batch/{title} created", done.stdout)
@@ -623,7 +625,7 @@ class Owners(RootKeeper):
         path = f"{MINE}/namespaces/default/pods/{pod}/exec"
         session = "0123456789abcdef" * 2
         self.assertEqual(self.ask("alice", "POST", path, {"session": session, "command": ["sleep", "300"]})[0], 201)
-        for user in ("bob", "olga"):  # she is an operator
+        for user in ("bob", "olga"):  # olga is an operator
             for method, body in (("POST", {"session": session, "resume": True}), ("GET", None), ("DELETE", None)):
                 self.assertEqual(self.ask(user, method, path + ("" if body else f"?session={session}"), body)[0], 403, (user, method))
         self.create("bob", sh_job("k", "echo on; exec sleep 300", 1))
@@ -696,7 +698,7 @@ class Owners(RootKeeper):
         self.finish("alice", job("optional", "none", optional=True))
         self.assertEqual(self.log("alice", "optional")[1].split(), ["0", "0"])
 
-        # Another user's secret is out of reach, by the same names or through a link.
+        # Another user's secret is out of reach, both under the same names and through a link.
         (keep["bob"] / "link").symlink_to(keep["alice"] / "password")
         for title, key, why in (("other", "password", "No such file or directory"), ("linked", "link", "Permission denied")):
             self.assertEqual(self.finish("bob", job(title, key)), "Failed")
@@ -744,7 +746,7 @@ class Owners(RootKeeper):
         self.assertEqual(put("olga", "site", {"B": "shared"}, **{"muster.dev/shared": "true"}), 201)
         self.finish("bob", job("his"))
         self.assertEqual(self.log("bob", "his")[1], "bobs shared\n")
-        self.create("alice", job("hers"))  # for her there is none
+        self.create("alice", job("hers"))  # she has none
 
         def waiting():
             pods = self.ask("alice", "GET", "/api/v1/namespaces/default/pods")[1]["items"]
@@ -787,7 +789,7 @@ class Owners(RootKeeper):
         self.assertIn("nothing runs as uid 0", (self.dir / "keeper.log").read_text())
 
     def test_a_stolen_agent_cannot_choose_the_command_or_the_user(self):
-        """Orders to the keeper as the agent's user would send them, without a permit or with one that was changed."""
+        """Sends orders to the keeper as the agent's user, without a permit or with a forged one."""
         eventually(lambda: (self.dir / "work/keeper/socket").exists(), "the socket")
         self.assertEqual(self.finish("alice", sh_job("first", "true", 1)), "Complete")
         self.stop_agent()
@@ -799,7 +801,7 @@ class Owners(RootKeeper):
         self.assertIn("this node has no permit to run it as its owner", done.stdout.decode())
         self.assertIn("not signed by this node's coordinator", (self.dir / "keeper.log").read_text())
         self.assertFalse(marker.exists())
-        # And nobody else may give it orders at all.
+        # No other user may send orders at all.
         other = subprocess.run(["/usr/bin/python3", "-c", STOLEN, str(self.dir / "work/keeper/socket"), str(marker)], capture_output=True,
                                preexec_fn=become("bob"), timeout=60)
         self.assertNotEqual(other.returncode, 0)
@@ -816,10 +818,10 @@ class Owners(RootKeeper):
             return done.stdout or done.stderr.splitlines()[-1]
         self.assertEqual(read(), "text\n")
         self.assertIn("Permission denied", read(user="alice"))
-        (self.dir / "work").chmod(0o711)  # and if that did not keep them out
+        (self.dir / "work").chmod(0o711)  # even if the mode did not keep them out
         self.assertEqual([read(user=user) for user in ("alice", "bob", "daemon")], ["closed", "closed", "text\n"])
         (self.dir / "work").chmod(0o700)
-        # What the agent can put there: links, and files of users that lie where it may move them.
+        # What the agent could put there: links, and users' files that it is able to move.
         shared = self.dir / "shared"
         shared.mkdir()
         shared.chmod(0o777)
@@ -837,7 +839,7 @@ class Owners(RootKeeper):
         self.assertEqual(read(), "text\n")
 
     def test_links_in_the_work_dir_lead_nowhere(self):
-        """The agent owns the work-dir, so what is there may be a trap for a keeper that runs as root."""
+        """The agent owns the work-dir, so anything in it may be a trap for a keeper that runs as root."""
         victim = self.dir / "victim"
         victim.write_text("precious\n")
         self.assertEqual(self.finish("alice", sh_job("first", "true", 1)), "Complete")
@@ -862,7 +864,7 @@ class Owners(RootKeeper):
         self.assertEqual(len(self.attempts("alice", "j")), 1)
 
 
-# Called by PAM as root: says what is going on, and waits if it is told to.
+# Called by PAM as root: logs the call, and waits while the file `hang` exists.
 HOOK = """#!/bin/sh
 echo "$PAM_TYPE $PAM_USER $PAM_SERVICE $(id -u)" >> %(dir)s/hook.log
 while test -e %(dir)s/hang; do sleep 0.05; done
@@ -877,7 +879,7 @@ session  required  pam_env.so conffile=%(dir)s/env.conf readenv=0
 
 
 class PamNode(RootKeeper):
-    """A root keeper that opens a session of real PAM around each process."""
+    """A root keeper that opens a real PAM session around each process."""
     SECONDS = 60
 
     def setUp(self):
@@ -916,7 +918,7 @@ class PamNode(RootKeeper):
         (self.dir / f"release-{job}").touch()
 
     def waiting(self, title):
-        """A pod that ends when it is released."""
+        """Starts a pod that runs until released; returns its pid."""
         self.create("alice", sh_job(title, f"echo $$$$; while ! test -e {self.dir}/release-{title}; do sleep 0.05; done", 1, backoffLimit=0))
         return int(eventually(lambda: self.log("alice", title)[1].strip(), f"the pid of {title}"))
 
@@ -972,7 +974,7 @@ class Pam(PamNode):
         self.release("one")
         eventually(lambda: self.hooks().count("close_session") == 1, "the end of the first, without a keeper")
         self.assertTrue(pathlib.Path(f"/proc/{pid}").exists())
-        # The next keeper ends what the one before it has left.
+        # The next keeper closes the sessions that its predecessor left open.
         self.restart_keeper(MUSTER_KEEPER_PAM=self.service)
         eventually(lambda: self.hooks().count("close_session") == 2, "the end of the second")
         eventually(lambda: not self.helpers(), "no helper")
@@ -995,7 +997,7 @@ class Pam(PamNode):
 
 
 class HangingPam(PamNode):
-    """A module that waits for something that does not answer."""
+    """A PAM module that hangs."""
     SECONDS = 4
 
     def setUp(self):
@@ -1006,14 +1008,14 @@ class HangingPam(PamNode):
     def test_nobody_else_waits(self):
         self.create("bob", sh_job("stuck", "true", 1, backoffLimit=0))
         eventually(lambda: "open_session" in self.hooks("bob"), "its hook")
-        # The keeper answers, kills, and sees ends.
+        # The keeper still answers, kills, and notices ends.
         self.assertEqual(self.ask("alice", "DELETE", f"{JOBS}/before", {"propagationPolicy": "Background", "gracePeriodSeconds": 0})[0], 200)
         eventually(lambda: not pathlib.Path(f"/proc/{self.pid}").exists(), "the end of another's process")
         self.assertEqual(self.attempts("bob", "stuck"), [], "it still waits")
         end = eventually(lambda: self.attempts("bob", "stuck"), "its end")[0]
         self.assertEqual((end["exitCode"], end["cause"]), (126, "start-failed"), end)
         self.assertIn(f"PAM service {self.service} has not opened a session within {self.SECONDS} s", end["message"])
-        # Helpers that hang are killed in the end: the one of `stuck`, and the one that closes the session of `before`.
+        # Hanging helpers are eventually killed: that of `stuck`, and the one closing the session of `before`.
         eventually(lambda: not self.helpers(), "no helper", 30)
 
     def test_a_keeper_that_dies_meanwhile_can_be_replaced(self):
@@ -1036,13 +1038,13 @@ class HangingPam(PamNode):
         eventually(lambda: "open_session" in self.hooks("bob"), "its hook")
         self.assertEqual(self.ask("bob", "DELETE", f"{JOBS}/stuck", {"propagationPolicy": "Foreground", "gracePeriodSeconds": 600})[0], 200)
         eventually(lambda: self.ask("bob", "GET", f"{JOBS}/stuck")[0] == 404, "its end")
-        # A module that answers late opens a session for nobody, which is closed at once.
+        # A module that answers late opens a session that is no longer needed and is closed at once.
         (self.dir / "hang").unlink()
         eventually(lambda: self.hooks("bob") == ["open_session", "close_session"], "the end of its session")
         eventually(lambda: not self.helpers(), "no helper")
 
 
-# Speaks the keeper's protocol: a plain order, and one with a permit that nobody signed. argv: the socket and a file to make.
+# Speaks the keeper's protocol: an order without a permit, and one with an unsigned permit. argv: the socket and a file to create.
 STOLEN = """
 import socket, struct, sys
 def text(t):
@@ -1071,7 +1073,7 @@ print(got)
 """
 
 def speak_version_6(listener, keeper_path):
-    """Relays agents to the keeper, and says of later versions that it does not know them."""
+    """Relays agents to the keeper, and rejects later protocol versions as unknown."""
     def copy(source, sink):
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
@@ -1094,7 +1096,7 @@ def speak_version_6(listener, keeper_path):
                 threading.Thread(target=copy, args=pair, daemon=True).start()
 
 
-# Has the keeper open an output, as the agent does. argv: the socket, job uid, pod and container.
+# Asks the keeper to open an output, as the agent does. argv: the socket, job uid, pod and container.
 READER = """
 import socket, struct, sys
 def text(t):

@@ -3,7 +3,7 @@
 
     MUSTER=build/release/muster tests/e2e/volumes.py [TEST…]
 
-The suite of real users needs root; without it, only the other runs.
+The suite with real users needs root; without it, only the others run.
 """
 import os
 import pathlib
@@ -33,7 +33,7 @@ def with_volumes(job, volumes=(), mounts=(), **annotations):
 
 
 def mounted(text):
-    """Namespaces of all processes that have such a mount."""
+    """The mount namespaces of all processes that have such a mount."""
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -187,12 +187,12 @@ class Settings(World):
         self.submit(c, job)
         c.wait("i")
         self.assertEqual(self.muster("logs", "job/i", cluster=c).stdout.split()[-1], "lab/tool:3")
-        # Without a command for them, an image alone could never start.
+        # Without --image-runtime, a container with only an image could never start.
         plain = self.cluster()
         del job["spec"]["template"]["spec"]["containers"][0]["command"]
         code, answer = plain.api.create(job)
         self.assertEqual(code, 422, answer)
-        self.assertIn("containers[0].command: Required value: this cluster runs no images", answer["message"])
+        self.assertIn("containers[0].command: Required value: this cluster does not run images", answer["message"])
 
     def test_pods_that_mount_wait_for_a_node_that_can(self):
         os.environ["MUSTER_KEEPER_NO_MOUNTS"] = "on"
@@ -235,7 +235,7 @@ class Owners(users.RootKeeper):
             theirs = with_volumes(sh_job(title, "ls -l /mnt; cat /mnt", 1, backoffLimit=0), [{"name": "h", "hostPath": {"path": path}}], [("h", "/mnt/x", {})])
             self.assertEqual(self.finish("bob", theirs), "Failed", title)
             self.assertNotIn("hers", self.log("bob", title)[1])
-            if title in ("file", "link"):  # a directory is mounted, and then closed as before
+            if title in ("file", "link"):  # a directory is mounted, and remains as inaccessible as before
                 self.assertIn("Permission denied", self.attempts("bob", title)[0]["message"], title)
         done, text = self.ask("alice", "DELETE", f"{users.JOBS}/mine?propagationPolicy=Background")
         self.assertEqual(done, 200, text)
@@ -251,7 +251,7 @@ class Owners(users.RootKeeper):
         eventually(lambda: set(pathlib.Path("/dev/shm").iterdir()) <= before, "nothing is left in memory")
 
     def test_what_is_put_over_system_files_gains_nothing(self):
-        # A root-owned setuid program in a namespace whose /etc is the user's: neither the bit nor the file counts for anything.
+        # A root-owned setuid program in a namespace with the user's own /etc: neither the bit nor the file has any effect.
         job = with_volumes(sh_job("etc", """
             mkdir -p $MUSTER_SCRATCH/etc; echo "$(id -un) ALL=(ALL) NOPASSWD: ALL" > $MUSTER_SCRATCH/etc/sudoers
             grep -E '^(NoNewPrivs|CapEff):' /proc/self/status; timeout 5 su -c id root 2>&1 </dev/null; touch /etc/hostname 2>&1; id -u
@@ -290,7 +290,7 @@ class Owners(users.RootKeeper):
 
 
 def as_plain_user(suites):
-    """The suites of one user, as a user who is not root: root could make any directory."""
+    """Runs the single-user suites as a user other than root, since root could create any directory."""
     with tempfile.TemporaryDirectory(prefix="muster-test-") as folder:
         os.chmod(folder, 0o755)
         built = pathlib.Path(os.environ["MUSTER"]).resolve().parent

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Writes state as an executable leaves it when everything is killed, for tests/e2e/upgrade.py to open with later ones.
+"""Saves the state that an executable leaves when everything is killed, for tests/e2e/upgrade.py to open with later ones.
 
     MUSTER=path/to/muster tests/journals/make.py      makes tests/journals/VERSION-REVISION.tar.xz and .json
 
 The archive has the data-dir of a coordinator and the work-dirs of two agents. The spool of node-0 has ends that no coordinator has seen,
-and starts without an end. The .json is what the coordinator served just before: the status of each job and the codes of its pods.
-Secrets in it belong to clusters that are gone.
+and starts without an end. The .json is what the coordinator served just before: the spec and status of each job and the exit codes of its pods.
+Its secrets belong to clusters that no longer exist.
 """
 import io
 import json
@@ -26,9 +26,9 @@ sys.path.insert(0, str(HERE.parent / "e2e" / "lib"))
 from world import Cluster, eventually, exit_code, finished, sh_job  # noqa: E402
 from work_dirs import keepers  # noqa: E402
 
-BOOT = "00000000-0000-4000-8000-000000000000"  # of the spool: no machine's, so its processes are of an earlier boot everywhere
+BOOT = "00000000-0000-4000-8000-000000000000"  # in the spool: no real machine has it, so the processes belong to an earlier boot everywhere
 LEFT_OUT = re.compile(r"(^|/)(LOG(\.old.*)?|LOCK|lock|endpoints\.json|.*socket|sock)$")
-HANGS = '[ "$MUSTER_ATTEMPT" != 0 ] || exec sleep 1000; exit 0'  # a pod that replaces it succeeds
+HANGS = '[ "$MUSTER_ATTEMPT" != 0 ] || exec sleep 1000; exit 0'  # its replacement succeeds
 LIMITS = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
           {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]
 
@@ -46,7 +46,7 @@ def in_place(name, work):
 
 
 def jobs(work):
-    """Those that finish, and those that are left as they are: suspended, waiting, running, ended without anybody's knowledge."""
+    """Returns the jobs that finish, those that never start (suspended or without a slot) and those cut off while running or with an unreported end."""
     per_index = '[ "$JOB_COMPLETION_INDEX" != 1 ] || exit 7; [ "$JOB_COMPLETION_INDEX" != 2 ] || [ "$MUSTER_ATTEMPT" != 0 ]'
     finish = [
         sh_job("complete", "true", 4), nonindexed("work-queue", "true", 3), in_place("in-place", work),
@@ -65,7 +65,7 @@ def jobs(work):
         sh_job("running", HANGS, 3),
         sh_job("gang-running", HANGS, 2, annotations={"muster.dev/gang": "true"}),
         sh_job("half-done", f'[ "$JOB_COMPLETION_INDEX" = 0 ] || {{ {HANGS}; }}', 2, podFailurePolicy={"rules": LIMITS}),
-        # Only the spool knows that it failed for good; whoever takes it for lost replaces it, and it succeeds.
+        # Only the spool records its final failure; if the pod is taken for lost, its replacement succeeds.
         sh_job("ended-unseen", f'[ "$MUSTER_ATTEMPT" = 0 ] || exit 0; while [ ! -e "{work}/go" ]; do sleep 0.02; done; exit 42', 1,
                podFailurePolicy={"rules": LIMITS}),
     ]
@@ -73,7 +73,7 @@ def jobs(work):
 
 
 def served(cluster):
-    """What upgrade.py compares."""
+    """Returns what upgrade.py compares."""
     found = {}
     for job in cluster.api.call("GET", cluster.api.jobs())[1]["items"]:
         name = job["metadata"]["name"]
@@ -84,7 +84,7 @@ def served(cluster):
 
 
 def of_an_earlier_boot(segment):
-    """The segment, with another boot in its header (docs/formats-keeper.md)."""
+    """Returns the segment with another boot in its header (docs/formats-keeper.md)."""
     mark, length, _ = struct.unpack_from("=III", segment)
     size, = struct.unpack_from("=I", segment, 17)
     if size != len(BOOT):
@@ -94,7 +94,7 @@ def of_an_earlier_boot(segment):
 
 
 def pack(folder, path):
-    """Only regular files; the inode of a work-dir is written again by who unpacks it."""
+    """Packs regular files only; upgrade.py updates the inode of a work-dir when it unpacks the archive."""
     with tarfile.open(path, "w:xz", preset=9) as archive:
         for top in ("coordinator", "node-0", "node-1"):
             for file in sorted((folder / top).rglob("*")):
@@ -102,7 +102,7 @@ def pack(folder, path):
                 if not file.is_file() or LEFT_OUT.search(name) or "/logs/" in name or "/outputs/" in name:
                     continue
                 data = file.read_bytes()
-                if file.suffix == ".seg" and any(data):  # zeros: a spare
+                if file.suffix == ".seg" and any(data):  # all zeros: a spare segment
                     data = of_an_earlier_boot(data)
                 entry = tarfile.TarInfo(name)
                 entry.size, entry.mode = len(data), 0o600
@@ -131,7 +131,7 @@ def make():
             assert code == 201, answer
         for job in finish:
             cluster.wait(job["metadata"]["name"], finished)
-        cluster.restart_coordinator()  # which moves the rows into tables
+        cluster.restart_coordinator()  # moves the rows into tables
         cluster.wait_nodes()
         for job in open_ones:
             code, answer = api.create(job)
@@ -153,7 +153,7 @@ def make():
     finally:
         for pid in mine or keepers(cluster.dir):
             os.kill(pid, signal.SIGKILL)
-        for pid in filter(str.isdigit, os.listdir("/proc")):  # what the keepers left
+        for pid in filter(str.isdigit, os.listdir("/proc")):  # processes that the keepers left behind
             try:
                 environment = pathlib.Path("/proc", pid, "environ").read_bytes()
                 if b"MUSTER_PROCESS=" in environment and str(cluster.dir).encode() in environment:

@@ -1,17 +1,17 @@
-// muster-planted: muster with one fault in it, for each promise one, so that tests can see a drill
-// find it (tests/e2e/drill.py). PLANTED_FAULT chooses:
+// muster-planted: muster with one planted fault, so that tests can check that a drill finds it
+// (tests/e2e/drill.py). There is a fault for each promise; PLANTED_FAULT selects one:
 //
-//   forgets      the second start of a coordinator does not know an accepted job
-//   miscounts    the end of a pod arrives with another exit code
-//   regresses    the second start does not know a success, and runs the index again
-//   duplicates   a pod counts as ended while it runs, so that its index gets another one
-//   drops        an agent that starts kills what ran under the one before it
+//   forgets      a restarted coordinator does not know an accepted job
+//   miscounts    the end of a pod arrives with the wrong exit code
+//   regresses    a restarted coordinator does not know a success, and runs the index again
+//   duplicates   a pod counts as ended while it runs, so its index gets a second pod
+//   drops        an agent that starts kills the pods of its predecessor
 //   poisons      the end of a pod of the job called "poison" crashes the coordinator
 //
-// The linker puts these functions between muster's libraries (--wrap); nothing else differs.
+// The linker inserts these functions between muster's libraries (--wrap); nothing else differs.
 #include "agent/agent.hpp"
-#include "cli/drill/process.hpp"
-#include "core/job/decide.hpp"
+#include "cli/drill/process/process.hpp"
+#include "core/job/rules/decide.hpp"
 #include "storage/recovery.hpp"
 
 #include <csignal>
@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-// The names that the linker gives to a wrapped function, and to the one that replaces it.
+// The linker's names for a wrapped function and for its replacement.
 #define MUSTER_REAL(symbol) asm("__real_" symbol)
 #define MUSTER_WRAP(symbol) asm("__wrap_" symbol)
 
@@ -45,13 +45,13 @@ Result<int> real_run_agent(const agent::AgentOptions& options, agent::AgentContr
 Result<int> run_agent(const agent::AgentOptions& options, agent::AgentControl* control)
     MUSTER_WRAP(PLANTED_RUN_AGENT);
 
-// Read at the start, since daemons forget their environment.
+// Read at startup, since daemons remove variables from their environment.
 const std::string chosen = [] {
   const char* word = std::getenv("PLANTED_FAULT");
   return std::string(word == nullptr ? "" : word);
 }();
 
-constexpr PodKey kVictim{4, 0};  // the long one of the seed that the test uses
+constexpr PodKey kVictim{4, 0};  // a pod of the long job, with the seed that the test uses
 
 bool is_canary(const core::Job& job) {
   const std::string& name = job.object().meta.name;

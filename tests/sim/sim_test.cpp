@@ -1,6 +1,6 @@
 // Simulations: random jobs under random faults. A failure prints its seed; `./dev sim SEED` replays
 // it.
-#include "api/kube/manifest.hpp"
+#include "api/kube/objects/manifest.hpp"
 #include "tests/sim/world.hpp"
 
 #include <gtest/gtest.h>
@@ -64,8 +64,8 @@ void play(uint64_t seed) {
   ASSERT_TRUE(world.run(done, 1'200'000)) << "the job did not finish: " << world.picture("one");
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
   const core::Job& job = *world.shown("one");
-  // Every pod was judged exactly once. One that its node returns may have been judged before, when
-  // that node was declared lost.
+  // Every pod was judged exactly once. A pod that its node returns may have been judged before,
+  // when the node was declared lost.
   const uint64_t counted = job.succeeded() + job.state().failed;
   EXPECT_LE(counted, job.state().pods_created);
   if (plan.silences == 0)
@@ -80,7 +80,7 @@ void play(uint64_t seed) {
     for (uint32_t i = first; i <= last; ++i) {
       bool witnessed = false;
       for (PodId pod : world.ended_ok) witnessed |= pod.index == i;
-      EXPECT_TRUE(witnessed) << "index " << i << " is shown as succeeded, and nobody saw it";
+      EXPECT_TRUE(witnessed) << "index " << i << " is shown as succeeded, but never succeeded";
     }
   if (plan.silences == 0) {
     EXPECT_EQ(job.state().failed, world.ended_bad.size());
@@ -104,7 +104,7 @@ int version_of(const core::Job& job) {
 }
 
 // The owner suspends, resumes, scales, deletes and evicts amid crashes. Acknowledged changes
-// survive, the job finishes, it still answers after it is unloaded, and its name is free once it is
+// survive, the job finishes and still answers after it is unloaded, and its name is free once it is
 // gone.
 void play_owner(uint64_t seed) {
   SCOPED_TRACE("owner, seed " + std::to_string(seed));
@@ -182,7 +182,7 @@ void play_owner(uint64_t seed) {
   };
   ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish: " << world.picture("one");
   check_versions();
-  // A finished job still takes changes, and is deleted when its TTL is over.
+  // A finished job still accepts changes, and is deleted when its TTL is over.
   auto changes = [&](const nlohmann::json& spec) {
     int wanted = versions + 1;
     return [&, spec, wanted, n = 0]() mutable {
@@ -238,9 +238,9 @@ void play_deadline(uint64_t seed) {
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
 }
 
-// A gang that restarts as one, or an MPI job whose launcher aborts when it loses a worker. Of all
-// that ends because of one failure, one end is charged, and no member starts while one of the last
-// run lives.
+// A gang that restarts as one, or an MPI job whose launcher aborts when it loses a worker. One of
+// all the ends that a failure causes is charged, and no member starts while a member of the
+// previous run is alive.
 void play_gang(uint64_t seed) {
   SCOPED_TRACE("gang, seed " + std::to_string(seed));
   std::mt19937_64 random(seed * 15'485'863);
@@ -290,8 +290,8 @@ void play_gang(uint64_t seed) {
   const core::Job& job = *world.shown("one");
   const bool failed = job.condition(core::ConditionType::failed) != nullptr;
   if (!leads) return;
-  // The last run ends with the leader's success, and perhaps with a failure beside it, or with the
-  // failure that ends the job.
+  // The last run ends with the leader's success, perhaps along with a failure, or with the failure
+  // that ends the job.
   if (whole) {
     const uint64_t runs = job.state().pods_created / static_cast<uint64_t>(members);
     EXPECT_LE(job.state().failed, runs);

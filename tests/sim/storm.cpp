@@ -1,8 +1,8 @@
 #include "tests/sim/storm.hpp"
 
-#include "api/kube/manifest.hpp"
+#include "api/kube/objects/manifest.hpp"
 #include "base/check.hpp"
-#include "core/spec/annotations.hpp"
+#include "core/spec/fields/annotations.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,15 +21,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr Millis kBackoffBaseMs = 200, kBackoffMaxMs = 1'000;  // World's knobs
+constexpr Millis kBackoffBaseMs = 200, kBackoffMaxMs = 1'000;  // as in World's knobs
 constexpr Millis kForeverMs = 100'000'000;
 constexpr Millis kLimitMs = 800'000;
-constexpr Millis kFairMs = 15'000;  // for a small job to start beside a large one
+constexpr Millis kFairMs = 15'000;  // for a small job to start alongside a large one
 
 // How the pods of a job behave.
 struct Ways {
   uint64_t salt = 0;
-  int fail_in = 4;           // one attempt in so many fails; 0: none
+  int fail_in = 4;           // one in this many attempts fails; 0: none
   uint32_t fails_until = 3;  // attempts from here on succeed
   bool any_code = false;     // failures exit with 3, 4 or 5, which policies look for
   bool daemons = false;      // all but index 0 run until they are ended
@@ -42,9 +42,9 @@ struct Sent {
   core::JobObjectPtr object;
   Ways ways;
   bool accepted = false, deleted = false;
-  int versions = 0, answered = 0;    // the newest change that was sent, and that was answered
+  int versions = 0, answered = 0;    // the newest change sent, and the newest answered
   std::vector<core::After> after{};  // jobs that it waits for, by NAMESPACE/NAME
-  core::JobObjectPtr alone{};        // the same job without them, once one is gone
+  core::JobObjectPtr alone{};        // the same job without `after`, once one of those is gone
 };
 
 class History {
@@ -61,7 +61,7 @@ class History {
     world_.owner = [this] { act(); };
     const bool ended = world_.run([this] { return look() && all_over(); }, kLimitMs);
     if (!ended) say("not all jobs ended: " + unfinished());
-    // It takes longer than most histories.
+    // Not always: it takes longer than most histories.
     if (ended && (storm_.seed % 8 == 0 || storm_.plant != Plant::none)) afterwards();
     judge();
     Outcome out;
@@ -93,7 +93,7 @@ class History {
     };
     plan.crashes = some("crashes", 200);
     plan.crash_chance = 0.002 * static_cast<double>(1 + below(8));
-    // A coordinator that is restarted waits anew for nodes that are cut off.
+    // A restarted coordinator starts waiting again for nodes that are cut off.
     if (one_in(6)) plan.crash_chance /= 20;
     plan.mid_commit = some("mid-commit", 100);
     plan.failed_syncs = some("failed-syncs", 5);
@@ -195,14 +195,14 @@ class History {
         if (one_in(2)) per_index();
         break;
       }
-      case 8:  // several containers, started again in place or not
+      case 8:  // several containers, restarted in place or not
         indexed(n);
         if (one_in(2)) pod["restartPolicy"] = "OnFailure";
         if (one_in(2))
           pod["initContainers"] = Json::array({container("first"), container("second")});
         if (one_in(2)) pod["containers"].push_back(container("beside"));
         break;
-      case 9:  // until its owner deletes it
+      case 9:  // runs until its owner deletes it
         indexed(1 + n / 3);
         ways.endless = true;
         ways.fail_in = 0;
@@ -303,9 +303,9 @@ class History {
     return 1 + static_cast<Millis>((pod.index * 31 + pod.attempt * 17 + storm_.seed) % 400);
   }
 
-  // A process of the job starts. Jobs that are no longer shown, or were created again, have ended.
+  // Called when a process of the job starts. Jobs no longer shown, or created again, have ended.
   void check_dependencies(const Sent& job, PodId pod) {
-    if (!world_.serves()) return;  // an older copy of the disk shows what was
+    if (!world_.serves()) return;  // an older copy of the disk shows an older state
     for (const core::After& one : job.after) {
       const core::Job* const other = world_.shown(one.job);
       if (!other || other->id() > pod.job || other->state().deleted_at) continue;
@@ -334,7 +334,7 @@ class History {
       case 2:
         return change(job, {{"suspend", false}});
       case 3:
-        if (gang) return;  // index 0 may be one of those that no longer fit
+        if (gang) return;  // index 0 may be among those that no longer fit
         return change(job, {{"parallelism", n}});
       case 4:
         return change(job, {{"completions", n}, {"parallelism", n}});
@@ -372,7 +372,7 @@ class History {
     const core::ObservedStatus observed{shown->suspended(), shown->active(),
                                         shown->state().started_at.has_value()};
     auto next = api::update_job(std::move(*parsed), shown->object(), observed);
-    if (!next.ok()) return;  // it may not be scaled, for example
+    if (!next.ok()) return;  // for example, it may not be scaled
     job.versions = version;
     world_.may_scale = world_.may_scale || patch.contains("completions");
     world_.ask(job.name, core::OwnerUpdate{0, shown->object_ptr(), *next},
@@ -389,8 +389,8 @@ class History {
     if (version < job.answered) say("an answered change is gone: " + job.name);
   }
 
-  // What clients do again and again: send what was not answered, and, once the faults are over, let
-  // everything come to its end. Whether it has looked.
+  // What clients do repeatedly: send again what was not answered and, once the faults are over, let
+  // everything end. Returns whether it has looked.
   bool look() {
     if (world_.now() < look_at_ || !world_.serves()) return false;
     look_at_ = world_.now() + 300;
@@ -399,7 +399,7 @@ class History {
         world_.create(job.object, [this, name = job.name](Status status) {
           const auto found = std::ranges::find(jobs_, name, &Sent::name);
           if (status.ok() || status.error().code == Errc::exists) found->accepted = true;
-          // One that it waits for is not there: not yet, or no longer.
+          // A job that it waits for does not exist: not yet, or no longer.
           if (!status.ok() && status.error().code == Errc::invalid && one_in(3)) {
             found->object = found->alone;
             found->after.clear();
@@ -439,9 +439,9 @@ class History {
     return text.empty() ? "something is left on a node " + world_.picture("") : text;
   }
 
-  // ---- when all is over
+  // ---- after the history
 
-  // All slots are there, and a small job starts although a large one waits for all of them.
+  // All slots are free, and a small job starts although a large one waits for all of them.
   void afterwards() {
     const int capacity = static_cast<int>(plan_.agents * plan_.slots);
     auto simple = [&](const std::string& name, int number, int completions, bool gang) {
@@ -502,7 +502,7 @@ class History {
       attempt_of[pod.key] = &pod;
       judge(id, *job, name, pod);
     }
-    // Each end that a node could tell is in the history.
+    // Each end that a node could report is in the history.
     for (const auto& [pod, was] : world_.seen) {
       if (pod.job != id || was.ends == 0 || attempt_of.contains(pod.key()) ||
           world_.lost.contains(was.node))
@@ -529,7 +529,7 @@ class History {
       case EndCause::killed:
       case EndCause::fenced:
         if (!ran)
-          say("an end that nobody saw: " + who);
+          say("the history has an end that did not happen: " + who);
         else if (found->second.lost)
           break;
         else if (simple && found->second.code != pod.end.exit_code)
@@ -539,10 +539,10 @@ class History {
       case EndCause::never_started:
       case EndCause::returned:
         if (ran && !found->second.lost && !world_.lost.contains(found->second.node))
-          say("it is said not to have run, and ran: " + who);
+          say("reported as never run, but it ran: " + who);
         break;
       case EndCause::keeper_lost:
-        if (ran && !found->second.lost) say("its keeper is said to have died: " + who);
+        if (ran && !found->second.lost) say("its keeper was reported dead, but was not: " + who);
         break;
       default:
         break;
@@ -551,7 +551,7 @@ class History {
       say("counted as succeeded, and did not succeed: " + who);
   }
 
-  // Attempts of an index wait for the backoff of the last failure, in true time.
+  // Attempts of an index wait for the backoff of the last failure, in elapsed time.
   void judge_backoff(JobId id, const std::string& name, const std::vector<core::Pod>& attempts) {
     std::map<PodKey, const core::Pod*> by_key;
     for (const core::Pod& pod : attempts) by_key[pod.key] = &pod;
@@ -567,7 +567,7 @@ class History {
       if (world_.lost.contains(first->second.node)) continue;  // counted before its end
       const Millis delay =
           std::min(kBackoffMaxMs, kBackoffBaseMs << std::min(pod.failures - 1, 10));
-      // What was counted when its deletion was requested failed then, and not with its end.
+      // A pod counted when its deletion was requested failed then, not when it ended.
       if (before->second->stopping_at) continue;
       const Millis waited = next->second.started_at - first->second.ended_at;
       if (waited + 1 < delay)

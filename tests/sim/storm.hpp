@@ -1,9 +1,9 @@
 // Storm: one history of many jobs of every kind on one cluster, under every fault that World knows.
 //
-// First a phase in which everything may fail, then a calm one in which all that was accepted must
-// end. The judge compares what the witness saw with what the disk says afterwards: each end counted
-// once and as it was, nothing accepted lost, no rule of a status broken, no pod, slot or actor left
-// over, backoff kept, and a small job started beside a large one.
+// First comes a phase in which everything may fail, then a calm one in which all accepted jobs must
+// end. The judge compares what the witness saw with what is on the disk afterwards: each end is
+// counted once and correctly, nothing accepted is lost, no status rule is broken, no pod, slot or
+// actor is left over, backoff is kept, and a small job starts alongside a large one.
 #pragma once
 
 #include "tests/sim/world.hpp"
@@ -18,14 +18,14 @@ struct Storm {
   uint64_t seed = 1;
   int jobs = 0;  // 0: chosen by the seed, 2 to 9
   Plant plant = Plant::none;
-  std::vector<std::string> without;  // faults that do not happen: kFaults
+  std::vector<std::string> without;  // faults to leave out, from kFaults
 };
 
 // Kinds of faults, as `without` names them.
 extern const std::vector<std::string> kFaults;
 
 struct Outcome {
-  std::vector<std::string> broken;  // rules, each with what broke it; empty: all held
+  std::vector<std::string> broken;  // rules and how each was broken; empty: all held
   World::Count count;
   uint64_t jobs = 0, pods = 0;
 };

@@ -1,8 +1,8 @@
-// Storms: many jobs of every kind under every fault, and what shows that the judge would notice.
+// Storms: many jobs of every kind under every fault, and planted faults that the judge must notice.
 //
 //   MUSTER_SIM_CRASHES=N  plays histories until the coordinator has crashed N times (default 1,500)
 //   MUSTER_SIM_JOBS=J     jobs in each history (default: chosen by the seed)
-//   MUSTER_SIM_SHARD=I/N  plays each N-th history, from the I-th
+//   MUSTER_SIM_SHARD=I/N  plays every N-th history, from the I-th on
 //   MUSTER_SEED=S         plays one history
 //   MUSTER_SIM_WITHOUT=A,B  without these faults (tests/sim/storm.cpp lists them)
 #include "tests/sim/storm.hpp"
@@ -38,7 +38,7 @@ Storm storm_of(uint64_t seed) {
   return storm;
 }
 
-// How to see it again.
+// The command that replays it.
 std::string command_of(const Storm& storm) {
   std::string text = "./dev sim " + std::to_string(storm.seed);
   if (storm.jobs > 0) text += " --jobs " + std::to_string(storm.jobs);
@@ -47,13 +47,13 @@ std::string command_of(const Storm& storm) {
   return text;
 }
 
-// The history that is played.
+// The seed of the history being played.
 volatile std::sig_atomic_t playing = 0;
 
-// A check of the product that fails ends the process.
+// Called when a failed check of the product ends the process.
 void say_what_played(int) {
   char text[80];
-  const int size = std::snprintf(text, sizeof text, "seen again by: ./dev sim %lld\n",
+  const int size = std::snprintf(text, sizeof text, "replay with: ./dev sim %lld\n",
                                  static_cast<long long>(playing));
   if (size > 0 && write(STDERR_FILENO, text, static_cast<size_t>(size)) < 0) _exit(1);
 }
@@ -94,7 +94,7 @@ TEST_F(StormTest, ThePromiseHolds) {
     if (!outcome.broken.empty()) {
       const Storm less = one != 0 ? storm : shrink(storm);
       for (const std::string& rule : play(less).broken) ADD_FAILURE() << rule;
-      ADD_FAILURE() << "seen again by: " << command_of(less);
+      ADD_FAILURE() << "replay with: " << command_of(less);
       break;
     }
     if (one != 0) break;
@@ -119,8 +119,8 @@ TEST_F(StormTest, ThePromiseHolds) {
 
 class PlantTest : public StormTest, public testing::WithParamInterface<int> {};
 
-// Whether a history breaks a rule or stops the product: in a process of its own, since a check that
-// fails there ends the process.
+// Whether a history breaks a rule or stops the product. Plays it in its own process, because a
+// failed check of the product ends the process.
 bool is_noticed(const Storm& storm) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -141,7 +141,7 @@ bool is_noticed(const Storm& storm) {
   return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-// A fault that breaks a guarantee on purpose is noticed.
+// Each planted fault is noticed.
 TEST_P(PlantTest, IsNoticed) {
   constexpr uint64_t kSeedsMax = 240;
   for (uint64_t seed = 1; seed <= kSeedsMax; ++seed) {

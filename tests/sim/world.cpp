@@ -1,16 +1,16 @@
 #include "tests/sim/world.hpp"
 
-#include "api/kube/manifest.hpp"
+#include "api/kube/objects/manifest.hpp"
 #include "base/log.hpp"
-#include "core/job/invariants.hpp"
-#include "core/job/text.hpp"
-#include "core/spec/annotations.hpp"
-#include "storage/attempts.hpp"
-#include "storage/codec.hpp"
-#include "storage/keys.hpp"
+#include "core/job/fold/text.hpp"
+#include "core/job/rules/invariants.hpp"
+#include "core/spec/fields/annotations.hpp"
+#include "storage/codec/codec.hpp"
+#include "storage/journal/keys.hpp"
 #include "storage/recovery.hpp"
-#include "storage/rows.hpp"
-#include "storage/summary_row.hpp"
+#include "storage/rows/attempts.hpp"
+#include "storage/rows/rows.hpp"
+#include "storage/rows/summary_row.hpp"
 #include "storage/verify.hpp"
 
 #include <caf/actor_registry.hpp>
@@ -29,13 +29,13 @@ namespace {
 constexpr Millis kGraceMs = 4'000;
 constexpr Millis kBeatMs = 500;
 
-// The longest delay of an order in the executor: usually, and with a slow disk.
+// The longest delay of an order in the executor: normally, and with a slow disk.
 constexpr uint64_t kExecutorMs = 40, kSlowExecutorMs = 1'500;
 constexpr Millis kPodGraceMs = 100;
 constexpr Millis kFenceMs = 15'000;  // the shortest muster.dev/fence-after
 constexpr int kPid = 4711;
 
-// The kinds of the records in these rows; without any, what the rows are about.
+// The kinds of the records in these rows or, if there are none, of the rows themselves.
 std::set<std::string> kinds_of(const std::vector<storage::Row>& rows) {
   std::set<std::string> kinds;
   for (const storage::Row& row : rows)
@@ -48,7 +48,7 @@ std::set<std::string> kinds_of(const std::vector<storage::Row>& rows) {
   return {node ? "a node" : "other rows"};
 }
 
-// "NAMESPACE/NAME", or a name in the namespace "default".
+// Splits "NAMESPACE/NAME"; a name alone is in the namespace "default".
 std::pair<std::string, std::string> parts_of(const std::string& name) {
   const size_t slash = name.find('/');
   if (slash == std::string::npos) return {"default", name};
@@ -90,7 +90,7 @@ class World::Disk final : public storage::Journal {
       ++world_.count.faults;
       const bool wrote = world_.chance(0.5);
       if (wrote) (void)world_.disk_.commit(rows);
-      world_.note_crash_point(rows, wrote ? "its sync fails, yet it is there" : "its sync fails");
+      world_.note_crash_point(rows, wrote ? "its sync fails, but it is on disk" : "its sync fails");
       world_.crash_due_ = true;
       return Error{Errc::unavailable, "the disk reports an error", {}};
     }
@@ -157,27 +157,27 @@ struct World::Coordinator {
 struct World::Process {
   Millis started_ms = 0;
   bool killing = false;
-  bool fenced = false;  // its keeper ended it, for want of contact
+  bool fenced = false;  // its keeper ended it for lack of contact
   core::node::StartOrder order;
 };
 
 struct World::Agent {
   uint32_t number = 0;
   std::string name, dir_id;
-  std::unique_ptr<core::node::Node> node;         // ends with the agent process
+  std::unique_ptr<core::node::Node> node;         // dies with the agent process
   std::map<PodId, core::node::PodPlanPtr> plans;  // in the work-dir
   // The keeper's state, which survives the agent.
-  uint64_t keeper = 1;                                   // counts those of this node
-  bool queues = false;                                   // it starts queued orders by itself
-  uint32_t room = 0;                                     // how many of those at once
-  std::deque<core::node::StartOrder> queue;              // waiting
-  std::set<ProcessKey> placed;                           // of the queue, starting or running
-  std::map<ProcessKey, core::node::StartOrder> ordered;  // start in progress
+  uint64_t keeper = 1;                       // numbers the keepers of this node
+  bool queues = false;                       // the keeper starts queued orders by itself
+  uint32_t room = 0;                         // for how many of those at once
+  std::deque<core::node::StartOrder> queue;  // waiting
+  std::set<ProcessKey> placed;               // from the queue, starting or running
+  std::map<ProcessKey, core::node::StartOrder> ordered;  // being started
   std::map<ProcessKey, Process> processes;
   std::map<uint64_t, core::node::ProcessEnd> spool;  // by entry
   uint64_t last_entry = 0;
-  Millis contact_at = 0;    // the newest that the keeper knows of
-  uint64_t disk = 1;        // counts the disks of this node, so that starts can be told apart
+  Millis contact_at = 0;    // the latest that the keeper knows of
+  uint64_t disk = 1;        // numbers the disks of this node, to tell starts apart
   uint64_t connection = 0;  // number of the current one; 0: none
   bool registered = false;
   NodeId id = kNoNode;
@@ -340,7 +340,7 @@ bool World::planted(Plant plant, double p) {
   return plan_.plant == plant && chance(p);
 }
 
-// So that a plant is noticed which only a crash shows.
+// Reveals plants that only show after a crash.
 void World::crash_soon() {
   if (calm_) return;
   at(static_cast<Millis>(below(20)), [this, life = life_] {
@@ -382,7 +382,7 @@ void World::boot() {
     unloaded.push_back(std::move(job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
-  // What of a loss had reached the disk decides, but an older copy has no say.
+  // A node is lost if its loss had reached the disk; an older copy of the disk does not count.
   for (const core::NodeInfo& node : recovered->nodes) {
     if (on_old_disk_) break;
     if (node.gone)
@@ -431,7 +431,7 @@ void World::boot() {
     if (!on_old_disk_) broken.push_back("outdated: " + why);
     crash_due_ = true;
   };
-  // As coordinator.cpp: nothing is written before the nodes have had the time to contradict.
+  // As in coordinator.cpp: nothing is written before the nodes have had time to contradict.
   auto begin = [this, life = life_] {
     if (life == life_ && !crash_due_) begin_serving();
   };
@@ -501,7 +501,7 @@ void World::crash(bool again) {
   }
   for (auto& agent : agents_) break_link(agent->number);
   coordinator_.reset();
-  // Of a disk that lies.
+  // A disk that lies loses what it had not synced.
   disk_.crash(0);
   disk_.set_manual_sync(false);
   if (on_old_disk_) {
@@ -548,7 +548,7 @@ void World::check_shown() {
           if (pod.active() && job.indexed() && ++live[key.index] > 1)
             broken.push_back("two active pods of an index");
         // A pod counted as failed before its end was reported must not have exited with 0 before
-        // its node was asked.
+        // its node last answered.
         for (const auto& [key, pod] : job.state().open) {
           PodId id{job.id(), key.index, key.attempt};
           if (pod.counted != core::Counted::failed || !judged_.insert(id).second) continue;
@@ -661,7 +661,7 @@ std::vector<std::string> World::verify() {
     if (!folded.ok())
       wrong.push_back(folded.error().message);
     else if (!(folded->job.state() == job->state()))
-      wrong.push_back("j" + std::to_string(id) + " is shown other than its records say");
+      wrong.push_back("j" + std::to_string(id) + " is shown differently from its records");
   }
   return wrong;
 }
@@ -843,7 +843,7 @@ void World::beat(uint32_t number) {
   });
 }
 
-// Executes the orders of the node.
+// Executes the orders of the agent's node.
 void World::pump(uint32_t number) {
   Agent& agent = *agents_[number];
   if (boot_ms_ < agent.frozen_until_ms) return;
@@ -887,7 +887,7 @@ void World::pump(uint32_t number) {
                              start.readiness});
     }
     for (const auto& end : report.ends) {
-      // Unless its loss was counted before, when its node was silent.
+      // Not if the pod was counted as lost before, while its node was silent.
       if (end.cause == core::EndCause::returned)
         if (const core::Job* job = shown(end.pod.job);
             job && job->state().open.contains(end.pod.key()))
@@ -1010,12 +1010,12 @@ void World::check_start(const Agent& agent, ProcessKey key) {
         broken.push_back("started beside a pod of a registration that was lost: " + to_string(pod));
   const auto plan = agent.plans.find(pod);
   const bool fenced = plan != agent.plans.end() && plan->second && plan->second->fence_after_ms;
-  // Its agent has not heard of the deletion yet, and others may have its pods already.
+  // The agent has not heard of the deletion yet, and other nodes may have its pods already.
   if (deleted_.contains(node) && !fenced) return;
   const core::Job* job = shown(pod.job);
   for (const Live& other : live_[pod.job][pod.index]) {
     if (other.pod == pod || (lost.contains(other.node) && (!fenced || other.late))) continue;
-    // In this mode a pod that is being deleted is replaced at once.
+    // With this policy, a pod that is being deleted is replaced at once.
     auto leaves = [job](PodKey one) {
       const core::Pod* const shown = job->pod(one);
       return shown && shown->terminating() && !job->spec().replace_only_failed();
@@ -1024,8 +1024,8 @@ void World::check_start(const Agent& agent, ProcessKey key) {
       broken.push_back("two live pods of an index: " + to_string(other.pod) + " and " +
                        to_string(pod));
   }
-  // Unless it was scaled: then indexes are added to a gang that runs. Of attempts, one gang may
-  // have different ones: an index that takes the place of one that succeeded is new to it.
+  // Not once the job is scaled, which adds indexes to a running gang. Attempts within a gang may
+  // differ: an index that takes the place of one that succeeded is new to it.
   if (!job || !job->gang().whole || job->state().generation != 1) return;
   const core::Pod* const starting = job->pod(pod.key());
   const auto is_older = [job, starting](PodKey key) {
@@ -1054,7 +1054,7 @@ void World::process_starts(uint32_t number, const core::node::StartOrder& order,
     return report_unstarted(number, key);
   }
   trace("start " + to_string(key.first) + " on " + agent.name);
-  returned.erase(key.first);  // that report was lost with its agent
+  returned.erase(key.first);  // the report was lost with its agent
   check_start(agent, key);
   ++count.starts;
   Witnessed& pod = seen[key.first];
@@ -1102,7 +1102,7 @@ void World::see_end(Agent& agent, ProcessKey key, int code) {
   if (code == 0) ended_ok_at_[pod] = boot_ms_;
 }
 
-// For the spool.
+// The end as the keeper's spool has it.
 core::node::ProcessEnd World::end_of(Agent& agent, ProcessKey key, const Process& process,
                                      int code) {
   core::node::ProcessEnd end;
@@ -1142,7 +1142,7 @@ void World::process_ends(uint32_t number, ProcessKey key, int code) {
   });
 }
 
-// The keeper ends a process whose node has had no contact for as long as its job says.
+// The keeper ends a process once its node has had no contact for as long as the job says.
 void World::watch_fence(uint32_t number, ProcessKey key, uint64_t keeper) {
   Agent& agent = *agents_[number];
   const auto plan = agent.plans.find(key.first);
@@ -1168,7 +1168,7 @@ void World::watch_fence(uint32_t number, ProcessKey key, uint64_t keeper) {
      [this, number, key] { process_ends(number, key, 143); });
 }
 
-// As mpirun does when it loses a host.
+// Aborts the leader, as mpirun does when it loses a host.
 void World::abort_launcher(PodId because) {
   const Millis after_ms = 1 + static_cast<Millis>(below(100));
   for (const Live& leader : live_[because.job][0])
@@ -1201,7 +1201,7 @@ void World::restart_agent(uint32_t number) {
   agent.node->executor_connected(living, agent.spooled(), boot_ms_);
 }
 
-// Its processes are killed, and the next keeper says so.
+// Kills the keeper's processes; the next keeper reports them as lost.
 void World::end_keeper(Agent& agent) {
   ++agent.keeper;
   for (const auto& [key, process] : std::exchange(agent.processes, {})) {
@@ -1226,8 +1226,8 @@ void World::kill_keeper(uint32_t number) {
   pump(number);
 }
 
-// The machine restarts on an older copy of its disk. What ended since, and was not reported, is
-// lost with the disk; what was reported then is reported again.
+// The machine restarts on an older copy of its disk. Unreported ends since the copy are lost with
+// the disk, and ends in the copy's spool are reported again.
 void World::restore_work_dir(uint32_t number) {
   Agent& agent = *agents_[number];
   trace("! older work-dir: " + agent.name);
@@ -1287,7 +1287,7 @@ void World::tidy_nodes() {
                      actors::ChangeNode{agent->name, shown->node->spec, {}, [](muster::Status) {}});
 }
 
-// An agent reports the success of a pod that runs elsewhere.
+// Makes an agent report the success of a pod that runs elsewhere.
 void World::lie(uint32_t number) {
   for (const auto& [job, indexes] : live_)
     for (const auto& [index, pods] : indexes)
@@ -1309,7 +1309,7 @@ void World::lie(uint32_t number) {
 // ---- the loop
 
 void World::faults() {
-  if (on_old_disk_) return;  // until an agent has said so
+  if (on_old_disk_) return;  // until an agent exposes the copy
   auto due = [this](int& left, double p) {
     if (left <= 0 || !chance(p)) return false;
     --left;
@@ -1320,7 +1320,7 @@ void World::faults() {
   if (due(plan_.crashes, plan_.crash_chance)) {
     note_crash_point(last_rows_, coordinator_->scheduler.jobs.empty()
                                      ? "after it, while idle"
-                                     : "after it, with messages on their way");
+                                     : "after it, with messages in flight");
     return crash(true);
   }
   if (due(plan_.breaks, 0.002)) break_link(any());
@@ -1361,7 +1361,7 @@ void World::faults() {
   if (plan_.old_data_dirs > 0) {
     const bool contradicted =
         backup_ && std::ranges::any_of(agents_, [this](const auto& agent) {
-          // The copy waits only for nodes that it takes to be alive.
+          // The copy waits only for nodes that it believes to be alive.
           return agent->commit > backup_->last_commit() + 2 && backup_nodes_.contains(agent->id) &&
                  boot_ms_ >= std::max(agent->frozen_until_ms, agent->cut_until_ms);
         });
@@ -1407,7 +1407,7 @@ void World::step() {
 }
 
 bool World::run(const std::function<bool()>& done, Millis limit_ms) {
-  // First a phase with faults, for as long as any are planned and work remains; then a calm phase
+  // First a phase with faults, for a limited number of steps while work remains, then a calm phase
   // in which everything must finish.
   for (int i = 0; i < 60'000 && !done(); ++i) step();
   calm_ = true;

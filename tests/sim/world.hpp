@@ -5,11 +5,11 @@
 // core::node::Node with a simulated executor. Anything may fail: the coordinator between any two
 // messages or in the middle of a commit, agents, keepers, links, index actors, whole nodes (silent
 // for longer than the grace, cut off yet alive, restarted, or on an older copy of their disk), the
-// coordinator's disk (also one that is an older copy), clocks; agents may lie. World is also the
+// coordinator's disk (which may also be an older copy), clocks. Agents may lie. World is also the
 // witness: it knows every start and every end.
 //
-// A Plant (plants.hpp) breaks one of the guarantees on purpose, so that a test can show that it
-// would be noticed.
+// A Plant (plants.hpp) breaks one of the guarantees on purpose, so that a test can show that the
+// checks notice it.
 //
 // Deterministic: one seed, one history.
 #pragma once
@@ -17,9 +17,9 @@
 #include "actors/cluster_actor.hpp"
 #include "actors/journal_actor.hpp"
 #include "actors/registry_actor.hpp"
-#include "api/view/view.hpp"
+#include "api/view/model/view.hpp"
 #include "core/node/node.hpp"
-#include "storage/memory_journal.hpp"
+#include "storage/journal/memory_journal.hpp"
 #include "tests/sim/plants.hpp"
 
 #include <caf/actor_system.hpp>
@@ -38,8 +38,8 @@
 
 namespace muster::sim {
 
-// Real storage below the simulated disk. What it refuses crashes the coordinator, and each start of
-// one begins with what it holds.
+// Real storage below the simulated disk. If it refuses a commit, the coordinator crashes; each
+// start begins with the rows that it holds.
 class Store {
  public:
   virtual ~Store() = default;
@@ -60,7 +60,7 @@ struct Plan {
   int agent_restarts = 2;        // the keeper keeps running
   int breaks = 4;                // of links
   int silences = 1;              // nodes frozen for longer than the grace, with starts in progress
-  int cuts = 0;                  // nodes that go on running without a link for some time
+  int cuts = 0;                  // nodes that keep running without a link for some time
   int index_deaths = 2;          // exceptions in index actors
   int owner_acts = 0;            // calls of `owner` while there are faults
   int keeper_deaths = 0;         // with all processes of their node
@@ -68,14 +68,13 @@ struct Plan {
   int old_data_dirs = 0;         // starts of the coordinator on an older copy of its disk
   int failed_syncs = 0;          // the disk reports an error, whether or not it has written
   int node_changes = 0;          // nodes drained, tainted, in trouble, deleted
-  int lies = 0;                  // reports of ends by a node that has nothing to do with them
+  int lies = 0;                  // reports of ends by a node that does not have the pods
   int repeats = 0;               // reports that arrive twice
   double crash_chance = 0.0015;  // of a crash of the coordinator, at each step
-  size_t recent_max =
-      1;  // finished jobs that the read model keeps: few, so that it reads them again
+  size_t recent_max = 1;         // finished jobs in the read model; few, to force reads
   Plant plant = Plant::none;
   Millis pod_ms_max = 400;   // how long a pod runs
-  Millis clock_jump_ms = 0;  // applied `clock_jumps` times, to and fro, if not 0
+  Millis clock_jump_ms = 0;  // applied `clock_jumps` times, forward and back, if not 0
   int clock_jumps = 1;
   Store* store = nullptr;  // for plans without faults of the coordinator's disk
   bool launcher = false;   // index 0 usually aborts soon after another process has ended
@@ -86,42 +85,42 @@ class World {
   explicit World(Plan plan);
   ~World();
 
-  // Stores a job and runs until the create is answered, repeating it after a crash.
+  // Creates a job and runs until the create is answered, repeating it after a crash.
   void submit(core::JobObjectPtr object);
   // Sends the job once. `done` gets the answer, unless a crash swallows it.
   void create(core::JobObjectPtr object, std::function<void(muster::Status)> done);
-  // The exit code of an attempt, in a pod of several processes of each.
+  // The exit code of an attempt; in a pod of several processes, of each process.
   std::function<int(PodId)> exit_code = [](PodId) { return 0; };
-  // If set, that of each process.
+  // If set, gives the exit code of each process instead.
   std::function<int(PodId, core::node::Step)> step_code;
-  // How long it runs if nothing ends it. Unset: up to Plan::pod_ms_max.
+  // How long a process runs if nothing ends it. Unset: up to Plan::pod_ms_max.
   std::function<Millis(PodId)> run_ms;
   // Acts as the owner of a job; called while there are faults.
   std::function<void()> owner;
-  // Sends an event to a job and sets its token. `done` gets the outcome, unless a crash swallows
-  // it.
+  // Sends an event to a job, whose actor sets its token. `done` gets the outcome, unless a crash
+  // swallows it.
   void ask(const std::string& name, core::Event event,
            std::function<void(muster::Status)> done = nullptr);
   void remove(const std::string& name, bool background, bool orphan,
               std::function<void(muster::Status)> done = nullptr);
-  bool may_scale = false;  // lets `succeeded` fall
+  bool may_scale = false;  // `succeeded` may decrease
 
-  // Runs with faults, then without. False if `done` is not true within `limit_ms` of virtual time
-  // without.
+  // Runs with faults, then without. False if `done` is still not true after `limit_ms` of virtual
+  // time without faults.
   bool run(const std::function<bool()>& done, Millis limit_ms);
 
   const core::Job* shown(const std::string& name) const;  // what a client sees
   const core::Job* shown(JobId id) const;
-  // Whether nothing is left of any job outside the coordinator: no process, no end to report.
+  // Whether nothing is left of any job outside the coordinator: no process, no unreported end.
   bool quiet() const;
-  // What the disk says about a job and its attempts, after a history; and contradictions in it.
+  // After a history: the attempts of a job on the disk, and contradictions in what is on the disk.
   std::vector<core::Pod> attempts(JobId id);
   std::vector<std::string> verify();
-  // Actors that run in the coordinator.
+  // The number of actors that run in the coordinator.
   size_t actors() const;
   Millis now() const { return boot_ms_; }
   bool calm() const { return calm_; }
-  // Whether the API answers: not on an older copy of the disk.
+  // Whether the API answers: not while on an older copy of the disk.
   bool serves() const { return !on_old_disk_; }
   std::string picture(const std::string& name) const;  // job and agents, for failure messages
   // What the witness saw.
@@ -209,16 +208,16 @@ class World {
   bool calm_ = false;  // no more faults
   bool crash_due_ = false;
   bool on_old_disk_ = false;
-  std::optional<storage::MemoryJournal> newest_;  // while an older copy is in use
+  std::optional<storage::MemoryJournal> newest_;  // the latest disk, while an older copy is in use
   std::optional<storage::MemoryJournal> backup_;
-  std::set<NodeId> backup_nodes_;        // registered when it was taken
+  std::set<NodeId> backup_nodes_;        // registered when it was made
   std::vector<storage::Row> last_rows_;  // of the last commit
   std::set<std::string> accepted_;       // jobs whose create was answered
   std::set<std::string> with_ttl_;
-  std::set<std::string> removed_;  // and whose deletion was requested, or whose TTL was over
+  std::set<std::string> removed_;  // jobs whose deletion was requested, or whose TTL was over
   std::map<PodId, NodeId> launched_on_;
-  std::set<NodeId> deleted_;  // nodes whose object was deleted: others take their pods
-  uint64_t life_ = 0;         // of the coordinator; callbacks of an earlier life are ignored
+  std::set<NodeId> deleted_;  // nodes whose object was deleted: others get their pods
+  uint64_t life_ = 0;         // of the coordinator; callbacks of earlier lives are ignored
   uint64_t cut_at_ = 0;       // the commit at which the disk crashes the process; 0: none
   std::unique_ptr<Link> link_;
   std::unique_ptr<Coordinator> coordinator_;
@@ -235,13 +234,13 @@ class World {
     uint32_t agent = 0;
     NodeId node = kNoNode;
     int processes = 0;
-    bool late = false;  // its keeper was frozen when it should have ended it for want of contact
+    bool late = false;  // its keeper was frozen when it should have ended it for lack of contact
   };
   std::map<JobId, std::map<uint32_t, std::vector<Live>>> live_;      // by index
-  std::multimap<ProcessKey, std::pair<uint32_t, uint64_t>> starts_;  // agent, and its disk
+  std::multimap<ProcessKey, std::pair<uint32_t, uint64_t>> starts_;  // agent and its disk
   std::set<PodId> judged_;               // counted as failed before their end
   std::map<PodId, Millis> ended_ok_at_;  // boot time
-  // Boot time at which an agent last named its ends of a job, in an answer that has arrived.
+  // Boot time at which an agent last listed its ends of a job, in an answer that has arrived.
   std::map<std::pair<NodeId, JobId>, Millis> answered_at_;
   int index_deaths_left_ = 0;
 };

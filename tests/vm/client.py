@@ -1,6 +1,6 @@
-"""A client that keeps the coordinator busy and remembers all that it answered (memory.py).
+"""A client that keeps the coordinator busy and remembers all its answers (memory.py).
 
-Each event is also a mark in the recording of the coordinator's disk, so that replay.py can compare the disk as of any moment with what was known then.
+Each event is also a mark in the recording of the coordinator's disk, so that replay.py can compare the disk at any moment with what the client knew then.
 """
 import contextlib
 import http.client
@@ -55,13 +55,13 @@ class Client:
             self.disk.mark(event)
 
     def record(self):
-        """Begins a recording of the disk; returns what was known then."""
+        """Starts recording the disk and returns what the client knows at that point."""
         with self.lock:
             self.disk.record()
             return self.memory.copy()
 
     def read(self):
-        """Lists all jobs and compares them with what was known before the request. None: not served."""
+        """Lists all jobs and compares them with what was known before the request. Returns None if the request was not served."""
         with self.lock:
             before = self.memory.copy()
         try:
@@ -71,7 +71,7 @@ class Client:
         if code != 200:
             return None
         with self.lock:
-            # Created or deleted since the request: may be in the list or not.
+            # A job created or deleted since the request may or may not be in the list.
             before.perhaps_there |= self.memory.perhaps_there
             before.perhaps_gone |= self.memory.perhaps_gone
             self.wrong += before.wrong(answer["items"])
@@ -100,7 +100,7 @@ class Client:
                     self.delete_one()
 
     def small(self):
-        """Every seventh fails; it has one index, since a job that fails kills its other pods."""
+        """Every seventh job fails; it has only one index, because a failing job kills its other pods."""
         self.number += 1
         completions = self.rng.randrange(1, 4) if self.number % 7 else 1
         return f"small-{self.number}", completions, {"backoffLimit": self.rng.randrange(2)}
@@ -113,7 +113,7 @@ class Client:
         return code
 
     def annotate(self):
-        """Adds an annotation to the long job: a new one each time, because a request that timed out may still be served, after later ones."""
+        """Adds a new annotation to the long job each time, because a request that timed out may still be served after later ones."""
         self.step += 1
         code, answer = self.call("PATCH", f"{JOBS}/long", {"metadata": {"annotations": {f"{STEP}{self.step}": ""}}}, "application/merge-patch+json")
         if code == 200:
@@ -132,7 +132,7 @@ class Client:
             self.learn("deleted", name)
 
     def attempts(self, name):
-        """The history of a job's attempts."""
+        """Returns the history of a job's attempts."""
         found, more = [], ""
         while True:
             code, page = self.call("GET", f"{OWN}/{name}/attempts?limit=1000{more}")

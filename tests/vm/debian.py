@@ -1,7 +1,7 @@
-"""A Debian with systemd as PID 1 for the guest, with muster's units as docs/users.md shows them.
+"""A Debian guest with systemd as PID 1 and muster's units as shown in docs/users.md.
 
-The root is made of the packages below, unpacked and not configured, without the host's help. What the document tells an administrator to
-write or to type is taken from its code blocks, so the two cannot drift apart: it goes to /etc, and to /muster/doc for the scenario.
+The root is built from the packages below, unpacked but not configured. The files and commands that the document gives an administrator
+are taken from its code blocks, so the two cannot drift apart. Unit and PAM files go to /etc; commands and drop-ins go to /muster/doc.
 """
 import os
 import pathlib
@@ -44,7 +44,7 @@ ExecStart=/bin/bash -c '(. /muster/lib.sh; . /muster/scenario.sh; echo done) 2>&
 
 
 def archives(folder):
-    """The packages' archives, downloaded once."""
+    """Returns the packages' archives, downloading them only once."""
     wanted = " ".join(PACKAGES)
     stamp = folder / "packages"
     if not stamp.exists() or stamp.read_text() != wanted:
@@ -64,7 +64,7 @@ def unpack(archive, root):
 
 
 def code_blocks(text):
-    """Language and text of each code block, by the heading that it is under."""
+    """Returns the language and text of each code block, by heading."""
     blocks = {}
     for section in re.split(r"^## ", text, flags=re.M):
         heading = section.splitlines()[0]
@@ -73,12 +73,12 @@ def code_blocks(text):
 
 
 def typed(block):
-    """The commands of a console block."""
+    """Returns the commands in a console block."""
     return "".join(line.removeprefix("# ") + "\n" for line in block.splitlines())
 
 
 def instructions(text):
-    """What the document says: files by their path, and scripts by a name."""
+    """Extracts from the document the files, by path, and the scripts, by name."""
     blocks = code_blocks(text)
     units = [block for language, block in blocks["As systemd units"] if language == "ini"]
     both, own, keeper = units

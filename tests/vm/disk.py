@@ -1,9 +1,9 @@
 """A disk that forgets: an NBD server for QEMU, with the write cache of a real drive.
 
-Writes are volatile until a flush. A power cut keeps, loses or tears (at a sector) each of them independently, since a drive may write its cache in any
-order. No request is answered after the cut, so whatever the guest said rests on flushes that were answered before it.
+Writes are volatile until a flush. A power cut keeps, loses or tears (at a sector boundary) each write independently, since a drive may write its cache
+in any order. No request is answered after the cut, so everything the guest has said rests on flushes answered before it.
 
-From `record()` to the next cut, writes, flushes and the caller's marks are recorded in their order; replay.py rebuilds the disk as of each flush.
+From `record()` to the next cut, writes, flushes and the caller's marks are recorded in order; replay.py rebuilds the disk as of each flush.
 """
 import contextlib
 import os
@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 
-SECTOR = 4096  # of a drive; ext4 survives no smaller tears: its superblock is written in place, with a checksum
+SECTOR = 4096  # ext4 does not survive smaller tears: its superblock is written in place, with a checksum
 OPTION_MAGIC, REPLY_MAGIC = 0x49484156454F5054, 0x3E889045565A9
 REQUEST_MAGIC, SIMPLE_MAGIC = 0x25609513, 0x67446698
 FIXED_NEWSTYLE = 1
@@ -23,7 +23,7 @@ INVALID = 22
 
 
 def kept_of(write, rng):
-    """What a power cut leaves of an unflushed write: all of it, nothing, its beginning or its end."""
+    """What survives of an unflushed write after a power cut: all, nothing, its beginning or its end."""
     offset, data = write
     fate = rng.randrange(4)
     if fate < 2 or len(data) <= SECTOR:
@@ -33,7 +33,7 @@ def kept_of(write, rng):
 
 
 class Disk:
-    """The bytes of a disk, and its write cache. All methods may be called from any thread."""
+    """A disk's contents and its write cache. All methods may be called from any thread."""
 
     def __init__(self, image, rng):
         self.rng = rng
@@ -42,7 +42,7 @@ class Disk:
         self.seen = bytearray(self.safe)        # what the guest reads
         self.cache = []                         # (offset, data) since the last flush
         self.lock = threading.RLock()
-        self.cut_at = None                      # if set: the number of writes and flushes until the power is cut
+        self.cut_at = None                      # if set: writes and flushes left until the power is cut
         self.is_cut = threading.Event()
         self.base = self.log = None
         self.recorded = None
@@ -71,7 +71,7 @@ class Disk:
             bytes_[offset:offset + len(data)] = data
 
     def cut(self):
-        """Cuts the power: chance decides what is left of the cache."""
+        """Cuts the power; what survives of the cache is random."""
         with self.lock:
             if self.is_cut.is_set():
                 return
@@ -91,18 +91,18 @@ class Disk:
             self.cut_at = None
 
     def record(self):
-        """Until the next cut, which leaves (the disk as it is now, the log) in `recorded`."""
+        """Records until the next cut, which stores (the disk as it is now, the log) in `recorded`."""
         with self.lock:
             self.base, self.log = bytearray(self.safe), []
 
     def mark(self, what):
-        """Notes in a recording what somebody outside has learned by now."""
+        """Adds to the recording what an outside observer has learned by now."""
         with self.lock:
             if self.log is not None:
                 self.log.append(what)
 
     def changes(self, request):
-        """Performs a request that changes the disk. False: the power is cut."""
+        """Performs a request that changes the disk. Returns False if the power is cut."""
         with self.lock:
             if self.cut_at is not None:
                 self.cut_at -= 1
@@ -115,7 +115,7 @@ class Disk:
 
 
 class Server(threading.Thread):
-    """Serves a disk to one QEMU after the other on a Unix socket."""
+    """Serves a disk on a Unix socket, to one QEMU at a time."""
 
     def __init__(self, disk, path):
         super().__init__(daemon=True)
@@ -123,7 +123,7 @@ class Server(threading.Thread):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(self.path)
         self.socket.listen(1)
-        self.idle = threading.Event()  # no QEMU is connected, and nothing that one has sent is unread
+        self.idle = threading.Event()  # no QEMU is connected, and everything sent by the last one has been read
         self.idle.set()
         self.start()
 
@@ -156,7 +156,7 @@ class Server(threading.Thread):
         return bytes(whole)
 
     def agree(self, link):
-        """The fixed newstyle negotiation, with one export of any name."""
+        """Does the fixed newstyle negotiation, with a single export under any name."""
         size, flags = len(self.disk.seen), HAS_FLAGS | SEND_FLUSH
         link.sendall(b"NBDMAGIC" + struct.pack(">QH", OPTION_MAGIC, FIXED_NEWSTYLE))
         self.take(link, 4)
@@ -184,7 +184,7 @@ class Server(threading.Thread):
 
     @staticmethod
     def be_silent(link):
-        """Waits until QEMU has ended; even an error would be an answer."""
+        """Waits for QEMU to exit without replying, since even an error would be an answer."""
         while link.recv(1 << 16):
             pass
 

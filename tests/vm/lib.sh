@@ -1,12 +1,12 @@
-# What scenarios share: checks, a coordinator, agents.
+# Helpers shared by all scenarios: checks, modules, the coordinator, manifests.
 
-check() {  # check NAME COMMAND...: holds when the command succeeds
+check() {  # check NAME COMMAND...: passes if the command succeeds
   name=$1
   shift
   if "$@"; then echo "ok $name"; else echo "FAIL $name: $*"; fi
 }
 
-eventually() {  # eventually COMMAND...: tries for two minutes
+eventually() {  # eventually COMMAND...: retries for two minutes
   tries=0
   until "$@" >/dev/null 2>&1; do
     tries=$((tries + 1))
@@ -27,7 +27,7 @@ coordinator() {  # coordinator DIR [FLAGS]: on the default ports
   eventually test -s "$dir/endpoints.json" || cat "$dir.log"
 }
 
-job_head() {  # job_head NAME: a manifest up to the fields of its container
+job_head() {  # job_head NAME: prints a manifest up to the container's fields
   cat <<Y
 apiVersion: batch/v1
 kind: Job
@@ -42,10 +42,10 @@ spec:
 Y
 }
 
-node_is() {  # node_is NODE JSONPATH-LIKE TEXT: the Node object, as YAML, has this text
+node_is() {  # node_is NODE TEXT: whether the Node object, as YAML, matches TEXT
   muster get nodes "$1" -o yaml | grep -q "$2"
 }
 
-show() {  # of a check that failed
+show() {  # prints files for a check that failed
   sed 's/^/    /' "$@"
 }

@@ -1,5 +1,5 @@
-# A container above its memory limit is stopped, and nothing beside it, wherever the agent was put; a CPU limit throttles; what
-# a pod leaves behind is killed with its cgroup, also when it shed its session and its environment.
+# A container that exceeds its memory limit is killed, and nothing else is, whichever cgroup the agent was started in. A CPU
+# limit throttles. Processes that a pod leaves behind are killed with its cgroup, even if they shed their session and environment.
 modules
 cgroups=/sys/fs/cgroup
 
@@ -20,7 +20,7 @@ Y
         resources: {limits: {memory: 32Mi, cpu: 200m}}
 Y
 
-agent_in() {  # agent_in CGROUP NAME [USER]: started there by a shell that then is the agent
+agent_in() {  # agent_in CGROUP NAME [USER]: starts an agent there; its shell moves in and execs it
   run="exec muster agent --coordinator 127.0.0.1:7118 --name $2 --slots 2 --work-dir /tmp/$2"
   [ -z "$3" ] || run="exec su $3 -c '$run'"
   sh -c "echo \$\$ > $1/cgroup.procs && $run" >/tmp/$2.log 2>&1 &
@@ -67,7 +67,7 @@ placement sub $cgroups/outer/sub
 kill "$coordinator_pid"
 wait "$coordinator_pid"
 
-# As another user, to whom a cgroup was delegated as the kernel's documentation says.
+# As another user, with a cgroup delegated to it as the kernel's documentation describes.
 mkdir $cgroups/given
 chown alice $cgroups/given $cgroups/given/cgroup.procs $cgroups/given/cgroup.subtree_control
 mkdir /tmp/alice

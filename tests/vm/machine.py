@@ -1,4 +1,4 @@
-"""A virtual machine on a disk that forgets (disk.py), whose power can be cut."""
+"""A virtual machine whose power can be cut, on a disk that forgets (disk.py)."""
 import contextlib
 import os
 import pathlib
@@ -11,7 +11,7 @@ from disk import SECTOR, Disk, Server
 from witness import Listener
 
 DISK_MIB = 128
-# In load order, before those of vm.py.
+# In load order, before the modules in vm.py.
 MODULES = [*(f"drivers/virtio/{name}.ko" for name in ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci")),
            "drivers/block/virtio_blk.ko", "net/core/failover.ko", "drivers/net/net_failover.ko", "drivers/net/virtio_net.ko"]
 os.environ["PATH"] += ":/usr/sbin:/sbin"  # mke2fs, e2fsck, debugfs
@@ -20,7 +20,7 @@ API, AGENTS = 7117, 7118  # the coordinator's ports in its guest
 
 
 def stage(folder):
-    """Makes the guest in a folder: (kernel, initramfs)."""
+    """Builds the guest in a folder and returns (kernel, initramfs)."""
     kernel = vm.kernel()
     vm.MODULES[:0] = [one for one in MODULES if one not in vm.MODULES]
     image, root = folder / "power.cpio", folder / "root"
@@ -39,7 +39,7 @@ def ext4(path):
 
 
 class Machine:
-    """`role` is "head" (coordinator and agent) or "node" (agent); its node has the name of the machine."""
+    """`role` is "head" (coordinator and agent) or "node" (agent only); the node is named after the machine."""
 
     def __init__(self, name, role, folder, guest, witness, seed, **settings):
         self.name, self.role, self.folder = name, role, pathlib.Path(folder)
@@ -49,9 +49,9 @@ class Machine:
         self.disk = Disk(self.folder / f"{name}.img", random.Random(f"{seed} {name}"))
         self.server = Server(self.disk, self.folder / f"{name}.nbd")
         self.listener = Listener(witness, name, self.disk.is_cut)
-        self.forwards = {}  # port in the guest: port of the host
+        self.forwards = {}  # port in the guest: port on the host
         self.guest = self.console = None
-        self.faults = []    # lines of its console that must not be: a daemon ended, a spool is damaged
+        self.faults = []    # console lines that indicate a fault: a daemon ended, a spool is damaged
         self.boots = 0
 
     def power_on(self):
@@ -79,7 +79,7 @@ class Machine:
                     self.faults.append(f"{self.name}, boot {self.boots}: {line.decode().strip()}")
 
     def stopped(self):
-        """Whether QEMU has ended by itself."""
+        """Whether QEMU has exited without a power cut."""
         return self.guest is not None and self.guest.poll() is not None and not self.disk.is_cut.is_set()
 
     def log(self, lines=40):
@@ -87,7 +87,7 @@ class Machine:
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
     def cut(self):
-        """Cuts the power, unless the disk has (`cut_at`), and ends QEMU."""
+        """Cuts the power, unless the disk already has (`cut_at`), and kills QEMU."""
         self.disk.cut()
         self.guest.kill()
         self.guest.wait()

@@ -1,11 +1,11 @@
-"""What a client of the API was told, and what may therefore never be taken back.
+"""What the API has told a client and must therefore never take back.
 
-A fold over events, so that replay.py can have it as of any moment:
+A fold over events, so that replay.py can compute it for any moment:
 
     ("accepted", NAME, UID)      a create was answered with 201
     ("submitting", NAME)         a create was sent: the job may exist
     ("deleting", NAME)           a delete was sent: the job may be gone
-    ("deleted", NAME)            it was answered with 200
+    ("deleted", NAME)            a delete was answered with 200
     ("shown", NAME, FACTS)       a GET showed this (`facts`)
 """
 import copy
@@ -16,12 +16,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "li
 from index_text import indexes  # noqa: E402
 
 GROW = ("version", "generation", "succeeded", "failed", "completed", "failed_indexes", "conditions", "steps")
-STAY = ("uid", "start", "completion")  # once they are set
-STEP = "step/"                         # prefix of annotations that the client adds, one after the other
+STAY = ("uid", "start", "completion")  # once set
+STEP = "step/"                         # prefix of the annotations that the client adds one by one
 
 
 def facts(job):
-    """Of a Job object, what may only grow or must stay."""
+    """Returns the fields of a Job object that may only grow or must not change."""
     meta, status = job["metadata"], job.get("status", {})
     return {
         "version": int(meta["resourceVersion"]), "generation": meta.get("generation", 0), "uid": meta["uid"],
@@ -66,10 +66,10 @@ class Memory:
             known.update((key, now[key]) for key in STAY if now[key] is not None)
 
     def wrong(self, items):
-        """What a list of all jobs, requested after all events of this memory, takes back: a line each."""
+        """Returns a line for each fact taken back by a list of all jobs that was requested after every event in this memory."""
         found, problems = {job["metadata"]["name"]: job for job in items}, []
-        problems += [f"{name}: deleted, and is back" for name in sorted(self.gone & found.keys())]
-        problems += [f"{name}: nobody submitted it" for name in sorted(found.keys() - self.jobs.keys() - self.perhaps_there - self.gone)]
+        problems += [f"{name}: deleted, but reappeared" for name in sorted(self.gone & found.keys())]
+        problems += [f"{name}: listed, but never submitted" for name in sorted(found.keys() - self.jobs.keys() - self.perhaps_there - self.gone)]
         for name, before in self.jobs.items():
             if name in found:
                 problems += [f"{name}: {problem}" for problem in self.taken_back(before, facts(found[name]))]

@@ -1,4 +1,4 @@
-/* Preloaded, it turns muster into one that never syncs, which tests/vm/power.py must notice. */
+/* Preloaded, it makes muster never sync, which tests/vm/power.py must detect. */
 #include <sys/types.h>
 
 int fsync(int fd) { return fd < 0 ? -1 : 0; }

@@ -1,4 +1,4 @@
-# Who is at the other end of a loopback connection is told without tcp_diag, too, and a stranger stays out either way.
+# The peer of a loopback connection is identified with or without tcp_diag, and strangers are refused either way.
 
 served() {
   muster get jobs >/dev/null 2>&1

@@ -1,5 +1,5 @@
 /* A pod of tests/vm/power.py. It reports its start and its end to the witness, whose address and port are in /etc/witness, and waits for each answer.
-   The first one says for how many milliseconds to run, and the exit code. Linked statically: the guest starts hundreds, on an emulated processor. */
+   The first answer gives the run time in milliseconds and the exit code. Linked statically: the guest starts hundreds, on an emulated processor. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

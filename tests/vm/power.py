@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Power cuts: virtual machines run muster under load, on disks that forget what was not flushed, and lose power many times in a row.
+"""Power cuts: virtual machines run muster under load, on disks that forget unflushed writes, and lose power many times in a row.
 
-    power.py [--cuts N] [--replays FLUSHES] [--seed S]      by default 4 and 5; with MUSTER_LONG=1 100 and 100, which takes half an hour
-                                                        (and a third as many flushes of the node's disk)
+    power.py [--cuts N] [--replays FLUSHES] [--seed S]      default: 4 cuts, 5 flushes; with MUSTER_LONG=1: 100 and 100, which takes half an hour
+                                                        (plus a third as many flushes of the node's disk)
 
-`head` runs a coordinator and an agent, `node` runs an agent (power.sh). Each loses power at random instants, under load or during a boot, alone or
-with the other. The client (client.py) and the witness of the pods (witness.py) are on the host. After each boot, whatever was accepted, answered or
-shown must still be true; in the end each attempt must count once, as what it did. Then the head's disk is rebuilt as of each of some flushes and opened,
-and both disks as of some flushes of the node's (replay.py). A muster that does not sync (nosync.c) must fail this.
+`head` runs a coordinator and an agent, `node` runs an agent (power.sh). Each loses power at random times, under load or during a boot, alone or
+with the other. The client (client.py) and the witness of the pods (witness.py) run on the host. After each boot, everything accepted, answered or
+shown must still hold; at the end each attempt must count once, with its actual outcome. Then the head's disk is rebuilt and opened as of a sample of its
+flushes, and both disks as of a sample of the node's (replay.py). A muster that does not sync (nosync.c) must fail the test.
 
-Prints `ok NAME` or `FAIL NAME: WHY` for each check, like the scenarios of vm.py. The seed decides who loses power, when, and what the disk forgets, but
-not what the guests have done by then.
+Prints `ok NAME` or `FAIL NAME: WHY` for each check, like the scenarios of vm.py. The seed determines which machine loses power, when, and what the disk
+forgets, but not what the guests have done by then.
 """
 import argparse
 import collections
@@ -39,13 +39,13 @@ from witness import Witness  # noqa: E402
 
 LONG = bool(os.environ.get("MUSTER_LONG"))
 VICTIMS = (["head"], ["node"], ["head", "node"], ["node", "head"])
-LIMIT = 2      # retries of an index of the long job
-PAUSE = 0.05   # seconds between two polls
-PATIENCE = 300  # seconds for anything that must happen
+LIMIT = 2      # retries per index of the long job
+PAUSE = 0.05   # seconds between polls
+PATIENCE = 300  # seconds to wait for anything that must happen
 
 
 def plan(name, index, attempt):
-    """How long a pod runs, in ms, and its exit code: some fail on purpose."""
+    """Returns how long a pod runs, in ms, and its exit code; some fail on purpose."""
     ms = 10 + (index * 37 + attempt * 11) % 7 * 60
     if name != "long":
         return ms, 3 if int(name.split("-")[1]) % 7 == 0 else 0
@@ -54,7 +54,7 @@ def plan(name, index, attempt):
 
 
 def ports(count):
-    """Free ports below those that the kernel hands out, so that they are still free when a machine boots again."""
+    """Picks free ports below the kernel's ephemeral range, so that they are still free when a machine reboots."""
     found = []
     while len(found) < count:
         port = random.SystemRandom().randrange(20000, 32000)
@@ -96,7 +96,7 @@ class Cluster:
         self.pairs, self.most_pairs, self.folder = [], 0, folder
         if "node" in self.machines:
             self.machines["node"].disk.before_flush = self.perhaps_pair
-        self.recordings = []  # of the head's disk, from a start to a cut: what was known before, the disk then, the log
+        self.recordings = []  # of the head's disk, from power-on to a cut: what was known before, the disk then, the log
 
     def power_on(self, name):
         if name == "head" and (len(self.recordings) < 2 or self.rng.random() < 0.1):
@@ -119,7 +119,7 @@ class Cluster:
             one.close()
 
     def ready(self):
-        """The coordinator serves, and all nodes are ready."""
+        """Whether the coordinator serves and all nodes are ready."""
         code, nodes = self.client.call("GET", "/api/v1/nodes")
         conditions = [{one["type"]: one["status"] for one in node["status"]["conditions"]} for node in nodes["items"]] if code == 200 else []
         return len(conditions) == len(self.machines) and all(one["Ready"] == "True" for one in conditions)
@@ -128,7 +128,7 @@ class Cluster:
         return sum(one.disk.lost for one in self.machines.values())
 
     def wrong(self):
-        """What the client, the witness and the consoles have found so far: a line each."""
+        """Returns the problems that the client, the witness and the consoles have found so far, one per line."""
         return self.client.wrong + self.witness.wrong + [line for one in self.machines.values() for line in one.faults]
 
     def check(self):
@@ -139,20 +139,20 @@ class Cluster:
 
 
 def cut_some(cluster, names, rng):
-    """Cuts the power of these machines under load, and perhaps again while the first one boots."""
+    """Cuts the power of these machines under load, and perhaps again while the first boots."""
     disk = cluster.machines[names[0]].disk
     if rng.random() < 0.5:
         time.sleep(rng.random() * 2)
-    else:  # between two requests to the disk
+    else:  # between two disk requests
         disk.cut_at = rng.randrange(100)
         disk.is_cut.wait(4)
     for name in names:
         cluster.cut(name)
         if len(names) > 1:
-            time.sleep(rng.choice((0, 3)) * rng.random())  # meanwhile pods end, and nobody hears of it
+            time.sleep(rng.choice((0, 3)) * rng.random())  # meanwhile pods end unreported
     for name in names:
         cluster.power_on(name)
-    while rng.random() < 0.5:  # again, on its way up
+    while rng.random() < 0.5:  # again, during the boot
         disk.cut_at = rng.randrange(120)
         disk.is_cut.wait(15)
         cluster.cut(names[0])
@@ -160,7 +160,7 @@ def cut_some(cluster, names, rng):
 
 
 def history(cluster, problems):
-    """Compares the history of every job with the witness and with its status. Returns the number of attempts compared."""
+    """Compares the history of every job with the witness's records and the job's status. Returns the number of attempts compared."""
     client, ran = cluster.client, {}
     compared = 0
     for run in cluster.witness.runs:
@@ -181,7 +181,7 @@ def history(cluster, problems):
             seen.add(pod)
             if one["counted"] == "succeeded":
                 if one["index"] in won:
-                    problems.append(f"{pod}: the index succeeded before")
+                    problems.append(f"{pod}: the index had already succeeded")
                 won.add(one["index"])
             if one["cause"] == "exited" and (run is None or run.code != one["exitCode"]):
                 problems.append(f"{pod} counts as exit {one['exitCode']}, the witness has {run}")
@@ -213,7 +213,7 @@ def expected(item):
 
 
 def over(items):
-    """The jobs, if all have ended."""
+    """Returns the jobs if all have finished."""
     return items and all({one["type"] for one in item["status"].get("conditions") or []} & {"Complete", "Failed"} for item in items) and items
 
 
@@ -277,7 +277,7 @@ def play(folder, guest, cuts, pairs, seed, checks):
 
 
 def replays(cluster, folder, number, seed, checks):
-    """Opens the head's disk as of some flushes of each recording."""
+    """Opens the head's disk as of a sample of the flushes in each recording."""
     rng, opened, problems = random.Random(seed), 0, []
     for recording in cluster.recordings:
         flushes = range(recording[2].count(None))
@@ -286,11 +286,11 @@ def replays(cluster, folder, number, seed, checks):
             problems += [f"{state}: {line}" for line in replay.wrong(vm.MUSTER, image, memory, folder, cluster.replay_ports)]
             opened += 1
     checks.check("power_as_of_each_flush", problems)
-    say(f"proof {opened} disks opened as of a flush")
+    say(f"proof {opened} disk images recovered as of a flush")
 
 
 def replay_pairs(cluster, seed, checks):
-    """Starts both machines again on their disks as of some flushes of the node's."""
+    """Restarts both machines on their disks as of a sample of the node's flushes."""
     rng, opened, found, problems = random.Random(seed), 0, 0, []
     codes = {run.pod: run.code for run in cluster.witness.runs if run.code is not None}
     for pair in cluster.pairs:
@@ -300,11 +300,11 @@ def replay_pairs(cluster, seed, checks):
             opened, found = opened + 1, found + ends
     checks.check("power_as_of_flushes_of_a_node", problems)
     say(f"{found} ends were only on the node's disk")
-    say(f"proof {opened} disks opened as of a flush")
+    say(f"proof {opened} disk images recovered as of a flush")
 
 
 def planted(folder, guest, seed, checks):
-    """A muster that does not sync must be found out by one cut."""
+    """Checks that a single cut exposes a muster that does not sync."""
     folder.mkdir()
     cluster = Cluster(folder, guest, seed, names=["head"], preload="/muster/nosync.so")
     try:
@@ -320,7 +320,7 @@ def planted(folder, guest, seed, checks):
         problems = replay.wrong(vm.MUSTER, image, client.memory, folder, cluster.replay_ports)
     finally:
         cluster.close()
-    checks.check("power_missing_syncs_are_noticed", [] if problems else ["nothing was lost without a sync"])
+    checks.check("power_missing_syncs_are_noticed", [] if problems else ["missing syncs went undetected"])
     say(*problems[:1])
     say("proof 1 planted faults noticed")
 

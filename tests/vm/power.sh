@@ -1,15 +1,15 @@
-# A machine of power.py: coordinator and agent (role=head on the kernel's command line) or only an agent (role=node), with all state on a
-# disk whose power is cut.
+# A machine in power.py: coordinator and agent (role=head on the kernel's command line) or an agent alone (role=node). All state is on the
+# disk that loses power.
 for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk failover net_failover virtio_net; do
   insmod "/lib/modules/$module.ko"
 done
 modules
 
-value() {  # value NAME: of NAME=… on the kernel's command line
+value() {  # value NAME: the value of NAME=… on the kernel's command line
   sed -n "s/.* $1=\([^ ]*\).*/\1/p" /proc/cmdline
 }
 
-daemon() {  # daemon COMMAND...: one that ends by itself is a fault
+daemon() {  # daemon COMMAND...: a daemon that exits by itself is a fault
   LD_PRELOAD=$(value preload) "$@"
   echo "ENDED $2"
 }

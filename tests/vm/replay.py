@@ -1,11 +1,11 @@
-"""Disks as a power cut right before any flush leaves them, opened by muster itself and compared with what was known then.
+"""Disks as left by a power cut just before a flush, opened by muster itself and compared with what was known then.
 
-`states` rebuilds the coordinator's disk from a recording, for `wrong`. A `Pair` is the disks of both machines at one instant, right before a flush of
-the node's: its agent and keeper must find their files whole, and report what the spool has of pods that ended.
+`states` rebuilds the coordinator's disk from a recording, for `wrong`. A `Pair` holds the disks of both machines at one instant, just before a flush of
+the node's disk: its agent and keeper must find their files intact, and report the ends of pods in the spool.
 
-Of the writes since the flush before, all may be there, or none, or each may be kept, lost or torn. What the client knew when the flush came must be
-there in any case: nothing that rests on that flush had been answered. No mount is needed: e2fsck replays the file system's journal, debugfs copies the
-files. So this runs on the host, without root.
+The writes since the previous flush may all be there, or none, or each may be kept, lost or torn. What the client knew when the flush came must be
+there in any case, since no answer that depends on that flush had been sent. No mount is needed: e2fsck replays the file system's journal and debugfs
+copies the files, so this runs on the host, without root.
 """
 import contextlib
 import http.client
@@ -30,7 +30,7 @@ LOSSES = ("none kept", "all kept", "torn")
 
 
 def states(recording, chosen, seed, folder):
-    """Of a recording, yields (name, image, memory) for the flushes with the chosen numbers. The image is overwritten each time."""
+    """Yields (name, image, memory) for the chosen flush numbers of a recording. The image is overwritten each time."""
     memory, base, log = recording
     safe, image = folder / "safe.img", folder / "state.img"
     write(safe, base)
@@ -52,7 +52,7 @@ def states(recording, chosen, seed, folder):
 
 
 def write(path, bytes_):
-    """A sparse file."""
+    """Writes a sparse file."""
     with open(path, "wb") as file:
         file.truncate(len(bytes_))
         for at in range(0, len(bytes_), len(HOLE)):
@@ -63,7 +63,7 @@ def write(path, bytes_):
 
 
 def lose(safe, image, pending, rng):
-    """Makes the image of a safe one and of unflushed writes, for each way to lose these, and yields a description of it."""
+    """For each way to lose the unflushed writes, builds the image from the safe one and yields a description."""
     for loss in LOSSES if pending else LOSSES[:1]:
         subprocess.run(["cp", "--sparse=always", safe, image], check=True)
         kept = {"none kept": [], "all kept": pending}.get(loss)
@@ -78,7 +78,7 @@ def put(image, writes):
 
 
 def extract(image, folder):
-    """Copies the files of an image, after replaying its file system's journal."""
+    """Copies the files out of an image after replaying the file system's journal."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     subprocess.run(["e2fsck", "-y", "-E", "journal_only", image], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -87,7 +87,7 @@ def extract(image, folder):
 
 @contextlib.contextmanager
 def coordinator(muster, data_dir, api, agents, grace="1s"):
-    """A coordinator on this directory. Yields a function that lists what it serves: (its jobs, None) or (None, why not)."""
+    """Runs a coordinator on this directory. Yields a function that returns (the jobs it serves, None) or (None, why it serves none)."""
     command = [muster, "coordinator", "--data-dir", data_dir, "--api", f"127.0.0.1:{api}", "--listen", f"127.0.0.1:{agents}", "--node-grace", grace,
                "--log-level", "warn"]
     log = pathlib.Path(data_dir).with_suffix(".log")
@@ -110,7 +110,7 @@ def coordinator(muster, data_dir, api, agents, grace="1s"):
 
 
 def get(api, path):
-    """The answer, if there is one and it is good."""
+    """Returns the answer if it arrives and its status is 200."""
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError), \
             contextlib.closing(http.client.HTTPConnection("127.0.0.1", api, timeout=10)) as link:
         link.request("GET", path)
@@ -120,25 +120,25 @@ def get(api, path):
 
 
 def wrong(muster, image, memory, folder, ports):
-    """What this disk should have and has not: a line each."""
+    """Returns the problems found on this disk, one per line."""
     files = folder / "files"
     extract(image, files)
     data = files / "coordinator"
     if not (data / "cluster-id").exists():
-        return [] if not memory.jobs else ["no data-dir, though jobs were accepted"]
+        return [] if not memory.jobs else ["jobs were accepted, but there is no data-dir"]
     recount = subprocess.run([muster, "verify", "--data-dir", data], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if recount.returncode:
         return [f"verify: {recount.stdout.strip()}"]
     with coordinator(muster, data, *ports) as served:
         jobs, why = served()
-    return memory.wrong(jobs) if jobs is not None else [f"a coordinator does not serve it: {why}"]
+    return memory.wrong(jobs) if jobs is not None else [f"the coordinator cannot serve this data-dir: {why}"]
 
 
 class Pair:
-    """The disks of the machines "head" and "node" right before a flush of the latter's, and what was known then."""
+    """The disks of the machines "head" and "node" just before a flush of the node's disk, and what was known then."""
 
     def __init__(self, folder, number, machines, client):
-        """With the lock of the node's disk held."""
+        """The caller holds the lock of the node's disk."""
         node, head = machines["node"].disk, machines["head"].disk
         self.folder, self.name = folder / f"pair-{number}", f"flush {node.flushes} of node's disk"
         self.folder.mkdir()
@@ -148,15 +148,15 @@ class Pair:
             write(self.folder / "head.img", head.safe)
         write(self.folder / "node.img", node.safe)
         self.pending = list(node.cache)
-        self.synced = {}  # what counts if nothing unflushed is kept, which comes first
+        self.synced = {}  # the exits that count if no unflushed write is kept; that state comes first
 
     def states(self, rng):
         for loss in lose(self.folder / "node.img", self.folder / "state.img", self.pending, rng):
             yield f"{self.name}, {loss}"
 
     def wrong(self, muster, ports, codes):
-        """Starts both machines again, on the present state. `codes`: the exit code of each pod that has exited until the end of all, by (job, index,
-        attempt). Returns (lines, the number of ends that only the node's disk had)."""
+        """Restarts both machines on the current state. `codes` has the exit code of each pod that exited during the whole run, by (job, index,
+        attempt). Returns (problems, the number of ends that only the node's disk had)."""
         head, node = self.folder / "head", self.folder / "node"
         extract(self.folder / "head.img", head)
         extract(self.folder / "state.img", node)
@@ -171,17 +171,17 @@ class Pair:
                 agents.enter_context(self.agent(muster, name, files, ports[1]))
             jobs, why = served()
             if jobs is None:
-                return [f"a coordinator does not serve it: {why}"], 0
+                return [f"the coordinator cannot serve this data-dir: {why}"], 0
             deadline = time.monotonic() + 60
             while not self.ready(ports[0]):
                 if time.monotonic() > deadline:
-                    return [f"not both nodes are ready: {self.logs()}"], 0
+                    return [f"the nodes are not both ready: {self.logs()}"], 0
                 time.sleep(0.02)
             problems, after = self.memory.wrong(jobs), self.exits(ports[0])
         problems += [f"{pod} exited with {code}, and now with {after.get(pod)}" for pod, code in before.items() if after.get(pod) != code]
         problems += [f"{pod} counts as exit {code}, the witness has {codes.get(pod)}" for pod, code in after.items() if codes.get(pod) != code]
         self.synced = self.synced or after
-        problems += [f"the end of {pod} was flushed, and is lost" for pod in self.synced.keys() - after.keys()]
+        problems += [f"the end of {pod} was flushed, but is lost" for pod in self.synced.keys() - after.keys()]
         if "damaged" in self.logs():
             problems.append(self.logs())
         return problems, len(after.keys() - before.keys())
@@ -214,7 +214,7 @@ class Pair:
 
     @staticmethod
     def exits(api):
-        """The exit code of each pod that counts as one that has exited, but for those that were started just now: their program is not here."""
+        """Returns the exit code of each pod that counts as exited, except pods started only now, whose program does not exist here."""
         found = {}
         for job in get(api, JOBS)["items"]:
             name, more = job["metadata"]["name"], ""

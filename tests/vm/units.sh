@@ -1,12 +1,12 @@
-# The units of docs/users.md under systemd: they start, pods run as their owners and outlive all three daemons, limits that PAM raises
-# reach pods, audited requests reach the journal, and everything stops in an orderly way.
+# The units of docs/users.md under systemd: they start, pods run as their owners and survive restarts of the daemons, limits that PAM
+# raises apply to pods, audited requests reach the journal, and everything stops cleanly.
 as() {  # as USER COMMAND...
   user=$1
   shift
   setpriv --reuid "$user" --regid "$user" --init-groups env HOME="/home/$user" USER="$user" "$@"
 }
 
-job() {  # job USER NAME COMMAND: creates it
+job() {  # job USER NAME COMMAND: creates a job
   { job_head "$2"; cat <<Y; } > "/tmp/$2.yaml"
         command: ["sh", "-c"]
         args:
@@ -17,7 +17,7 @@ Y
   as "$1" muster create -f "/tmp/$2.yaml"
 }
 
-ran() {  # ran USER NAME COMMAND: its output is in /tmp/NAME.out
+ran() {  # ran USER NAME COMMAND: runs a job to its end; the output is in /tmp/NAME.out
   job "$1" "$2" "$3" >/dev/null && as "$1" muster wait "job/$2" --timeout 120s >/dev/null
   code=$?
   as "$1" muster logs "job/$2" > "/tmp/$2.out" 2>&1
@@ -30,20 +30,20 @@ state() { systemctl show -P "$2" "muster-$1"; }
 active() { is "$(state "$1" ActiveState)" active; }
 main_pid() { state "$1" MainPID; }
 
-started_again() {  # started_again DAEMON: with systemctl, as another process
+started_again() {  # started_again DAEMON: restarts it with systemctl; it must be a new process
   before=$(main_pid "$1")
   systemctl restart "muster-$1" && active "$1" && ! is "$before" "$(main_pid "$1")"
 }
 
 renewed() { active keeper && ! is "$1" "$(main_pid keeper)"; }
-keeper_again() {  # no pod runs, so it exits, and systemd starts it
+keeper_again() {  # no pod is running, so it exits and systemd restarts it
   before=$(main_pid keeper)
   . /muster/doc/again.sh && eventually renewed "$before"
 }
 stays() { journalctl -q -u muster-keeper -o cat | grep -q SIGTERM || grep -q SIGTERM /var/lib/muster/work/keeper/keeper.log; }
 
 node_ready() { muster get nodes | grep -q '^n1 *Ready'; }
-why() {  # of a check about a daemon that failed
+why() {  # why DAEMON: prints its status and log after a failed check
   systemctl status --no-pager -l "muster-$1" | show
   journalctl --no-pager -n 30 -u "muster-$1" | show
 }
@@ -69,7 +69,7 @@ check p12_folders_are_the_agents is "$(find $logs -type d -printf '%u %m\n' | so
 check p07_state_is_private is "$(stat -c '%U %a' /var/lib/muster/data /var/lib/muster/work | sort -u)" "muster 700"
 check p11_bob_cannot_delete_it sh -c '! setpriv --reuid bob --regid bob --init-groups muster delete job who 2>/dev/null'
 
-# Pods outlive the daemons. Their output goes on, and their ends are known.
+# Pods survive restarts of the daemons. Their output continues, and their ends are recorded.
 job bob stays 'echo $$$$; until test -e /tmp/leave; do sleep 0.5; done; echo left' >/dev/null
 pid_of() { as bob muster logs job/stays 2>/dev/null | head -1 | grep -v '[^0-9]'; }
 eventually pid_of
@@ -96,7 +96,7 @@ check p12_pod_ends as bob muster wait job/stays --timeout 120s
 as bob muster logs job/stays > /tmp/stays.out
 check p12_its_output_is_complete has left /tmp/stays.out || show /tmp/stays.out
 
-# Limits: the unit's, then those of PAM, above the hard limit that systemd gives.
+# Limits: first the unit's, then PAM's, which exceed the hard limit set by systemd.
 mkdir -p /etc/systemd/system/muster-keeper.service.d
 cp /muster/doc/limits.conf /etc/systemd/system/muster-keeper.service.d/
 systemctl daemon-reload
@@ -115,7 +115,7 @@ ran bob refused true
 as bob muster get pods -o yaml -l job-name=refused > /tmp/refused.pods
 check p12_pam_refuses has 'exitCode: 126' /tmp/refused.pods || show /tmp/refused.pods
 
-# Audit: in the journal, as entries of the coordinator's that users cannot make.
+# Audit: the coordinator writes entries to the journal that users cannot forge.
 check p11_audit_in_the_journal is "$(journalctl -q -t muster-audit MUSTER_USER=ada MUSTER_VERB=create -o cat | grep -c .)" 3 ||
   journalctl -q -t muster-audit --no-pager | show
 check p11_refusals_are_there has . <(journalctl -q -t muster-audit MUSTER_USER=bob PRIORITY=5 -o cat)

@@ -1,12 +1,12 @@
-"""A small virtual machine for what a container cannot show: cgroup v2 with all controllers, and a kernel without tcp_diag.
+"""A small virtual machine for tests that a container cannot run: cgroup v2 with all controllers, and a kernel without tcp_diag.
 
-    vm.py SCENARIO      runs tests/vm/SCENARIO.sh in the guest; exits with 0 if all of its checks hold
-    vm.py power [...]   power cuts, which have a program of their own: power.py
+    vm.py SCENARIO      run tests/vm/SCENARIO.sh in the guest; exit with 0 if all its checks pass
+    vm.py power [...]   test power cuts, in a separate program: power.py
 
 The guest is Debian's cloud kernel with an initramfs of busybox or a small Debian, muster's release build, the libraries it links, and the scenario.
-QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host:
-its deadlines are generous, and nothing in it measures time. The scenario prints `ok NAME` or `FAIL NAME: WHY` for each check and `done`
-at its end; a guest that never prints `done` has failed.
+QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host.
+Deadlines are therefore generous, and no check measures time. The scenario prints `ok NAME` or `FAIL NAME: WHY` for each check and `done`
+at the end; a guest that never prints `done` has failed.
 """
 import os
 import pathlib
@@ -24,7 +24,7 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "vm"
 MUSTER = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build" / "release" / "muster")
 TIMEOUT = float(os.environ.get("VM_TIMEOUT", "300"))
-WITH_SYSTEMD = {"units"}  # scenarios that run as a unit of a Debian (debian.py), the others below busybox as PID 1
+WITH_SYSTEMD = {"units"}  # scenarios that run as a systemd unit in Debian (debian.py); in the others, busybox is PID 1
 MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in load order
 
 
@@ -33,7 +33,7 @@ def output(*command, **options):
 
 
 def kernel():
-    """The kernel of Debian's cloud package, unpacked but not installed, since that would change the host's /boot."""
+    """Returns the kernel of Debian's cloud package, which is only unpacked, since installing it would change the host's /boot."""
     found = sorted((BUILD / "kernel").glob("boot/vmlinuz-*"))
     if not found:
         depends = output("apt-cache", "depends", "linux-image-cloud-amd64")
@@ -48,12 +48,12 @@ def kernel():
 
 
 def libraries(executable):
-    """The shared libraries of an executable and its loader, with their paths."""
+    """Returns the paths of an executable's shared libraries and its loader."""
     return re.findall(r"(/\S+) \(0x", output("ldd", str(executable)))
 
 
 def stage_busybox(root):
-    """A root that is busybox, muster, and what it links."""
+    """Lays out a root with busybox, muster and the libraries it links."""
     for folder in ("bin", "dev", "proc", "sys", "tmp", "etc", "lib/modules", "muster"):
         (root / folder).mkdir(parents=True)
     shutil.copy("/bin/busybox", root / "bin")
@@ -78,7 +78,7 @@ def stage_busybox(root):
 
 
 def stage(image, scenario, root, more=()):
-    """Lays out the guest's root directory, with more files beside the scenario."""
+    """Lays out the guest's root directory and packs it; `more` files go next to the scenario."""
     shutil.rmtree(root, ignore_errors=True)
     if scenario in WITH_SYSTEMD:
         modules = next((BUILD / "kernel/lib/modules").iterdir()) / "kernel"
@@ -127,7 +127,7 @@ def run(scenario):
         guest.kill()
         guest.wait()
     if not done:
-        print(f"vm: {scenario} did not come to its end in {TIMEOUT:.0f} s")
+        print(f"vm: {scenario} did not finish within {TIMEOUT:.0f} s")
     return 0 if done and held and not failed else 1
 
 
@@ -136,5 +136,5 @@ if __name__ == "__main__":
         os.execv(sys.executable, [sys.executable, str(HERE / "power.py"), *sys.argv[2:]])
     if len(sys.argv) != 2 or not (HERE / f"{sys.argv[1]}.sh").exists():
         names = ", ".join(sorted(path.stem for path in HERE.glob("*.sh") if path.stem != "lib"))
-        sys.exit(f"usage: vm.py SCENARIO; there are: {names}")
+        sys.exit(f"usage: vm.py SCENARIO; scenarios: {names}")
     sys.exit(run(sys.argv[1]))

@@ -1,6 +1,6 @@
-"""The witness of the pods in virtual machines: notes each start and end before the pod (pod.c) continues.
+"""The witness of the pods in virtual machines: records each start and end before the pod (pod.c) continues.
 
-It runs on the host, so it knows what the machines did, whatever their disks have forgotten. Each machine has a listener of its own.
+It runs on the host, so it knows what the machines did even if their disks have forgotten. Each machine has its own listener.
 """
 import contextlib
 import dataclasses
@@ -25,7 +25,7 @@ class Run:
 
 
 class Witness:
-    """All that the machines have run. `plan(job, index, attempt)` says for how many milliseconds a pod runs, and its exit code."""
+    """Everything the machines have run. `plan(job, index, attempt)` returns a pod's run time in milliseconds and its exit code."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -54,10 +54,10 @@ class Witness:
 
 
 class Listener(threading.Thread):
-    """Where the pods of one machine report."""
+    """Receives the reports of one machine's pods."""
 
     def __init__(self, witness, machine, is_cut):
-        """`is_cut`: an event, set while the machine has no power."""
+        """`is_cut` is an event that is set while the machine has no power."""
         super().__init__(daemon=True)
         self.witness, self.machine, self.is_cut, self.boot = witness, machine, is_cut, 0
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -90,12 +90,12 @@ class Listener(threading.Thread):
             with contextlib.suppress(OSError):
                 words = lines.readline().split()
             ended = len(words) == 2
-            # The client deletes finished jobs only, and a failing job has one index: nothing kills a pod but a power cut.
+            # The client deletes only finished jobs, and a failing job has one index, so only a power cut can kill a pod.
             self.witness.ended(run, int(words[1]) if ended else None, killed=not ended and not self.is_cut.is_set())
             link.sendall(b"ok\n")
 
     def power_is_off(self):
-        """After QEMU has ended: waits until all that its pods sent has been noted."""
+        """Call once QEMU has exited: waits until everything its pods sent has been recorded."""
         deadline = time.monotonic() + 20
         for thread in list(self.threads):
             thread.join(max(0, deadline - time.monotonic()))

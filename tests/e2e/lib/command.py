@@ -1,4 +1,4 @@
-"""The command line as one user runs it: a home and a directory of its own for each test.
+"""The command line as a single user runs it: each test has its own home and directory.
 
 MUSTER names the executable. Waits poll with a deadline.
 """
@@ -41,7 +41,7 @@ class CommandCase(unittest.TestCase):
         self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"), MUSTER_SYSTEM_CONFIG=str(self.dir / "system.yaml"))
 
     def muster(self, *words, code=0, stdin=None, umask=-1, **env):
-        """Runs a command that ends with this exit code; `env`: more variables."""
+        """Runs a command, which must exit with `code`; `env`: additional variables."""
         given = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
         r = subprocess.run([MUSTER, *words], **given, capture_output=True, text=True, timeout=3 * DEADLINE,
                            env={**self.env, **env}, cwd=self.dir, umask=umask)
@@ -49,7 +49,7 @@ class CommandCase(unittest.TestCase):
         return r
 
     def start(self, *words, **popen):
-        """Starts a command, which ends with the test. Its output is in `stdout`."""
+        """Starts a command that is ended with the test. Its output is in `stdout`."""
         given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": self.env, **popen}
         p = subprocess.Popen([MUSTER, *words], text=True, cwd=self.dir, **given)
         self.addCleanup(self.stop, p)

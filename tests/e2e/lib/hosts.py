@@ -1,9 +1,9 @@
-"""Hosts of their own for agents: each has a network namespace, and a wire to the coordinator's that can be cut, in either direction or
+"""Separate hosts for agents: each has a network namespace and a wire to the coordinator's host that can be cut in either direction or
 both, delayed and made lossy.
 
-A wire is a pair of tun devices and a thread that carries packets between them, so it needs /dev/net/tun and nothing else of the kernel: no
-netem, no packet filter. The test's own process moves to a network namespace, which is the coordinator's host. Everything ends with the
-descriptors that hold it, so nothing is left behind, whatever happens to the test.
+A wire is a pair of tun devices and a thread that carries packets between them, so it needs only /dev/net/tun from the kernel, no netem or
+packet filter. The test's own process moves to a network namespace, which is the coordinator's host. Namespaces and devices live only as
+long as their descriptors, so nothing is left behind, whatever happens to the test.
 """
 import contextlib
 import ctypes
@@ -35,7 +35,7 @@ def ip(*words):
 
 
 def enter_new_network():
-    """The calling thread, and what it starts, gets a network namespace of its own."""
+    """Moves the calling thread and everything it starts to a new network namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "unshare")
@@ -70,16 +70,16 @@ class Wire(threading.Thread):
 
     def __init__(self, head, node, seed=0):
         super().__init__(daemon=True)
-        self.ends = {UP: (node, head), DOWN: (head, node)}  # of each direction: from, to
+        self.ends = {UP: (node, head), DOWN: (head, node)}  # for each direction: from, to
         self.cut = set()
-        self.delay = self.jitter = self.loss = 0.0  # seconds, seconds, a share of all packets
+        self.delay = self.jitter = self.loss = 0.0  # seconds, seconds, fraction of all packets
         self.carried, self.dropped = dict.fromkeys((UP, DOWN), 0), dict.fromkeys((UP, DOWN), 0)
         self.chance = random.Random(seed)
         self.stopping = threading.Event()
         self.start()
 
     def run(self):
-        """Packets under way arrive even if the wire is cut behind them; with jitter they overtake each other, as in a real network."""
+        """Packets in flight arrive even if the wire is cut behind them; with jitter they overtake each other, as in a real network."""
         directions = {source: (way, target) for way, (source, target) in self.ends.items()}
         poll = select.poll()
         for source in directions:
@@ -98,7 +98,7 @@ class Wire(threading.Thread):
                     heapq.heappush(under_way, (due, next(order), way, target, packet))
             while under_way and under_way[0][0] <= time.monotonic():
                 _, _, way, target, packet = heapq.heappop(under_way)
-                with contextlib.suppress(OSError):  # a device that is down
+                with contextlib.suppress(OSError):  # the device is down
                     os.write(target, packet)
                     self.carried[way] += 1
 
@@ -129,11 +129,11 @@ class Host:
         self.wire = Wire(tun(self.device, HEAD, self.address), made["tun"], seed=number)
 
     def command(self):
-        """What to write before a command that is to run on this host."""
+        """The prefix of a command to be run on this host."""
         return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self.space}"]
 
     def link(self, state):
-        """Sets the coordinator's end "up" or "down". Unlike after a cut, its sends fail at once."""
+        """Sets the coordinator's end "up" or "down". While it is down, sends fail at once, unlike after a cut."""
         ip("link", "set", self.device, state)
 
     def close(self):
@@ -142,7 +142,7 @@ class Host:
 
 
 class Hosts(Cluster):
-    """A cluster whose agents are on hosts of their own, over mutual TLS."""
+    """A cluster whose agents are on separate hosts, connected by mutual TLS."""
 
     def __init__(self, *args, **kwargs):
         self.hosts = {}

@@ -1,8 +1,8 @@
-"""Sets of indexes as a job's status has them."""
+"""Sets of indexes as text, as in a job's status."""
 
 
 def indexes(text):
-    """The set that "1,3-5" stands for."""
+    """Parses a set such as "1,3-5"."""
     found = set()
     for part in filter(None, (text or "").split(",")):
         first, _, last = part.partition("-")

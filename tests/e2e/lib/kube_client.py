@@ -18,7 +18,7 @@ KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 
 
 def client_version():
-    """For example (1, 32)."""
+    """kubectl's version, for example (1, 32)."""
     printed = subprocess.run([KUBECTL, "version", "--client", "-o", "json"], text=True, capture_output=True, timeout=60, check=True)
     version = json.loads(printed.stdout)["clientVersion"]
     return int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
@@ -68,13 +68,13 @@ class Kubectl(World):
         return subprocess.CompletedProcess(args, process.returncode, out, err)
 
     def kubectl(self, *args, **more):
-        """The output of kubectl, which must succeed."""
+        """Runs kubectl, which must succeed; returns its output."""
         done = self.run_kubectl(*args, **more)
         self.assertEqual(done.returncode, 0, f"kubectl {args}\n{done.stdout}\n{done.stderr}")
         return done.stdout
 
     def refused(self, *args, **more):
-        """The error output of kubectl, which must fail."""
+        """Runs kubectl, which must fail; returns its error output."""
         done = self.run_kubectl(*args, **more)
         self.assertNotEqual(done.returncode, 0, f"kubectl {args} succeeded: {done.stdout}")
         return done.stderr

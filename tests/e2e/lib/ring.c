@@ -1,7 +1,7 @@
 // An MPI program for tests/e2e/mpi.py and bench/mpi.py.
 //
 //   ring            an allreduce; every rank prints where it is
-//   ring FILE       then a token goes around, and the last rank prints its rounds, until FILE exists
+//   ring FILE       then a token goes around until FILE exists, and the last rank prints each round
 //
 // Ranks sleep while they wait, since tests run many of them on a few cores.
 #include <mpi.h>

@@ -8,7 +8,7 @@ MADE = ("rocksdb_options_create", "rocksdb_open", "rocksdb_writeoptions_create",
 
 
 class Rows:
-    """Keys and values are bytes. Nobody else may have the database open."""
+    """Keys and values are bytes. No other process may have the database open."""
 
     def __init__(self, data_dir):
         name = ctypes.util.find_library("rocksdb")

@@ -1,4 +1,4 @@
-"""Work-dirs of agents, as a test moves them about."""
+"""Agents' work-dirs that a test has moved."""
 import contextlib
 import os
 import pathlib
@@ -7,7 +7,7 @@ import subprocess
 
 
 def adopt(folder):
-    """Makes a copied work-dir the original: an agent takes one on another inode for a copy, and begins anew."""
+    """Makes a copied work-dir count as the original: on another inode, an agent takes it for a copy and starts afresh."""
     identity = pathlib.Path(folder) / "identity"
     if not identity.exists():
         return
@@ -18,7 +18,7 @@ def adopt(folder):
 
 
 def keepers(folder):
-    """Keepers whose work-dir is this folder or one below it."""
+    """Keepers whose work-dir is this folder or below it."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):

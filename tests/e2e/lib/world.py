@@ -1,4 +1,4 @@
-"""Shared by the end-to-end suites: a cluster of real processes, a witness written by its pods, and a client that forgets nothing.
+"""Shared by the end-to-end suites: a cluster of real processes, a witness written by its pods, and a client that remembers every status.
 
 The driver is the shared conformance/harness.py (in MUSTER_SHARED, or ../shared beside the checkout); MUSTER names the executable.
 Every wait polls with a deadline.
@@ -29,7 +29,7 @@ PAUSE = 0.02  # seconds between two polls
 
 
 def eventually(look, what, timeout=20):
-    """The first true result of look(). An unreachable coordinator counts as false."""
+    """Polls look() and returns its first true result. An unreachable coordinator counts as false."""
     deadline = time.monotonic() + timeout
     answer = None
     while time.monotonic() < deadline:
@@ -42,7 +42,7 @@ def eventually(look, what, timeout=20):
 
 
 def start_daemon(command, folder, **more):
-    """A daemon of muster; what it prints goes to the log of its verb in the folder."""
+    """Starts a muster daemon; its output goes to VERB.log in the folder."""
     command = list(map(str, command))
     verb = next(word for word in command if word in ("coordinator", "agent"))
     with open(pathlib.Path(folder) / f"{verb}.log", "ab") as log:
@@ -73,7 +73,7 @@ def parent(pid):
 
 
 class Witness:
-    """The ground truth, written by the pods: one line at the start and one before the exit, each a single append."""
+    """The ground truth, written by the pods: one line at the start and one before exit, each a single append."""
 
     # In a manifest, $$ becomes $ for the shell.
     SCRIPT = (
@@ -126,7 +126,7 @@ class Witness:
 
 
 class Memory(threading.Thread):
-    """A client that polls a job and remembers every status: nothing shown may ever be taken back."""
+    """A client that polls a job and remembers every status: no status that was shown may be taken back."""
 
     def __init__(self, cluster, name):
         super().__init__(daemon=True)
@@ -198,11 +198,11 @@ class World(unittest.TestCase):
             self.tell_open(cluster)
         self.end_agents(cluster)
         cluster.close()
-        self.sweep(cluster.dir / "witness")  # anything that a failed test left running
+        self.sweep(cluster.dir / "witness")  # ends whatever a failed test left running
 
     @staticmethod
     def end_agents(cluster):
-        """Before their coordinator: an agent waits seconds for one that acknowledges what it has ended."""
+        """Ends the agents before their coordinator: without one, an agent waits seconds for its reports to be acknowledged."""
         agents = [agent for agent in cluster.agents.values() if agent.poll() is None]
         for agent in agents:
             agent.terminate()
@@ -212,7 +212,7 @@ class World(unittest.TestCase):
 
     @staticmethod
     def tell_open(cluster):
-        """Prints what has not ended according to the witness, /proc and the API. Where they differ, something was lost."""
+        """Prints what has not ended according to the witness, /proc and the API. If they differ, something was lost."""
         with contextlib.suppress(OSError, AssertionError):
             for pod in cluster.api.pods():
                 if pod["status"]["phase"] in ("Pending", "Running"):
@@ -242,14 +242,14 @@ class World(unittest.TestCase):
         return answer
 
     def seen(self, witness, pids):
-        """The scan of /proc finds these processes; otherwise nothing_left() would prove nothing."""
+        """Checks that the scan of /proc finds these processes; otherwise nothing_left() would prove nothing."""
         self.assertLessEqual(set(pids), set(processes_of(witness.folder)))
 
     def nothing_left(self, witness):
         eventually(lambda: not processes_of(witness.folder), "no process of a pod is left", 10)
 
     def keeper_of(self, cluster, node):
-        """The pid of the node's keeper; its children look like it until their exec."""
+        """The pid of the node's keeper; its children look like it until they call exec."""
         work_dir = str(cluster.dir / node)
 
         def keepers():
@@ -268,7 +268,7 @@ class World(unittest.TestCase):
         return cluster.api.pods(f"batch.kubernetes.io/job-name={name}")
 
     def muster(self, *args, cluster=None, **kwargs):
-        """Runs the command line, against the cluster if one is given."""
+        """Runs muster, against the cluster if one is given."""
         api = ["--api", cluster.api_addr] if cluster else []
         return subprocess.run([os.environ["MUSTER"], *args, *api], text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, **kwargs)

@@ -6,8 +6,8 @@
 #include "actors/journal_actor.hpp"
 #include "actors/kept_actor.hpp"
 #include "actors/registry_actor.hpp"
-#include "core/spec/defaults.hpp"
-#include "storage/memory_journal.hpp"
+#include "core/spec/rules/defaults.hpp"
+#include "storage/journal/memory_journal.hpp"
 #include "tests/unit/actors/virtual_time.hpp"
 
 #include <caf/scheduler/test_coordinator.hpp>
@@ -122,7 +122,7 @@ class ActorsTest : public ::testing::Test {
     run();
   }
 
-  // Replaces the registry by one that recovered this.
+  // Replaces the registry by one that recovered from `start`.
   void restart(RegistryStart start) {
     caf::anon_send(registry_, stop_atom_v);
     run();
@@ -134,7 +134,7 @@ class ActorsTest : public ::testing::Test {
     while (scheduler_.run() > 0) {
     }
   }
-  // A reply that is recorded under this name.
+  // A reply callback that records the answer under this name.
   template <class T>
   Reply<T> noted(const std::string& name) {
     return [this, name](T value) {
@@ -177,7 +177,7 @@ class ActorsTest : public ::testing::Test {
         core::Kept{.ns = "default", .name = "lock", .uid = "u", .json = json});
   }
 
-  // An agent's report that this pod ended with this exit code.
+  // Sends an agent's report that this pod ended with this exit code.
   void report_end(JobId job, PodKey pod, int exit_code) {
     core::PodsReported part;
     part.node = 1;
@@ -191,7 +191,7 @@ class ActorsTest : public ::testing::Test {
                                                           std::to_string(keep.size()));
                                      })});
   }
-  // One node with so many slots.
+  // Registers a node with this number of slots.
   void start_node(uint32_t slots) {
     register_node("a", "dir-a", 7, slots);
     run();
@@ -199,7 +199,7 @@ class ActorsTest : public ::testing::Test {
     run();
     replies_.clear();
   }
-  // Objects are their names here.
+  // In these tests an object's text is its name.
   static core::JobObjectPtr load_object(std::string_view json) { return job(std::string(json)); }
 
   VirtualTime config_;
@@ -210,7 +210,7 @@ class ActorsTest : public ::testing::Test {
   Orders orders_;
   Millis now_ms_ = 1'000'000;
   std::vector<std::string> replies_;
-  std::function<Result<storage::RecoveredJob>(JobId)> load_;  // instead of from disk
+  std::function<Result<storage::RecoveredJob>(JobId)> load_;  // instead of reading the disk
   size_t loads_ = 0;                                          // of unloaded jobs
   RegistryOptions registry_options_;
   journal_actor journal_;

@@ -1,7 +1,7 @@
 // The ClusterActor under CAF's test scheduler: registration, leases, changes to nodes, slots.
 #include "actors/cluster_actor.hpp"
 #include "actors/journal_actor.hpp"
-#include "storage/memory_journal.hpp"
+#include "storage/journal/memory_journal.hpp"
 #include "tests/unit/actors/test_gate.hpp"
 #include "tests/unit/actors/virtual_time.hpp"
 
@@ -30,7 +30,7 @@ struct Heard {
   std::vector<NodeId> ready;
   std::vector<std::pair<NodeId, core::EndCause>> lost;
   std::map<JobId, std::map<NodeId, uint32_t>> granted, preempted;
-  std::set<JobId> keepers;  // may use freed slots again
+  std::set<JobId> keepers;  // jobs that may reuse freed slots
   std::vector<std::string> order;
   std::map<JobId, std::set<PodKey>> known;  // from the last Reconcile
 };
@@ -303,7 +303,7 @@ TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) 
   EXPECT_EQ(heard_.granted[1][next], 2u);
 }
 
-// Its spool survives a reboot, and so do the ends in it.
+// Ends in the spool of a node survive its reboot.
 TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
   const NodeId a = join("a", "d1");
   const auto with_end = [](AgentHello& hello) {
@@ -425,7 +425,7 @@ TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
 
   HelloAnswer again = heard(101, 11, {stranger, {7, 2, 0}});
   EXPECT_EQ(again.node, first.node);
-  EXPECT_EQ(heard_.known[7], (std::set<PodKey>{{2, 0}})) << "no job is asked about it any more";
+  EXPECT_EQ(heard_.known[7], (std::set<PodKey>{{2, 0}})) << "no job is asked about it again";
   EXPECT_EQ(shown_[first.node].strangers, std::vector<PodId>{stranger});
 
   heard(101, 11, {{7, 2, 0}});
@@ -489,7 +489,7 @@ TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
   EXPECT_EQ(outdated_, stops_);
 }
 
-// The history of this test is epoch 1, whose random number is 1, up to about commit 1.
+// The history in this test is epoch 1, with the random number 1, up to about commit 1.
 TEST_F(P02StrangersHello, OfAnotherMachineStopsUsOnlyBySealedWordsThatWeNeverSaid) {
   join("a", "d1");
   const core::KnownHistory none{}, said{1, 1, 1}, later{2, 9, 40}, more{1, 1, 1'000},
@@ -498,7 +498,7 @@ TEST_F(P02StrangersHello, OfAnotherMachineStopsUsOnlyBySealedWordsThatWeNeverSai
     const char* what;
     core::KnownHistory claimed;
     std::optional<core::KnownHistory> sealed;
-    JobId job;  // of a pod that it runs
+    JobId job;  // the job of a pod that it runs
     bool stops;
   };
   const Row rows[] = {

@@ -1,5 +1,5 @@
-// Jobs that wait for others: found when they are created, notified whatever crashes.
-#include "core/spec/after.hpp"
+// Jobs that wait for others: found when they are created, and notified despite any crash.
+#include "core/spec/fields/after.hpp"
 #include "tests/unit/actors/actors_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -93,14 +93,14 @@ TEST_F(Dependents, OfAJobThatFinishedBeforeACrashStart) {
   create("prep");
   create_after("main", "ok:prep");
   disk_.silent = true;
-  end(1);  // decided, not on disk
+  end(1);  // decided, but not on disk
   disk_.held.clear();
   disk_.silent = false;
   restart(recovered());
   EXPECT_THAT(orders_.seen, Not(Contains("launch j2/0#0")));
 }
 
-// The crash comes when the end of `prep` is on disk and that `main` knows is not, and its TTL is 0.
+// A crash after the end of `prep`, whose TTL is 0, is on disk, and before `main` has recorded it.
 TEST_F(Dependents, OfAJobThatIsDeletedAtOnceStillKnowHowItEnded) {
   auto object = std::make_shared<core::JobObject>(*job("prep"));
   object->spec.ttl_s = 0;

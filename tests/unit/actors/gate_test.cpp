@@ -1,5 +1,5 @@
-// Nothing leaves before it is on disk: the real actors on a journal that does not answer. Requests
-// of every kind arrive; no reply, acknowledgement or order may come out before the journal has
+// Nothing leaves before it is on disk: the real actors on a journal that does not answer get
+// requests of every kind. No reply, acknowledgement or order may come out before the journal has
 // synced.
 #include "actors/gate.hpp"
 
@@ -22,7 +22,7 @@ using ::testing::Not;
 
 using GateTest = ActorsTest;
 
-// No code but an actor's gate can make a Durable, and no code but an actor can have a gate.
+// Only an actor's gate can make a Durable, and only an actor can have a gate.
 static_assert(!std::is_default_constructible_v<Durable>);
 static_assert(!std::is_constructible_v<Durable, AgentLink*, uint64_t>);
 static_assert(!std::is_constructible_v<Gate, journal_actor, SealedLink, Gate::Notifier>);

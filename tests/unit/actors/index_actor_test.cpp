@@ -1,8 +1,8 @@
-// IndexActor, on virtual time: it repeats a kill until the pod's end is there.
+// IndexActor, on virtual time: it repeats a kill until the pod has ended.
 #include "actors/index_actor.hpp"
 
 #include "actors/journal_actor.hpp"
-#include "storage/memory_journal.hpp"
+#include "storage/journal/memory_journal.hpp"
 #include "tests/unit/actors/test_gate.hpp"
 #include "tests/unit/actors/virtual_time.hpp"
 
@@ -80,7 +80,7 @@ TEST_F(IndexActorTest, AnIndexAsksForAKillUntilTheEndIsThere) {
   scheduler_.advance_time(std::chrono::seconds(10));
   run();
   EXPECT_THAT(orders_.seen, ElementsAre("kill j7/3#0 grace 30000", "kill j7/3#0 grace 0"))
-      << "what is left of the grace, never less than nothing";
+      << "the remaining grace, never negative";
   caf::anon_send(index_, FollowEnd{{3, 0}});
   run();
   scheduler_.advance_time(std::chrono::seconds(10));

@@ -1,5 +1,5 @@
-// A job's actor: one decision for all that arrives during a sync, supervision of its index actors,
-// snapshots.
+// A job's actor: one decision for everything that arrives during a sync, supervision of its index
+// actors, snapshots.
 #include "tests/unit/actors/actors_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST_F(JobActorTest, AnIndexActorThatDiesIsRespawnedAndItsOrdersAreRepeated) {
   EXPECT_THAT(orders_.seen, UnorderedElementsAre("kill j1/0#0", "kill j1/1#0"));
 }
 
-// Its own keeper ends its pods, and only then are they replaced (muster.dev/fence-after).
+// Pods of a lost node are replaced once its keeper must have ended them (muster.dev/fence-after).
 TEST_F(JobActorTest, PodsOfALostNodeAreReplacedOnceTheyHaveBeenFenced) {
   for (const bool fences : {true, false}) {
     const std::string name = fences ? "fenced" : "plain";
@@ -70,7 +70,7 @@ TEST_F(JobActorTest, PodsOfALostNodeAreReplacedOnceTheyHaveBeenFenced) {
     caf::anon_send(registry_, NodeIsLost{1, core::EndCause::node_lost, 12'000});
     run();
     if (fences) {
-      // 20 s, of which 12 s have passed, the grace, and 2 s and a thousandth of slack.
+      // 20 s, of which 12 s have passed, plus the grace, plus 2 s and a thousandth of slack.
       scheduler_.advance_time(std::chrono::milliseconds(20'000 + 10'000 + 2'020 - 12'000 - 1));
       run();
       EXPECT_EQ(stored(id).state().failed, 0u);
@@ -82,7 +82,7 @@ TEST_F(JobActorTest, PodsOfALostNodeAreReplacedOnceTheyHaveBeenFenced) {
   }
 }
 
-// A second deletion, whose record is still being written, has shortened the grace.
+// A second deletion has shortened the grace, and its record is still being written.
 TEST_F(JobActorTest, ANewIndexActorGetsNoOrderThatIsNotOnDisk) {
   create("a");
   run();
@@ -100,7 +100,7 @@ TEST_F(JobActorTest, ANewIndexActorGetsNoOrderThatIsNotOnDisk) {
   disk_.silent = true;
   evict(0);
   EXPECT_THAT(orders_.seen, IsEmpty());
-  orders_.throw_once = true;  // when it repeats its order
+  orders_.throw_once = true;  // when it repeats its kill
   while (orders_.throw_once) {
     scheduler_.advance_time(std::chrono::milliseconds(500));
     run();
@@ -122,7 +122,7 @@ TEST_F(JobActorTest, AnEndOfAnUnknownPodIsAcknowledgedAndCountsNowhere) {
   EXPECT_EQ(stored(1).succeeded(), 0u);
 }
 
-// Jobs whose slots may be used again without asking the cluster.
+// Jobs that may reuse their slots without asking the cluster.
 class UseAgain : public JobActorTest {
  protected:
   JobId create_many(const std::string& name, int32_t parallelism, int32_t completions = 100) {
@@ -134,7 +134,7 @@ class UseAgain : public JobActorTest {
     orders_.seen.clear();
     return ++jobs_;
   }
-  // The appends that an end of this pod leads to.
+  // The number of appends caused by an end of this pod.
   size_t appends_of_end(JobId id, PodKey pod) {
     const size_t before = disk_.synced;
     report_end(id, pod, 0);
@@ -191,7 +191,7 @@ TEST_F(UseAgain, NothingIsBoundToANodeThatDrains) {
 
 TEST_F(UseAgain, NothingIsBoundUnderARegistrationThatIsOver) {
   JobId a = create_many("a", 8);
-  register_node("a", "dir-a", 8, 8);  // it knows no pods
+  register_node("a", "dir-a", 8, 8);  // reports no pods
   report_end(a, {0, 0}, 0);
   run();
   EXPECT_THAT(orders_.seen, IsEmpty());

@@ -1,7 +1,7 @@
-// JournalActor, on virtual time: what it writes together, and what it acknowledges.
+// JournalActor, on virtual time: what it groups into one write, and what it acknowledges.
 #include "actors/journal_actor.hpp"
 
-#include "storage/memory_journal.hpp"
+#include "storage/journal/memory_journal.hpp"
 #include "tests/unit/actors/virtual_time.hpp"
 
 #include <caf/scheduler/test_coordinator.hpp>
@@ -26,14 +26,14 @@ class JournalActorTest : public ::testing::Test {
   }
   void run() { scheduler_.run(); }
 
-  void start_journal(bool held = false) {
+  void start_journal(bool held = false, std::chrono::microseconds gather = {}) {
     journal_ = spawn_journal(
         system_, disk_, [this](const core::Committed& batch) { shown_.push_back(batch.commit); },
-        [this](const std::string& why) { failed_ = why; }, std::chrono::microseconds(0), false,
-        held);
+        [this](const std::string& why) { failed_ = why; }, gather, false, held);
   }
-  void append(const std::string& key) {
+  void append(const std::string& key, bool may_wait = false) {
     Append append;
+    append.may_wait = may_wait;
     append.rows = {{key, "value"}};
     append.done = [this, key](uint64_t commit) {
       EXPECT_THAT(shown_, ::testing::Contains(commit)) << "acknowledged before it is shown";
@@ -63,6 +63,30 @@ TEST_F(JournalActorTest, TheJournalWritesInOneCommitWhatArrivedTogether) {
   run();
   EXPECT_THAT(done_, ElementsAre("a in 1", "b in 1", "c in 1", "d in 2"));
   EXPECT_TRUE(on_disk("a") && on_disk("d"));
+}
+
+TEST_F(JournalActorTest, WhatMayWaitGathersAndWhatMayNotTakesItAlong) {
+  start_journal(false, std::chrono::seconds(1));
+  scheduler_.advance_time(std::chrono::seconds(2));
+  append("a", true);
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1"));
+  append("b", true);
+  run();
+  append("c", true);
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1")) << "a commit began just now";
+  append("d");
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1", "b in 2", "c in 2", "d in 2"));
+  append("e", true);
+  run();
+  scheduler_.advance_time(std::chrono::milliseconds(999));
+  run();
+  EXPECT_EQ(done_.size(), 4u) << "nor does an overtaken marker commit it";
+  scheduler_.advance_time(std::chrono::milliseconds(1));
+  run();
+  EXPECT_EQ(done_.back(), "e in 3");
 }
 
 TEST_F(JournalActorTest, AHeldJournalWritesNothingUntilItBegins) {

@@ -1,8 +1,8 @@
 // KeptActor under a scheduler that runs one message at a time: the later of two writes is a
-// conflict, and no reply precedes the disk.
+// conflict, and no reply is sent before its write is on disk.
 #include "actors/journal_actor.hpp"
 #include "actors/kept_actor.hpp"
-#include "storage/memory_journal.hpp"
+#include "storage/journal/memory_journal.hpp"
 #include "storage/recovery.hpp"
 #include "tests/unit/actors/virtual_time.hpp"
 
@@ -56,7 +56,7 @@ class P24Kept : public testing::Test {
     while (scheduler_.try_run_once()) {
     }
   }
-  // Sends a write; the answer is there once run() returns.
+  // Sends a write; the answer has arrived when run() returns.
   std::shared_ptr<std::optional<Status>> ask(core::KeptPtr seen, core::KeptPtr next) {
     auto answer = std::make_shared<std::optional<Status>>();
     caf::anon_send(kept_, WriteKept{std::move(seen), std::move(next),
@@ -88,7 +88,7 @@ TEST_F(P24Kept, OfTwoUpdatesOfTheSameVersionOneConflicts) {
   EXPECT_EQ(seen->version, disk_.last_commit());
   EXPECT_EQ(write(nullptr, lease("a", "2")), Errc::exists);
   auto first = ask(seen, lease("a", "3"));
-  auto second = ask(seen, lease("a", "4"));  // while the first is in flight
+  auto second = ask(seen, lease("a", "4"));  // while the first write is in flight
   run();
   EXPECT_TRUE((*first)->ok());
   EXPECT_EQ((*second)->error().code, Errc::conflict);
@@ -158,14 +158,14 @@ TEST_F(P24Kept, ConfigMapsAreRefusedBeyondTheQuotaOfTheirOwner) {
   auto code = [](const std::shared_ptr<std::optional<Status>>& answer) {
     return (*answer)->ok() ? std::nullopt : std::optional((*answer)->error().code);
   };
-  // Two that are under way at once do not both fit.
+  // Of two writes that are in flight at the same time, only one fits.
   const auto first = put("a", 600, 1), second = put("b", 600, 1), other = put("c", 600, 2);
   run();
   EXPECT_EQ(code(first), std::nullopt);
   EXPECT_EQ(code(second), Errc::overloaded);
   EXPECT_EQ(code(other), std::nullopt);
   stop();
-  start();  // they are counted again
+  start();  // counts them again
   const auto grows = put("a", 1'100, 1, shown_.at("a")), fits = put("d", 400, 1);
   run();
   EXPECT_EQ(code(grows), Errc::overloaded);

@@ -82,7 +82,7 @@ TEST_F(RegistryTest, AJobThatCannotBeLoadedIsQuarantined) {
   EXPECT_EQ(replies_.back(), "create b: done") << "the others are served";
 }
 
-// Or the coordinator would never end.
+// Otherwise the coordinator would never exit.
 TEST_F(RegistryTest, AnActorThatLeavesDoesNotOutliveTheRegistry) {
   const size_t others = system_.registry().running() - 1;
   create("a");
@@ -90,8 +90,8 @@ TEST_F(RegistryTest, AnActorThatLeavesDoesNotOutliveTheRegistry) {
   disk_.silent = true;
   for (uint32_t index = 0; index < 2; ++index) report_end(1, {index, 0}, 0);
   run();
-  disk_.sync();     // the job is over, and its actor is told to leave,
-  remove("a", "");  // right after it was told of this
+  disk_.sync();     // the job is over, and its actor is told to stop;
+  remove("a", "");  // the deletion arrives right after that
   run();
   ASSERT_EQ(disk_.held.size(), 1u) << "the deletion is being written";
   caf::anon_send(registry_, stop_atom_v);

@@ -34,7 +34,7 @@ TEST_F(AgentTest, WhatWasNotAckedIsReportedAgain) {
   world.ack = false;
   launch(0, 100);
   wait_for("ends", [&] { return !world.ends.empty(); });
-  // Reports never return here, and at most four are in flight, so others have yet to be reported.
+  // Reports never return here, and at most four are in flight, so some ends are still unreported.
   disconnect();
   wait_for("re-registration",
            [&] { return world.registrations.size() == 2 && world.agent != nullptr; });
@@ -173,7 +173,7 @@ TEST_F(AgentTest, HollowContainersAreRestartedAndReported) {
   wait_for("restarts", [&] {
     return std::any_of(
         world.reported.begin(), world.reported.end(), [](const std::string& reported) {
-          return reported.starts_with("#0 restarts=4 ");  // it may have ended meanwhile
+          return reported.starts_with("#0 restarts=4 ");  // the pod may have ended since
         });
   });
   auto request = KJ_ASSERT_NONNULL(world.agent).killRequest();

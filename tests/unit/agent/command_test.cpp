@@ -1,10 +1,10 @@
-// What a pod gets: environment, expansion, directory, note.
+// The command of a pod: environment, expansion, directory, note.
 #include "core/node/command.hpp"
 
-#include "agent/note.hpp"
+#include "agent/files/note.hpp"
 #include "core/pod_name.hpp"
-#include "core/spec/expansion.hpp"
-#include "core/spec/inputs.hpp"
+#include "core/spec/values/expansion.hpp"
+#include "core/spec/values/inputs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST(PodDir, TheInputOfTheIndexIsAVariableAndItsPartsAreArguments) {
   for (const char* variable : {"MUSTER_INPUT=$(X)\td/e f.txt", "MUSTER_INPUT_1=$(X)",
                                "MUSTER_INPUT_2=d/e f.txt", "OUT=$(X).gz"})
     EXPECT_THAT(command->env, Contains(variable));
-  // The pattern knows nothing of them.
+  // Pods with inputs get no pattern.
   EXPECT_FALSE(CommandPattern::of(t, t.containers[0].what, kNode));
 }
 
@@ -154,7 +154,7 @@ TEST(PodDir, AnIndexWithoutInputDoesNotRun) {
   EXPECT_EQ(of(inputs("0\n1\n").get()), "inputs /list: no line for index 3; there are 2");
 }
 
-// Each value is twice as long as the one before; the first has `first` bytes.
+// Variables each twice as long as the one before; the first has `first` bytes.
 std::vector<core::EnvVar> doubling(size_t count, size_t first) {
   std::vector<core::EnvVar> env{{"V0", std::string(first, 'x'), ""}};
   for (size_t i = 1; i < count; ++i) {
@@ -178,7 +178,7 @@ TEST(P05Expansion, StopsAtTheLengthOfAString) {
   EXPECT_THAT(refusal(container), testing::StartsWith("word 2 of the command: longer than"));
   container.command[1] = "$(V16)";
   EXPECT_EQ(refusal(container), "");
-  // The longest value that fits, with "A=" and the terminating NUL.
+  // The longest value that fits together with "A=" and the terminating NUL.
   std::string most(kStringMax - 3, 'x');
   EXPECT_EQ(refusal({.command = {"true"}, .env = {{"A", most, ""}}}), "");
   EXPECT_THAT(refusal({.command = {"true"}, .env = {{"A", most + "x", ""}}}),
@@ -236,10 +236,10 @@ TEST(P05Expansion, StopsAtTheLengthOfAll) {
     container.env.push_back({"W" + std::to_string(i), "$(V16)", ""});  // 64 KiB each
   EXPECT_EQ(refusal(container), "");
   container.env.push_back({"LAST", "$(V16)", ""});
-  container.env.push_back({"LAST", "$(V16)", ""});  // replaces the one before
+  container.env.push_back({"LAST", "$(V16)", ""});  // replaces the previous one
   EXPECT_EQ(refusal(container), "");
   container.env.push_back({"MORE", "$(V16)", ""});
-  EXPECT_THAT(refusal(container), testing::StartsWith("env MORE: with it the environment"));
+  EXPECT_THAT(refusal(container), testing::StartsWith("env MORE: with it, the environment"));
   container.env.pop_back();
   container.args = {"$(V16)"};
   EXPECT_THAT(refusal(container), testing::StartsWith("word 2 of the command: with it"));
@@ -290,8 +290,8 @@ TEST(Command, VariablesOfConfigMaps) {
   EXPECT_THAT(command.error().message, HasSubstr("configmap \"b\" not found"));
 }
 
-// Their values are nowhere: a later variable of the same name replaces them, and they replace
-// earlier ones.
+// Their values are not in the command. A later variable of the same name replaces a secret, and a
+// secret replaces earlier ones.
 TEST(PodDir, SecretsAreFilesToBeReadByTheProcess) {
   const core::SecretRef key{"db", "password", false}, other{"db", "user", true};
   core::Container container{.command = {"true"},
@@ -332,7 +332,7 @@ TEST(PodDir, RefusesWhatItCantGive) {
     auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
     ASSERT_FALSE(command.ok());
     EXPECT_THAT(command.error().message,
-                testing::AnyOf(HasSubstr("env IP: fieldRef"), HasSubstr("no command")));
+                testing::AnyOf(HasSubstr("env IP: unsupported fieldRef"), HasSubstr("no command")));
   }
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/agent.hpp"
-#include "agent/wire.hpp"
+#include "agent/link/wire.hpp"
 #include "base/clock.hpp"
 #include "tests/unit/agent/temp_dir.hpp"
 
@@ -34,7 +34,7 @@ struct Seen {  // one registration
 // What the fake coordinator has received, and how it behaves.
 struct World {
   std::vector<Seen> registrations;
-  std::map<PodId, int> ends;  // number of reports of each
+  std::map<PodId, int> ends;  // how often each was reported
   std::map<PodId, wire::EndCause> causes;
   std::set<PodId> starts;
   std::vector<std::string> reported;        // starts: "#INDEX restarts=1 ready"
@@ -51,7 +51,7 @@ struct World {
   uint64_t epoch = 3, nonce = 11;
   std::vector<PodId> end;
   kj::Maybe<wire::Agent::Client> agent;  // of the latest registration
-  std::string missing;                   // what pods that use config maps must wait for
+  std::string missing;                   // why pods that use config maps must wait
   uint64_t config_version = 1;
   int configs_asked = 0, configs_sent = 0;
 };

@@ -1,4 +1,4 @@
-// What a process that crashes leaves behind.
+// The note that a crashing process leaves behind.
 #include "base/last_words.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// What a child that does this has noted, and the signal that ended it.
+// The note of a child process that calls `act`, and the signal that ended it.
 std::pair<std::string, int> last_words(const std::function<void()>& act) {
   int ends[2];
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);

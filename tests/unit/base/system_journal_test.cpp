@@ -11,7 +11,7 @@ namespace {
 
 using std::string_literals::operator""s;
 
-// What listens instead of journald.
+// Listens in place of journald.
 class SystemJournalTest : public ::testing::Test {
  protected:
   SystemJournalTest() {
@@ -30,7 +30,7 @@ class SystemJournalTest : public ::testing::Test {
     path_.copy(address.sun_path, sizeof address.sun_path - 1);
     ASSERT_EQ(bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
-  // The next entry; empty: there is none.
+  // The next entry, or "" if there is none.
   std::string received() const {
     char bytes[65536];
     const ssize_t size = recv(socket_.get(), bytes, sizeof bytes, 0);

@@ -1,4 +1,4 @@
-// A complete coordinator, and clients of its agents' port that speak the protocol and break its
+// A complete coordinator, and clients of its agents' port that speak the protocol but break its
 // rules.
 #pragma once
 
@@ -27,7 +27,7 @@ struct Caller {
   kj::Own<kj::AsyncIoStream> stream;
   capnp::TwoPartyVatNetwork network;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
-  // `context` null: without TLS.
+  // Without TLS if `context` is null.
   Caller(kj::AsyncIoContext& io, const std::string& address, kj::TlsContext* context = nullptr)
       : stream(connect(io, address, context)),
         network(*stream, capnp::rpc::twoparty::Side::CLIENT),
@@ -83,7 +83,7 @@ class AgentsPortTest : public testing::Test {
     return request.send().wait(io_.waitScope);
   }
   Caller caller() { return {io_, coordinator_->listen_address()}; }
-  // On a new connection.
+  // Calls on a new connection.
   Answer call(const std::string& node, const Edit& edit = nullptr) {
     Caller one = caller();
     return call(one, node, edit);

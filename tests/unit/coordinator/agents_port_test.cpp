@@ -1,4 +1,4 @@
-// The agents' port of a complete coordinator, seen by a client that speaks the protocol and breaks
+// The agents' port of a complete coordinator, seen by a client that speaks the protocol but breaks
 // its rules.
 #include "agents_port.hpp"
 
@@ -50,13 +50,13 @@ TEST_F(P03NodeName, IsNotGivenToWhoLacksTheSecret) {
 
 class P08AgentsPort : public AgentsPortTest {
  protected:
-  // Sends `part` bytes of a message that announces `whole`.
+  // Sends `part` bytes of a message that announces `whole` bytes.
   void send_part(kj::AsyncIoStream& stream, uint32_t whole, size_t part) {
     uint32_t head[2] = {0, whole / 8};  // one segment
     stream.write(head, sizeof head).wait(io_.waitScope);
     auto bytes = kj::heapArray<kj::byte>(part);
     memset(bytes.begin(), 0, part);
-    // The other end stops reading once it has given the connection up.
+    // The other end stops reading once it has given up the connection.
     kj::runCatchingExceptions([&] { stream.write(bytes.begin(), part).wait(io_.waitScope); });
   }
   kj::Own<kj::AsyncIoStream> connect() {

@@ -1,4 +1,4 @@
-// Which jobs a start sets aside, by what earlier starts have left in the file.
+// Which jobs a start sets aside, given what earlier starts have left in the file.
 #include "coordinator/poisoned.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// The agents' port: silent connections and the division of descriptors.
-#include "coordinator/descriptors.hpp"
-#include "coordinator/rpc_server.hpp"
+// The agents' port: silent connections, and how descriptors are divided.
+#include "coordinator/rpc/rpc_server.hpp"
+#include "coordinator/threads/descriptors.hpp"
 
 #include <gtest/gtest.h>
 

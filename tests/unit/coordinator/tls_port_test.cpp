@@ -1,4 +1,4 @@
-// The agents' TLS port of a complete coordinator, attacked by those who have some of what it takes.
+// The agents' TLS port of a complete coordinator, attacked by clients with incomplete credentials.
 #include "agents_port.hpp"
 #include "base/clock.hpp"
 #include "tls/certificates.hpp"
@@ -14,7 +14,7 @@ constexpr Millis kHourMs = 3'600'000;
 class TlsPortTest : public AgentsPortTest {
  protected:
   ~TlsPortTest() noexcept override = default;
-  // With an authority of the test's own, which can sign whatever it likes.
+  // Uses an authority of the test's own, which can sign anything.
   void prepare(Options& options) override {
     options.listen_tls = "127.0.0.1:0";
     options.ca_certificate = dir_ + "/ca.pem";
@@ -26,7 +26,7 @@ class TlsPortTest : public AgentsPortTest {
   tls::KeyPair issued(const std::string& name, Millis life_ms = kHourMs) {
     return authority_.issue({name, {}, false, wall_now(), life_ms});
   }
-  // Holds its context while it lives.
+  // Keeps its context alive.
   struct Client {
     kj::Own<kj::TlsContext> context;
     Caller caller;
@@ -34,7 +34,7 @@ class TlsPortTest : public AgentsPortTest {
         : context(tls::client_context(own, test.authority_.pems().certificate)),
           caller(test.io_, test.coordinator_->listen_tls_address(), context.get()) {}
   };
-  // Why a client with this certificate gets no answer; empty if it gets one.
+  // Why a client with this certificate gets no answer, or "" if it gets one.
   std::string thrown(const std::optional<tls::KeyPair>& own) {
     const auto exception = kj::runCatchingExceptions([&] {
       Client client(*this, own);
@@ -45,7 +45,7 @@ class TlsPortTest : public AgentsPortTest {
     }
     return "";
   }
-  // The refusal of a registration as `node`; empty if it is welcome.
+  // Why a registration as `node` is refused, or "" if it is welcome.
   std::string refused(const tls::KeyPair& own, const std::string& node) {
     Client client(*this, own);
     auto answer = call(client.caller, node);
@@ -103,7 +103,7 @@ TEST_F(TlsPortTest, AConnectionEndsWhenItsCertificateExpires) {
       io_.provider->getTimer().afterDelay(20 * kj::SECONDS).then([&late] { late = true; }));
   ended.wait(io_.waitScope);
   EXPECT_FALSE(late);
-  // X.509 counts in seconds, timers in milliseconds of another clock.
+  // X.509 times are in seconds; timers count milliseconds of another clock.
   EXPECT_GE(wall_now() + 50, (begun + 2'000) / 1'000 * 1'000);
   EXPECT_EQ(thrown(issued("node:c01")), "") << "with a new certificate it may come back";
   EXPECT_TRUE(certify(lasting.caller).getResult().isCertificate());

@@ -1,9 +1,9 @@
 // A valid job for the tests of core/spec, in the form in which admission passes it to validation.
 #pragma once
 
-#include "core/spec/defaults.hpp"
-#include "core/spec/job_spec.hpp"
-#include "core/spec/violations.hpp"
+#include "core/spec/fields/job_spec.hpp"
+#include "core/spec/rules/defaults.hpp"
+#include "core/spec/values/violations.hpp"
 
 #include <set>
 #include <string>

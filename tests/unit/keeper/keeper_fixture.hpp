@@ -1,7 +1,7 @@
-// KeeperTest: a keeper with a work-dir of its own, and a client that remembers what it was told.
+// KeeperTest: a keeper with its own work-dir, and a client that records what it receives.
 #pragma once
 
-#include "agent/keeper_client.hpp"
+#include "agent/run/keeper_client.hpp"
 #include "base/clock.hpp"
 #include "keeper/protocol.hpp"
 
@@ -27,7 +27,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Not anonymous: not every file uses all of it.
+// Not an anonymous namespace, because no file uses all of it.
 namespace muster::agent::keeping {
 
 namespace fs = std::filesystem;
@@ -58,7 +58,7 @@ inline std::vector<int> pids_with(const std::string& text) {
   return pids;
 }
 
-// An agent: a client and what it received.
+// An agent: a client, and what it has received.
 struct Agent final : KeeperClient::Listener {
   ~Agent() noexcept override {}  // KJ's destructors may throw
   void on_started(std::vector<ProcessStarted> list) override {
@@ -114,7 +114,7 @@ class KeeperTest : public testing::TestWithParam<const char*> {
     return KeeperClient::connect(io_.unixEventPort, {work_dir_.string(), keeper.string(), "c1"},
                                  agent, agent.inventory);
   }
-  // Replaces the agent by a new one.
+  // Replaces the agent with a new one.
   Agent& connect() {
     agent_.reset();
     agent_ = std::make_unique<Agent>();

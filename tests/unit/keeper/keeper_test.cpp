@@ -104,7 +104,7 @@ TEST_P(KeeperTest, TakesPrivilegesThatAProcessGivesUp) {
   EXPECT_EQ(run(all).exit_code, 0);
   EXPECT_EQ(value(2, "CapEff"), value(0, "CapEff") & ~kNetRaw);
   EXPECT_EQ(value(3, "CapEff"), 0u);
-  // What it could bring back is gone, or no program brings anything back.
+  // The bounding set is empty, or no program can gain capabilities.
   EXPECT_TRUE(value(3, "CapBnd") == 0 || value(3, "NoNewPrivs") == 1);
 }
 
@@ -146,7 +146,7 @@ TEST_P(KeeperTest, ReadsSecretsIntoTheProcessOnly) {
     EXPECT_EQ(end.exit_code, 126) << path;
     EXPECT_EQ(end.error, "variable PASSWORD: secret " + path + ": " + why);
   }
-  what = shell(index, "echo ${#LONG}");  // as long as the kernel takes it
+  what = shell(index, "echo ${#LONG}");  // the longest that the kernel accepts
   what.secrets = {{"LONG", secret("longest", std::string((128 << 10) - 6, 'x'), 0600), false}};
   EXPECT_EQ(run(what).exit_code, 0);
   EXPECT_EQ(read_file(root_ / ("out" + std::to_string(index))), "131066\n");
@@ -167,7 +167,7 @@ TEST_P(KeeperTest, KillsAtOnceOrAfterTheGrace) {
   agent_->client->kill(key(2), 0);
   agent_->client->kill(key(3), 600'000);
   agent_->client->kill(key(3), 700'000);
-  agent_->client->kill(key(3), 60);  // shorter
+  agent_->client->kill(key(3), 60);  // the shorter grace counts
   agent_->client->kill(key(9), 0);   // unknown
   ASSERT_TRUE(wait_for([this] { return agent_->ended.size() == 4; }));
   EXPECT_EQ(agent_->end_of(key(0))->signal, SIGKILL);
@@ -194,8 +194,8 @@ TEST_P(KeeperTest, AKillOutlivesTheAgent) {
 
 TEST_P(KeeperTest, LeavesNothingBehindAnEnd) {
   connect();
-  // What the command leaves behind: a process in its group; one in another session; an orphaned
-  // session with a child; a process that ignores SIGTERM and SIGHUP.
+  // Processes that the commands leave behind: one in its process group; one in another session; an
+  // orphaned session with a child; one that ignores SIGTERM and SIGHUP.
   const std::vector<std::string> scripts = {
       "sleep 1000 & echo $! > p0; exit 5",
       "setsid sh -c 'echo $$ > p1; exec sleep 1000' & while ! test -s p1; do :; done",
@@ -233,7 +233,7 @@ TEST_P(KeeperTest, LeavesOthersAloneWhenOneEnds) {
   EXPECT_FALSE(is_alive(pid));
 }
 
-// The cgroup of a process below our own, or "".
+// The cgroup of a process, relative to our own, or "".
 std::string cgroup_of(int pid) {
   std::istringstream lines(read_file("/proc/" + std::to_string(pid) + "/cgroup"));
   for (std::string line; std::getline(lines, line);) {
@@ -404,7 +404,7 @@ TEST_P(KeeperTest, DropsSegmentsAndCarriesWhatLives) {
   agent_->client->forget(entries);
   ASSERT_TRUE(wait_for([this] {
     auto files = fs::directory_iterator(work_dir_ / "keeper/spool");
-    return std::distance(begin(files), end(files)) <= 12;  // including spares, instead of 30
+    return std::distance(begin(files), end(files)) <= 12;  // with spares; it would be 30 otherwise
   }));
   kill_keeper();
   connect();
@@ -484,7 +484,7 @@ TEST_P(P12NotAfter, KeeperRefusesALateStart) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
   kill_keeper();
   connect();
-  EXPECT_TRUE(agent_->inventory.ended.empty()) << "of what never ran nothing is lost";
+  EXPECT_TRUE(agent_->inventory.ended.empty()) << "pods that never ran are not reported as lost";
   EXPECT_TRUE(agent_->inventory.living.empty());
   what.not_after = boot_now() + 60'000;
   EXPECT_EQ(run(what).exit_code, 0) << "it is like new";
@@ -514,7 +514,7 @@ TEST_P(P12NotAfter, AFrozenKeeperStartsNothingLate) {
 TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
   connect();
   SpawnOrder what = shell(0, "echo ran > ran; exit 0");
-  what.key.instance = 1;  // after a restart in place, so the file may be there
+  what.key.instance = 1;  // after a restart in place, so the file may exist
   ASSERT_EQ(mkfifo(what.stdout_path.c_str(), 0600), 0);
   what.not_after = boot_now() + 50;
   agent_->client->spawn({what});
@@ -526,7 +526,7 @@ TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
-// Every worker hangs in the file system, so nobody but the main thread can notice what ends.
+// Every worker hangs in the file system, so only the main thread can notice ends.
 TEST_P(KeeperTest, EndsAreNoticedWhileStartsHang) {
   connect();
   const auto workers = std::max(1u, std::thread::hardware_concurrency());
@@ -537,7 +537,7 @@ TEST_P(KeeperTest, EndsAreNoticedWhileStartsHang) {
   ASSERT_TRUE(wait_for([&] { return agent_->started.size() == living.size(); }));
   for (uint32_t i = 0; i < workers; ++i) {
     hanging.push_back(shell(1000 + i, "exit 0"));
-    hanging.back().key.instance = 1;  // after a restart in place, so the file may be there
+    hanging.back().key.instance = 1;  // after a restart in place, so the file may exist
     ASSERT_EQ(mkfifo(hanging.back().stdout_path.c_str(), 0600), 0);
   }
   agent_->client->spawn(hanging);
@@ -556,7 +556,7 @@ TEST_P(KeeperTest, EndsAreNoticedWhileStartsHang) {
   for (const SpawnOrder& one : hanging) EXPECT_EQ(agent_->end_of(one.key)->exit_code, 0);
 }
 
-// A starting child has the lock, so that no other keeper overlooks it, and no output stays open.
+// A starting child holds the lock, so that another keeper notices it, and has no output open.
 TEST_P(KeeperTest, WhatAStartingChildHas) {
   connect();
   EXPECT_EQ(run(shell(1, "echo out; echo err >&2")).exit_code, 0);
@@ -591,7 +591,7 @@ TEST_P(FenceAfter, TheKeeperEndsWhatHasNoContactAndSaysSo) {
   agent_->client->contact(boot_now());
   agent_->client->spawn({fenced(0, 300), fenced(1, 600'000), shell(2, "exec sleep 1000")});
   ASSERT_TRUE(lives(1));
-  agent_.reset();  // nobody renews it
+  agent_.reset();  // no more contacts
   ASSERT_TRUE(wait_for([this] {
     const auto log = read_file(work_dir_ / "keeper/keeper.log");
     return log.find("without contact: note 0") != std::string::npos;
@@ -600,7 +600,7 @@ TEST_P(FenceAfter, TheKeeperEndsWhatHasNoContactAndSaysSo) {
   ASSERT_TRUE(wait_for([this] {
     return !agent_->inventory.ended.empty() || agent_->end_of({{7, 0, 0}, 0, 0}) != nullptr;
   }));
-  kill_keeper();  // it is in the spool, too
+  kill_keeper();  // the spool has it too
   connect();
   std::map<uint32_t, bool> fenced_now;
   for (const ProcessEnded& end : agent_->inventory.ended)
@@ -617,8 +617,8 @@ TEST_P(FenceAfter, OnlyTheNewestContactCounts) {
   EXPECT_TRUE(agent_->end_of(second)->fenced);
   agent_->client->contact(boot_now());
   agent_->client->contact(boot_now() - 700'000);
-  agent_->client->contact(boot_now() + 100'000'000);  // a clock that lies puts nothing off
-  EXPECT_EQ(run(shell(9, "exit 0")).exit_code, 0);    // all of that has arrived
+  agent_->client->contact(boot_now() + 100'000'000);  // a wrong clock delays nothing
+  EXPECT_EQ(run(shell(9, "exit 0")).exit_code, 0);    // all of these have arrived
   EXPECT_TRUE(lives(0));
   agent_->client->spawn({fenced(3, 50)});
   const ProcessKey third{{7, 3, 0}, 0, 0};
@@ -642,7 +642,7 @@ TEST_P(FenceAfter, AFrozenKeeperEndsItOnceItThaws) {
 class P13Keeper : public KeeperTest {
  protected:
   ~P13Keeper() noexcept override {}
-  // Asks until the keeper reports this trouble.
+  // Polls until the keeper reports this trouble.
   bool wait_for_trouble(const std::string& reason) {
     auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (true) {
@@ -679,7 +679,7 @@ TEST_P(P13Keeper, EndsThatCannotBeWrittenAreReportedWhenTheyCan) {
   agent_->client->spawn({late});
   EXPECT_TRUE(wait_for([&] { return boot_now() >= late.not_after; }));
   ::kill(keeper_pid(), SIGTERM);  // ignored while ends are only in memory
-  connect();                      // what a new agent is told
+  connect();                      // a new agent sees the same
   EXPECT_TRUE(wait_for_trouble("SpoolNotWritable"));
   EXPECT_TRUE(agent_->inventory.ended.empty());
   EXPECT_EQ(agent_->inventory.living.size(), 3u);
@@ -730,7 +730,7 @@ TEST_P(P13Keeper, AFrozenKeeperIsNoticed) {
   EXPECT_TRUE(wait_for_trouble(""));
 }
 
-// The question is asked before the agent has read what the keeper sent.
+// The question is asked before the agent has read the keeper's messages.
 TEST_P(KeeperTest, WhatTheKeeperHasSeenIsKnownOnceSettled) {
   connect();
   for (uint32_t i = 0; i < 3; ++i) {
@@ -741,7 +741,7 @@ TEST_P(KeeperTest, WhatTheKeeperHasSeenIsKnownOnceSettled) {
     const int pid = agent_->started.back().start.pid;
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (::kill(pid, 0) == 0) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-    if (i == 1) (void)agent_->client->check();  // its ping is answered first
+    if (i == 1) (void)agent_->client->check();  // the ping is answered first
     agent_->client->settled().wait(io_.waitScope);
     const ProcessKey key{{7, i, 0}, 0, 0};
     ASSERT_TRUE(agent_->end_of(key)) << i;
@@ -767,7 +767,7 @@ TEST_P(KeeperTest, P30EndsOnSigtermWhenNothingRuns) {
   ::kill(keeper, SIGTERM);
   fs::path log = work_dir_ / "keeper/keeper.log";
   EXPECT_TRUE(wait_for([&] {
-    return read_file(log).find("SIGTERM is ignored: 1 processes run") != std::string::npos;
+    return read_file(log).find("ignoring SIGTERM: 1 processes are running") != std::string::npos;
   }));
   EXPECT_EQ(run(shell(1, "exit 0")).exit_code, 0) << "it goes on";
   std::ofstream(root_ / "go") << "go";
@@ -813,6 +813,20 @@ TEST_P(KeepersQueue, RunsAsManyAsThereIsRoomForInTheirOrder) {
   for (uint32_t i = 0; i < 40; ++i) expected += "+ " + std::to_string(i) + "\n-\n";
   EXPECT_EQ(read_file(root_ / "log"), expected);
   for (uint32_t i = 0; i < 40; ++i) EXPECT_EQ(end_of(i)->exit_code, 0);
+}
+
+TEST_P(KeepersQueue, JobsTakeTurns) {
+  connect();
+  std::vector<SpawnOrder> orders;
+  for (uint64_t job : {7, 7, 7, 7, 9, 8, 8}) {
+    const auto index = static_cast<uint32_t>(orders.size());
+    orders.push_back(queued(index, "echo " + std::to_string(job) + " >> log"));
+    orders.back().key.pod.job = job;
+  }
+  agent_->client->spawn(orders);
+  agent_->client->set_room(1);
+  ASSERT_TRUE(wait_for([&] { return agent_->ended.size() == orders.size(); }));
+  EXPECT_EQ(read_file(root_ / "log"), "7\n8\n9\n7\n8\n7\n7\n");
 }
 
 TEST_P(KeepersQueue, APlaceIsFreeOnceAllDescendantsAreGone) {

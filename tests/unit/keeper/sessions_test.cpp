@@ -1,4 +1,4 @@
-// Sessions in a real keeper: commands that join a container that runs.
+// Sessions in a real keeper: commands that join a running container.
 #include "base/terminal_input.hpp"
 #include "keeper/protocol.hpp"
 #include "permit/permit.hpp"
@@ -27,7 +27,7 @@ class KeeperSessions : public KeeperTest {
     what.stderr_path += "~" + std::to_string(number);
     return what;
   }
-  // A container that runs until it is killed.
+  // Starts a container that runs until it is killed.
   void start_pod(uint32_t index) {
     agent_->client->spawn({shell(index, "exec sleep 1000")});
     const ProcessKey key{{7, index, 0}, 0, 0};
@@ -52,7 +52,7 @@ TEST_P(KeeperSessions, RunInAContainerThatRuns) {
   EXPECT_EQ(read_file(root_ / "err0~2"), "err\n");
   EXPECT_EQ(run(session(0, 3, "kill -9 $$")).exit_code, 137);
   EXPECT_FALSE(has_ended({{7, 0, 0}, 0, 0}));
-  // Of another pod, of another container.
+  // In a pod, or a container, that does not run.
   EXPECT_EQ(run(session(1, 1, "true")).error, "its container does not run");
   SpawnOrder other = session(0, 4, "true");
   other.key.container |= 1;
@@ -92,7 +92,7 @@ TEST_P(KeeperSessions, EndWithAContainerThatEndsByItself) {
 TEST_P(KeeperSessions, EndAloneWithAllThatTheyStarted) {
   connect();
   start_pod(0);
-  // As MPICH's ranks: in a session of their own, with another node's MUSTER_PROCESS.
+  // Like a rank of MPICH: in its own session, with another node's MUSTER_PROCESS.
   agent_->client->spawn({session(
       0, 1,
       "MUSTER_PROCESS=00000000000000aa-1 setsid sh -c 'echo $$ > p1; exec sleep 1000' & wait")});
@@ -134,7 +134,7 @@ class KeeperInput : public KeeperSessions {
     what.terminal = terminal;
     return what;
   }
-  // The keeper's answer to the last write.
+  // Waits for the keeper's answer to the last write.
   InputTaken answer() {
     EXPECT_TRUE(wait_for([this] { return !agent_->taken.empty(); }));
     if (agent_->taken.empty()) return {};
@@ -142,7 +142,7 @@ class KeeperInput : public KeeperSessions {
     agent_->taken.clear();
     return last;
   }
-  // Again when there is room, or it has started.
+  // Repeats the write until there is room, or the session has started.
   InputTaken write(uint16_t number, uint64_t offset, const std::string& data, bool eof = false) {
     InputTaken last;
     do {
@@ -151,7 +151,7 @@ class KeeperInput : public KeeperSessions {
     } while (last.taken == offset && !last.closed && (!data.empty() || eof) && !HasFailure());
     return last;
   }
-  // All of it, as an agent does.
+  // Writes all of it, as an agent does.
   InputTaken write_all(uint16_t number, const std::string& data, bool eof = true) {
     InputTaken last;
     do last = write(number, last.taken, data.substr(last.taken, 64 << 10), false);
@@ -183,7 +183,7 @@ TEST_P(KeeperInput, IsReadUntilItsEnd) {
   EXPECT_TRUE(last.closed);
   EXPECT_EQ(end_of(1).exit_code, 3);
   EXPECT_TRUE(out(1) == data);
-  // Without input there is none.
+  // A session without input takes none.
   agent_->client->spawn({session(0, 2, "cat; while ! test -e go; do sleep 0.01; done")});
   EXPECT_TRUE(write(2, 0, "x").closed);
   std::ofstream(root_ / "go") << "go";
@@ -221,7 +221,7 @@ TEST_P(KeeperInput, WaitsForRoom) {
   const InputTaken some = write(1, 0, data);
   EXPECT_LE(some.taken, 64u << 10) << "as much as the pipe holds";
   agent_->client->write(key_of_session(0, 1), some.taken, data.substr(some.taken), true);
-  // Another one's input goes on, so this is the answer to it.
+  // Another session's input continues meanwhile, so the next answer is for that session.
   ASSERT_TRUE(wait_for([this] { return fs::exists(root_ / "closed"); }));
   InputTaken unread;
   EXPECT_TRUE(wait_for([&] {
@@ -236,7 +236,7 @@ TEST_P(KeeperInput, WaitsForRoom) {
   for (InputTaken now = room; !now.closed;) now = write(1, now.taken, data.substr(now.taken), true);
   EXPECT_EQ(end_of(1).exit_code, 0);
   EXPECT_EQ(out(1).size(), data.size());
-  // One that never reads is ended, and whoever waits for it learns that.
+  // A session that never reads is ended, and its writer is told so.
   const uint64_t taken = write(3, 0, data).taken;
   agent_->client->write(key_of_session(0, 3), taken, data, false);
   agent_->client->kill(key_of_session(0, 3), 0);
@@ -269,19 +269,19 @@ TEST_P(KeeperInput, ATerminalEndsWithAllThatIsInIt) {
     agent_->client->spawn({reading(number, script, true)});
     write(number, 0, open_frame());
   };
-  // Ctrl-C ends what is in the foreground.
+  // Ctrl-C ends the foreground processes.
   run_in_terminal(1, "echo $$ > p1; exec sleep 1000");
   const int first = pid_in("p1");
   write(1, open_frame().size(), frame({.bytes = "\x03"}));
   EXPECT_EQ(end_of(1).exit_code, 130);
   EXPECT_FALSE(is_alive(first));
-  // The end of the input is the loss of the terminal.
+  // The end of the input hangs up the terminal.
   run_in_terminal(2, "trap '' TERM; echo $$ > p2; sleep 1000; sleep 1000");
   const int second = pid_in("p2");
   write(2, open_frame().size(), "", true);
   EXPECT_EQ(end_of(2).exit_code, 129);
   EXPECT_FALSE(is_alive(second));
-  // What ignores that, and has lost the environment, too.
+  // Processes that ignore these signals end too, even one that has lost its environment.
   run_in_terminal(3,
                   "trap '' HUP TERM; env -i sh -c 'echo $$ > p3; sleep 1000' & "
                   "echo $$ > p4; wait; sleep 1000");
@@ -290,7 +290,7 @@ TEST_P(KeeperInput, ATerminalEndsWithAllThatIsInIt) {
   end_of(3);
   EXPECT_FALSE(is_alive(third));
   EXPECT_FALSE(is_alive(fourth));
-  // SIGTSTP would stop a command that nobody continues.
+  // SIGTSTP would stop the command, and nothing would continue it.
   run_in_terminal(4, "echo $$ > p5; kill -STOP $$; exit 4");
   EXPECT_EQ(end_of(4).exit_code, 4);
   run_in_terminal(5, "kill -9 $$");
@@ -322,7 +322,7 @@ INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperInput, testing::Values("off", "on"), l
 
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperSessions, testing::Values("off", "on"), leftovers_by);
 
-// A keeper that runs as root, and starts what the coordinator has signed.
+// A keeper that runs as root and starts only what the coordinator has signed.
 class SignedSessions : public KeeperInput {
  protected:
   static constexpr uint32_t kUser = 2001, kAgent = 2000;
@@ -407,7 +407,7 @@ TEST_P(SignedSessions, RunOnceAndAsTheOwner) {
   for (const auto& one : fs::directory_iterator(work_dir_ / "logs/uid"))
     if (one.path().string().find("~1.stdout") != std::string::npos) out = read_file(one.path());
   EXPECT_EQ(out, std::to_string(kUser) + "\n");
-  // A stolen permit: under another number, also on a new connection.
+  // A stolen permit is refused under another number, and on a new connection.
   EXPECT_EQ(refusal(order_of(key_of_session(0, 2), once)), "its command was started before");
   connect();
   EXPECT_EQ(refusal(order_of(key_of_session(0, 3), once)), "its command was started before");
@@ -439,7 +439,7 @@ TEST_P(SignedSessions, APermitForOneStartsNothingElse) {
   EXPECT_EQ(refusal(session(0, 3, "id")), "this keeper starts nothing without a permit");
 }
 
-// What the agent says about it counts for nothing.
+// The permit decides about input and terminal, whatever the agent says.
 TEST_P(SignedSessions, ReadWhatTheyAreSignedToRead) {
   start_signed_pod(0);
   auto of = [this](const std::string& script, bool input, bool terminal) {
@@ -469,7 +469,7 @@ TEST_P(SignedSessions, ReadWhatTheyAreSignedToRead) {
   write(3, 0, open_frame());
   EXPECT_EQ(end_of(3).exit_code, 3);
   EXPECT_EQ(output(3), std::to_string(kUser) + "\r\n12 345\r\n");
-  // The last byte says whether there is a terminal.
+  // The last byte of the permit says whether there is a terminal.
   auto changed = *of("exit 4", true, false);
   changed.bytes.back() = 1;
   ASSERT_TRUE(read_permit(changed.bytes)->session->terminal);

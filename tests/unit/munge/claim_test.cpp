@@ -1,4 +1,4 @@
-// Claim: the payload of a credential, and what is none.
+// Claim: the payload of a credential, and which payloads are refused.
 #include "munge/claim.hpp"
 
 #include "munge/credential.hpp"
@@ -33,7 +33,7 @@ TEST(Claim, NothingElseIsOne) {
     EXPECT_FALSE(Claim::parse(bad)) << "`" << bad << "`";
 }
 
-// Where libmunge is not installed, the same error says so.
+// If libmunge is not installed, the same error says so.
 TEST(Credential, WithoutADaemonThereIsNone) {
   const auto made = encode("/no/such/socket", 0, "x");
   ASSERT_FALSE(made.ok());

@@ -179,8 +179,8 @@ TEST(Permit, SaysWhatASessionReads) {
   EXPECT_FALSE(read_permit(permit_bytes(sample_of_session()))->session->input);
 }
 
-// Older keepers read the forms that they know: the second since version 6, the third since 8, the
-// fourth since 9.
+// Older keepers read the forms that they know: form 2 since version 6, form 3 since 8, form 4 since
+// 9.
 TEST(Permit, OnlyWhatNeedsALaterFormHasIt) {
   auto form = [](const Permit& permit) {
     const std::string bytes = permit_bytes(permit);
@@ -222,7 +222,7 @@ TEST(Permit, OnlyTheKeysHolderSigns) {
   EXPECT_FALSE(verify_permit(key->public_hex(), bytes, signature + "x"));
   EXPECT_FALSE(verify_permit("", bytes, signature));
   EXPECT_FALSE(verify_permit(std::string(64, 'g'), bytes, signature));
-  // Any other byte makes it another permit: another user, node, command, date.
+  // Changing any byte makes another permit: for another user, node, command or date.
   for (size_t at = 0; at < bytes.size(); ++at) {
     std::string forged = bytes;
     forged[at] = static_cast<char>(forged[at] ^ 1);
@@ -236,7 +236,7 @@ TEST(Permit, AKeyIs64Digits) {
   EXPECT_FALSE(PermitKey::of_private(std::string(64, 'G')).ok());
 }
 
-// RFC 8032, 7.1, test 1: other tools can check our signatures.
+// RFC 8032, 7.1, test 1: other tools can verify our signatures.
 TEST(Permit, SignaturesAreThoseOfEd25519) {
   const auto key =
       PermitKey::of_private("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");

@@ -1,11 +1,11 @@
-// Backup, restore and verify: what was written comes back, and tampering is found.
+// Backup, restore and verify: a restore has all that was written, and tampering is detected.
 #include "storage/backup.hpp"
 
-#include "core/job/restored.hpp"
-#include "storage/attempts.hpp"
-#include "storage/keys.hpp"
-#include "storage/rocksdb_journal.hpp"
-#include "storage/rows.hpp"
+#include "core/job/fold/restored.hpp"
+#include "storage/journal/keys.hpp"
+#include "storage/journal/rocksdb_journal.hpp"
+#include "storage/rows/attempts.hpp"
+#include "storage/rows/rows.hpp"
 #include "storage/verify.hpp"
 #include "tests/unit/storage/now.hpp"
 
@@ -58,7 +58,7 @@ class P11Backup : public testing::Test {
     auto status = journal_->commit(rows);
     ASSERT_TRUE(status.ok()) << status.error().message;
   }
-  // A job of 4 indexes: 0 succeeded, 1 failed and waits for a node again, 2 runs, 3 waits.
+  // A job of 4 indexes: 0 has succeeded, 1 has failed and waits for a node again, 2 runs, 3 waits.
   void write_job() {
     Job job(kJob, indexed_job("4"));
     std::vector<Pod> closed;
@@ -186,7 +186,7 @@ TEST_F(P11Backup, RestoreGivesNothingASecondTime) {
   EXPECT_TRUE(job.pod({2, 0})) << "it runs: its agent may have it";
   const Pod* again = job.pod({1, base});
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->failures, 1) << "what its backoff goes by";
+  EXPECT_EQ(again->failures, 1) << "what its backoff is based on";
   EXPECT_TRUE(job.pod({3, base}));
   EXPECT_EQ(job.next_attempt(0), base);
   EXPECT_EQ(job.next_attempt(1), base + 1);
@@ -217,7 +217,7 @@ TEST_F(P11Backup, VerifyCountsJobsAgainstTheirHistory) {
   write_job();
   EXPECT_THAT(mismatches(), IsEmpty());
   EXPECT_EQ(verify(*journal_, indexed_job).counted, 1u);
-  // A lost count: the state has one failure less than the history.
+  // A lost count: the state has one failure fewer than the history.
   auto job = recover_job(*journal_, kJob, indexed_job);
   JobState state = job->job.state();
   state.failed = 0;
@@ -229,8 +229,9 @@ TEST_F(P11Backup, VerifyCountsJobsAgainstTheirHistory) {
   state.failed = 1;
   state.completed = IndexSet{};
   write(snapshot_rows(kJob, state, job->next_seq - 1, job->next_seq));
-  EXPECT_THAT(mismatches(), ElementsAre(HasSubstr("1 attempts succeeded whose index is not"),
-                                        HasSubstr("0 completed indexes")));
+  EXPECT_THAT(mismatches(),
+              ElementsAre(HasSubstr("1 succeeded attempts belong to indexes that are not"),
+                          HasSubstr("0 completed indexes")));
 }
 
 TEST_F(P11Backup, VerifyFindsWhatBelongsToNobody) {

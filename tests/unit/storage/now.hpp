@@ -1,4 +1,4 @@
-// kNow: the instant at which the storage tests take place.
+// kNow: the current time in the storage tests.
 #pragma once
 
 #include "base/clock.hpp"

@@ -1,11 +1,11 @@
 // Recovery: folding the journal gives the same jobs as before.
 #include "storage/recovery.hpp"
 
-#include "storage/codec.hpp"
-#include "storage/keys.hpp"
-#include "storage/memory_journal.hpp"
-#include "storage/rows.hpp"
-#include "storage/summary_row.hpp"
+#include "storage/codec/codec.hpp"
+#include "storage/journal/keys.hpp"
+#include "storage/journal/memory_journal.hpp"
+#include "storage/rows/rows.hpp"
+#include "storage/rows/summary_row.hpp"
 #include "tests/unit/storage/now.hpp"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ JobObjectPtr object_from(std::string_view json) {
   return object;
 }
 
-// A job whose appends go to the journal, as an actor writes them.
+// A job that appends its records to the journal, as an actor does.
 struct Writer {
   MemoryJournal& journal;
   Job job;
@@ -185,8 +185,8 @@ TEST_F(RecoveryTest, AForgottenJobLeavesNothing) {
   EXPECT_EQ(rows_of(journal, keys::records_of(5)) + rows_of(journal, keys::snapshot(5)), 0u);
 }
 
-// The outcome of a journal with these rows changed: "recovered", why a job is quarantined, or why
-// recovery refuses to start.
+// The result of recovering a journal with these rows changed: "recovered", why a job is
+// quarantined, or why recovery refuses to start.
 struct DamageTest : Fixture {
   std::string after(const std::vector<Row>& rows) {
     MemoryJournal disk = journal;
@@ -208,7 +208,7 @@ TEST_F(DamageTest, AJobThatCantBeUnderstoodIsQuarantined) {
   EXPECT_THAT(after({{keys::records(5, 3), "junk"}}),
               HasSubstr("quarantined: journal: job j5, append 3: records can't be read"));
   EXPECT_THAT(after({{keys::owner(5), std::nullopt}}),
-              HasSubstr("quarantined: journal: job j5: its rows are there without an owner's row"));
+              HasSubstr("quarantined: journal: job j5: it has rows but no owner's row"));
   EXPECT_THAT(after({{keys::owner(5), "junk"}}),
               HasSubstr("quarantined: journal: job j5: the owner's row can't be read"));
   EXPECT_THAT(after({{keys::owner(8), "1 1 1"}}),
@@ -246,7 +246,7 @@ TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreQuarantined) {
   for (const DamagedJob& job : recovered->damaged) damaged.push_back(job.id);
   EXPECT_EQ(sound, (std::vector<JobId>{8, 9}));
   EXPECT_TRUE(recovered->jobs[0].job.state() == eight.job.state());
-  EXPECT_EQ(damaged, (std::vector<JobId>{5, 6, 7})) << "1-4 never were, and nobody invents them";
+  EXPECT_EQ(damaged, (std::vector<JobId>{5, 6, 7})) << "1-4 never existed and are not invented";
   EXPECT_THAT(recovered->damaged[0].why, HasSubstr("job j5, records: memory journal: a damaged"));
   EXPECT_TRUE(recovered->damaged[0].object);
   EXPECT_FALSE(recovered->damaged[1].object) << "what its owner wrote is lost";
@@ -259,7 +259,7 @@ TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreQuarantined) {
   EXPECT_THAT(recover(journal, object_from).error().message, HasSubstr("muster restore"));
 }
 
-// Unloaded jobs: 5 with a summary row, as its actor writes it; 6 as an older version left it.
+// Unloaded jobs: 5 has a summary row, as its actor writes it; 6 is as an older version left it.
 struct UnloadedTest : Fixture {
   UnloadedTest() : five(journal, 5, "1 4 1"), six(journal, 6, "1 4 1"), seven(journal, 7, "1 4 1") {
     for (Writer* writer : {&five, &six}) {
@@ -325,7 +325,7 @@ TEST_F(UnloadedTest, P17AnIndexRowThatIsWrongIsMadeAnew) {
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   EXPECT_EQ(unloaded.size(), 2u);
   EXPECT_EQ(recovered->summary_rows.size(), 2u);
-  // An older version removed the job and left its row.
+  // An older version removed the job but left its summary row.
   ASSERT_TRUE(journal.commit(recovered->summary_rows).ok());
   ASSERT_TRUE(journal.commit({{keys::owner(5), std::nullopt}}).ok());
   for (uint64_t sequence = 1; sequence < five.next_seq; ++sequence)

@@ -15,7 +15,7 @@ TEST(Nearest, IsTheWordThatWasMeant) {
   EXPECT_EQ(did_you_mean("obx", {"job", "pod"}), "");
 }
 
-// Clients choose the word. A comparison of these would take hours.
+// Clients choose the word, and comparing these two would take hours.
 TEST(Nearest, WordsOfVeryDifferentLengthsAreNotCompared) {
   EXPECT_EQ(nearest(std::string(3'000'000, 'a'), {std::string(1'000'000, 'a')}), "");
 }

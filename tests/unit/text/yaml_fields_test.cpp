@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// "LINE:COLUMN", with a "?" if the field itself is not there.
+// "LINE:COLUMN", with a "?" if the field itself is missing.
 std::string found(const YamlDocument& document, const std::string& path) {
   const YamlFields::Found at = YamlFields(document).find(path);
   return std::to_string(at.place.line) + ":" + std::to_string(at.place.column) +
@@ -42,7 +42,7 @@ TEST(YamlFields, KeysAndItems) {
       {"", "4:1"},
       {"spec", "7:1"},
       {"metadata.name", "5:3"},
-      {"spec.completions", "16:3"},  // the last one counts
+      {"spec.completions", "16:3"},  // the last one wins
       {"spec.containers[0]", "10:5"},
       {"spec.containers[0].args[1]", "13:7"},
       {"spec.containers[1]", "14:6"},

@@ -71,7 +71,7 @@ TEST(Yaml, ErrorsSayWhere) {
       {"a: .inf", "line 1, column 4: .inf has no JSON value"},
       {"{\"a\": 1,, }", "line 1, column 9: not a JSON document: syntax error"},
       {"a: 1\n---\nb: .inf", "line 3, column 4: .inf has no JSON value"},
-      {"? [a]\n: b", "line 1, column 3: a key must be a plain text"},
+      {"? [a]\n: b", "line 1, column 3: a map key must be a scalar"},
   };
   for (auto [yaml, begins] : rows) {
     auto documents = yaml_to_json(yaml);
@@ -80,7 +80,7 @@ TEST(Yaml, ErrorsSayWhere) {
   }
 }
 
-// Each document as its JSON, or as LINE:COLUMN and its problem.
+// Each document as JSON, or as LINE:COLUMN and the problem.
 std::vector<std::string> read(const std::string& yaml) {
   std::vector<std::string> out;
   for (const YamlDocument& one : yaml_documents(yaml))
@@ -102,7 +102,7 @@ TEST(Yaml, AnErrorDoesNotHideTheOtherDocuments) {
 }
 
 TEST(Yaml, TabsAndTemplatesAreExplained) {
-  const std::string tab = "a tab indents this line; YAML is indented by spaces";
+  const std::string tab = "this line is indented with a tab; YAML allows only spaces";
   const std::string helm =
       "this looks like a Helm template; render it first: helm template CHART | muster apply -f -";
   struct {
@@ -118,7 +118,7 @@ TEST(Yaml, TabsAndTemplatesAreExplained) {
       {"a:\n  b: {{ .Values.b | quote }}\n", "2:6: " + helm},
       {"{{- if .Values.a }}\na: 1\n{{- end }}\n", "1:1: " + helm},
       {"a: 1\n{{- with .Values.b }}\nb: 2\n{{- end }}\n", "2:1: " + helm},
-      // Neither the cause of the error nor an error at all.
+      // Template syntax is not the cause of the error, or there is no error at all.
       {"a: |\n  x {{ y }}\nb: c: d\n", "3:5: illegal map value"},
       {"a: |\n  x\n  \ty\n", R"({"a":"x\n\ty\n"})"},
       {"a: '{{ b }}'\n", R"({"a":"{{ b }}"})"},

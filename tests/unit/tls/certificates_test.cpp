@@ -22,7 +22,7 @@ Issue of_node(const std::string& name) {
   return {"node:" + name, {}, false, kNow, 30 * kDay};
 }
 
-// What the openssl tool says about a certificate: an opinion that is not our own.
+// What the openssl tool says about a certificate: an independent opinion.
 std::string openssl(const std::string& arguments, const std::string& pem) {
   char path[] = "/tmp/muster-pem-XXXXXX";
   const int fd = mkstemp(path);
@@ -93,14 +93,14 @@ TEST(Certificates, RequestsThatAreNotWhatTheyShouldBeAreRefused) {
   EXPECT_FALSE(authority.sign(request.substr(0, request.size() / 2), of_node("c01")).ok());
   request.back() = static_cast<char>(request.back() ^ 1);
   EXPECT_FALSE(authority.sign(request, of_node("c01")).ok()) << "its signature is of another key";
-  // Signed well, but by a key that is too weak.
+  // Correctly signed, but with a key that is too weak.
   const std::string weak =
       openssl("req -new -newkey rsa:1024 -nodes -subj /CN=x -keyout /dev/null -outform DER", "");
   const auto refused = authority.sign(weak.substr(weak.find('\x30')), of_node("c01"));
   ASSERT_FALSE(refused.ok());
 }
 
-// KJ asks the same queue about its connections: what one peer sends must not break those of others.
+// KJ checks the same error queue for its connections: what one peer sends must not break others'.
 TEST(Certificates, BrokenRequestsLeaveNoErrorsBehind) {
   const Authority authority = Authority::make("test", kNow);
   const std::string request = *make_request(make_key());
@@ -132,7 +132,7 @@ TEST(Certificates, AnAuthorityThatCannotWorkIsRefused) {
   };
   EXPECT_FALSE(Authority::load(made("ed25519")).ok());
   KeyPair rsa = made("rsa:2048");
-  rsa.certificate.pop_back();  // without its last line break
+  rsa.certificate.pop_back();  // without the final newline
   const auto loaded = Authority::load(rsa);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   const Bundle bundle{loaded->issue(of_node("c01")), loaded->pems().certificate};
@@ -171,7 +171,7 @@ TEST(Bundle, ThereAndBack) {
   EXPECT_EQ(read->own.key, bundle.own.key);
   EXPECT_EQ(read->own.certificate, bundle.own.certificate);
   EXPECT_EQ(read->authority, bundle.authority);
-  // Every part of it is needed.
+  // Every part of the bundle is needed.
   for (size_t size = 0; size + 1 < text.size(); ++size)
     ASSERT_FALSE(read_bundle(text.substr(0, size)).ok()) << size;
   const KeyPair stranger = authority.issue(of_node("c02"));

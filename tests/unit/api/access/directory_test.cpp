@@ -78,7 +78,7 @@ TEST(Directory, AnUnreadableDatabaseIsNoAnswer) {
                                 })
                           .wait(io.waitScope);
   EXPECT_TRUE(failed);
-  down = false;  // nothing of it was remembered
+  down = false;  // the failure was not cached
   EXPECT_EQ(directory.find(1001).wait(io.waitScope).role, Role::user);
 }
 

@@ -19,10 +19,10 @@ TEST(Quotas, RequestsComeBackWithTime) {
     while (quotas.take_request(caller(1), now)) ++count;
     return count;
   };
-  EXPECT_EQ(taken(1'000), 20);  // two seconds' worth at once
+  EXPECT_EQ(taken(1'000), 20);  // a burst of two seconds' worth
   EXPECT_EQ(taken(1'000), 0);
   EXPECT_EQ(taken(1'500), 5);
-  EXPECT_EQ(taken(1'400), 0);  // a clock that goes back gives nothing
+  EXPECT_EQ(taken(1'400), 0);  // a clock that goes back adds nothing
   EXPECT_EQ(taken(600'000), 20);
   EXPECT_TRUE(quotas.take_request(caller(2), 600'000)) << "each user has an allowance";
   EXPECT_TRUE(quotas.take_request(caller(1, Role::operators), 600'000));

@@ -1,5 +1,5 @@
-// Who may do what: every route, by every role, with an object of the caller's own and of another
-// user's. A route that is missing here is denied to everyone but admins, which is tested too.
+// Who may do what: every route for every role, with an object of the caller's own and one of
+// another user. Routes missing here are denied to everyone but admins, which is tested too.
 #include "api/access/rules.hpp"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ namespace {
 struct Row {
   const char* method;
   const char* path;
-  // One letter each for a user with an own object, another user's, another user's where jobs are
-  // private; an operator; metrics; none. a: allowed, s: summary, d: denied, h: hidden.
+  // One letter each for a user's own object; another user's; another user's where jobs are private;
+  // an operator; metrics; no role. a: allowed, s: summary, d: denied, h: hidden.
   const char* expected;
 };
 
@@ -193,8 +193,8 @@ TEST(AccessRules, EveryRouteByEveryRoleAndOwner) {
   }
 }
 
-// tests/e2e/routes.py sends a server the request of each row, and compares the rows with what the
-// server says that it serves.
+// tests/e2e/routes.py sends the request of each row to a server, and compares the rows with the
+// routes that the server lists.
 TEST(AccessRules, EveryRuleHasARoute) {
   std::set<std::string> missing;
   for (const GrantedRule& rule : granted_rules(caller(Role::operators)))
@@ -222,7 +222,7 @@ TEST(AccessRules, ARefusalSaysWhoWhatAndWhy) {
 }
 
 TEST(AccessRules, TheRulesShownAreTheRulesApplied) {
-  // Nothing that operators alone may do is shown to users.
+  // Users are not shown rules that only operators have.
   for (const GrantedRule& rule : granted_rules(caller(Role::user)))
     for (const std::string& verb : rule.verbs) {
       Attributes wants;

@@ -1,4 +1,4 @@
-// The user at the other end of live, half-closed and closed sockets, by netlink and by /proc.
+// The user at the other end of live, half-closed and closed sockets, from netlink and from /proc.
 #include "api/http/peer_uid.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 using Judged = Verdict::Kind;
 using Source = PeerLookup::Source;
 
-// A connected pair of TCP sockets on loopback; the given user creates the client.
+// A connected pair of TCP sockets on loopback, whose client is created by the given user.
 struct Pair {
   int listener, client, server;
   explicit Pair(std::optional<uid_t> as = {}) {
@@ -152,7 +152,7 @@ TEST_P(Lookup, P06WithoutDescriptorsItStillTells) {
   setrlimit(RLIMIT_NOFILE, &limit);
   ASSERT_TRUE(uid) << uid.error().message;
   EXPECT_EQ(*uid, geteuid());
-  EXPECT_EQ(late.kind, Judged::unknown) << "nobody is called a stranger for it";
+  EXPECT_EQ(late.kind, Judged::unknown) << "no one is treated as a stranger because of it";
   EXPECT_NE(late.why.find("Too many open files"), std::string::npos) << late.why;
 }
 

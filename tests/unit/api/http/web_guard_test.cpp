@@ -55,7 +55,7 @@ TEST(P09WebGuard, InsecureKeepsTheChecks) {
     EXPECT_FALSE(refused(host)) << host;
   for (const char* host : {"evil.example:7117", "node1.evil.example:7117", "node1.",
                            "10.0.0.7.evil.example", "localhost:evil", "0x7f.1:7117"})
-    EXPECT_TRUE(refused(host)) << "a name that was made to lead here: " << host;
+    EXPECT_TRUE(refused(host)) << "a name that was rebound to this address: " << host;
   EXPECT_FALSE(refused("node1:7117", "http://node1:7117"));
   for (const char* origin : {"http://evil.example", "http://node1", "https://node1:7117", "null",
                              "http://node1:7118", "http://10.0.0.7:7117"})

@@ -1,8 +1,8 @@
 // Leases and events written by clients: reading, checks, JSON, lists and watches.
-#include "api/kube/kept_object.hpp"
-#include "api/view/list_page.hpp"
-#include "api/view/render.hpp"
-#include "api/view/watch.hpp"
+#include "api/kube/objects/kept_object.hpp"
+#include "api/view/query/list_page.hpp"
+#include "api/view/query/watch.hpp"
+#include "api/view/render/render.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ Json event_json_of(const char* name = "happened") {
           {"count", 2},
           {"source", {{"component", "quota"}}}};
 }
-// The paths of the violated rules, or the message.
+// The paths of the violated rules, or the error message.
 std::vector<std::string> broken(const Result<WrittenKept>& result) {
   std::vector<std::string> paths;
   if (result.ok()) return paths;

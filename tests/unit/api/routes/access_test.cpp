@@ -1,4 +1,4 @@
-// A server of several users: each request is tried as each of them.
+// A server with several users: each request is made as each of them.
 #include "api/access/audit.hpp"
 #include "core/pod_name.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
@@ -51,7 +51,7 @@ class AccessTest : public ServerTest {
     const Answer made = as(who, "POST", kJobs, manifest(name));
     ASSERT_EQ(made.code, 201) << made.body;
   }
-  // Creates a pod of this job, the first of the fixture's backend being job 100.
+  // Creates a pod of this job. The fixture's backend numbers jobs from 100.
   std::string pod_of(JobId job, const std::string& name) {
     feed.records(job, {core::PodsCreated{kStart, {{0, 1, 0}}}});
     const auto shown = view.job("default", name);
@@ -71,7 +71,7 @@ TEST_F(AccessTest, TheOwnerIsTheConnectionsUser) {
   EXPECT_EQ(meta["annotations"]["muster.dev/owner"], "alice");
   EXPECT_EQ(meta["annotations"]["muster.dev/owner-uid"], "1001");
   EXPECT_EQ(meta["annotations"]["muster.dev/owner-gid"], "1001");
-  // It belongs to no field manager, so an apply without it does not remove it.
+  // The owner belongs to no field manager, so an apply without it does not remove it.
   EXPECT_EQ(meta["managedFields"].dump().find("owner"), std::string::npos);
 }
 
@@ -89,7 +89,7 @@ TEST_F(AccessTest, NoRequestChoosesAnOwner) {
   Json without = as(kAlice, "GET", kJobs + "/j").json();
   without["metadata"].erase("annotations");
   EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j", without.dump()).code, 200);
-  // What was read may be sent back.
+  // An object may be sent back as it was read.
   Json whole = as(kAlice, "GET", kJobs + "/j").json();
   whole["spec"]["parallelism"] = 1;
   EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j", whole.dump()).code, 200);
@@ -160,16 +160,16 @@ TEST_F(AccessTest, OthersCannotChangeAnything) {
   EXPECT_EQ(as(kBob, "DELETE", kPods + "/" + pod).code, 403);
   EXPECT_EQ(as(kBob, "POST", kPods + "/" + pod + "/eviction", eviction).code, 403);
   EXPECT_EQ(backend.updates, 0);
-  // A collection has only the caller's own.
+  // Deleting a collection deletes only the caller's own objects.
   EXPECT_EQ(as(kBob, "DELETE", kJobs).json()["items"].size(), 0u);
   EXPECT_EQ(as(kBob, "DELETE", kPods).json()["items"].size(), 0u);
   EXPECT_TRUE(view.job("default", "j"));
   EXPECT_FALSE(backend.last_grace_ms.has_value());
-  // Another user's name is taken, whoever asks.
+  // A name that another user has is taken for everyone.
   EXPECT_EQ(as(kBob, "POST", kJobs, manifest("j")).code, 409);
 }
 
-// The check before the body is not enough: the name may be another user's when the body is here.
+// The access check before the body is not enough: the name may change hands while the body arrives.
 TEST_F(AccessTest, ANameThatChangesHandsMeanwhileIsNotChanged) {
   created_by(kAlice, "j");
   backend.hold_computing = true;
@@ -199,7 +199,7 @@ TEST_F(AccessTest, ANameThatChangesHandsBeforeTheBodyIsHereIsNotDeleted) {
                                   R"({"propagationPolicy":"Background"})");
   const size_t most = all.size() - 10;
   auto client = connect("");
-  client->stream->write(all.data(), most).wait(io.waitScope);  // the server reads the body
+  client->stream->write(all.data(), most).wait(io.waitScope);  // the server is reading the body
   feed.records(100, {core::JobDeleted{kStart, true, false}, core::JobForgotten{kStart}});
   created_by(kBob, "j");
   auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
@@ -371,7 +371,7 @@ TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
   EXPECT_EQ(as(kBob, "DELETE", kJobs + "/j").code, 404);
   EXPECT_EQ(as(kBob, "GET", kPods + "/" + pod + "/log").code, 404);
   EXPECT_EQ(as(kBob, "GET", "/apis/batch/v1/jobs").json()["items"].size(), 0u);
-  // Nor can a review tell a hidden job from none.
+  // Nor does a review distinguish a hidden job from a missing one.
   auto review = [this](const std::string& job) {
     return as(kBob, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
               R"({"spec":{"resourceAttributes":{"verb":"get","group":"batch","resource":"jobs",)"

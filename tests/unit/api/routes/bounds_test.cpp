@@ -1,17 +1,17 @@
 // No single request may hold up the API: attacks with copies, moves, keys, lists, aliases and
-// managers. Counts are bounded. The time limits are at least twenty times the measured time; they
-// tell n log n from n².
-#include "api/kube/fields.hpp"
-#include "api/kube/json_patch.hpp"
-#include "api/kube/managed_fields.hpp"
-#include "api/kube/manifest.hpp"
-#include "api/kube/patch.hpp"
-#include "api/kube/protobuf.hpp"
-#include "api/kube/status_object.hpp"
+// managers. Counts are bounded. The time limits are at least twenty times the measured time, which
+// is enough to tell n log n from n².
+#include "api/kube/objects/manifest.hpp"
+#include "api/kube/objects/status_object.hpp"
+#include "api/kube/patch/json_patch.hpp"
+#include "api/kube/patch/managed_fields.hpp"
+#include "api/kube/patch/patch.hpp"
+#include "api/kube/schema/fields.hpp"
+#include "api/kube/schema/protobuf.hpp"
 #include "api/request/write_options.hpp"
-#include "api/view/job_text.hpp"
-#include "api/view/object_json.hpp"
-#include "api/view/pod_json.hpp"
+#include "api/view/query/object_json.hpp"
+#include "api/view/render/job_text.hpp"
+#include "api/view/render/pod_json.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
 #include "text/json_text.hpp"
 #include "text/yaml.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-// Fails the test if its scope takes longer.
+// Fails the test if its scope takes longer than `most`.
 class Within {
  public:
   explicit Within(std::chrono::milliseconds most) : most_(most) {}
@@ -112,7 +112,7 @@ TEST(P04OneRequest, AMegabyteOfMovesIsCounted) {
   for (int i = 0; i < 10'000; ++i) patch.push_back(operation("move", "/list/0", "/list/99999"));
   Within within(kMost);
   EXPECT_EQ(refused(PatchType::json, base, patch),
-            "the JSON patch can't be applied: it moves more than 2000000 elements of lists");
+            "the JSON patch can't be applied: it shifts more than 2000000 list elements");
   auto beyond = apply_patch(PatchType::json, base, patch);
   EXPECT_EQ(beyond.error().violations.size(), 1u) << "a 422, not a 400";
 }
@@ -232,7 +232,7 @@ TEST(P04OneRequest, ValuesAndMembersAreBounded) {
 }
 
 TEST(P04OneRequest, YamlMergeKeysAndAliases) {
-  // Each of many maps merges one of many keys, all of which it already has.
+  // A map of many keys is merged many times into one that already has them.
   std::string keys, merges;
   for (int i = 0; i < 2000; ++i) keys += "k" + std::to_string(i) + ": 1,";
   for (int i = 0; i < 2000; ++i) merges += "*a,";
@@ -243,7 +243,7 @@ TEST(P04OneRequest, YamlMergeKeysAndAliases) {
     ASSERT_FALSE(documents.ok());
     EXPECT_NE(documents.error().message.find("too large"), std::string::npos);
   }
-  // A map of many keys, as a client may send it.
+  // A map with many keys, as a client may send it.
   keys = "";
   for (int i = 0; i < 40'000; ++i) keys += "k" + std::to_string(i) + ": 1\n";
   Within within(10 * kMost);  // the library alone takes half a second
@@ -284,7 +284,7 @@ TEST(P04OneRequest, AStoredJobThatIsTooLargeIsStillRead) {
     EXPECT_EQ(Json::parse(shown)["metadata"]["finalizers"].size(), 30'000u);
     PodWriter writer(object);
   }
-  // It can be repaired.
+  // The object can be repaired.
   Within within(10 * kMost);
   json base = json::parse(object->json);
   auto patched = apply_patch(PatchType::merge, base,
@@ -320,7 +320,7 @@ TEST(P04OneRequest, ManagersOfManyFields) {
         {{"manager", "m" + std::to_string(i)}, {"operation", "Update"}});
   Within within(kMost);
   EXPECT_EQ(read_managers(before)->size(), 16'000u);
-  // An annotation that nests deeper than the stack allows.
+  // An annotation nested more deeply than the stack allows.
   json live = job(), wanted = job();
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";

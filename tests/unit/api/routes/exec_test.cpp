@@ -1,4 +1,4 @@
-// Commands in pods: what a request must be, what it reaches, and whose sessions it reaches.
+// Commands in pods: which requests are valid, what they reach, and whose sessions they reach.
 #include "core/pod_name.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
 
@@ -44,7 +44,7 @@ class ExecTest : public ServerTest {
   Answer read(const std::string& more = "", const std::string& session = kSession) {
     return get(path + "?session=" + session + more);
   }
-  // `text`: without NUL.
+  // `text` must not contain NUL.
   Answer write(const std::string& more, const std::string& text,
                const std::string& type = "application/octet-stream",
                const std::string& session = kSession) {
@@ -118,7 +118,7 @@ TEST_F(ExecTest, GetsInput) {
 
   for (const auto& [more, text, type, code, why] :
        {std::tuple<std::string, std::string, std::string, int, const char*>{
-            "", "x", "application/octet-stream", 400, "offset: not a number of bytes"},
+            "", "x", "application/octet-stream", 400, "offset: must be a number of bytes"},
         {"&offset=-1", "x", "application/octet-stream", 400, "offset"},
         {"&offset=0&eof=yes", "x", "application/octet-stream", 400, "eof: must be 0 or 1"},
         {"&offset=0", "{}", "application/json", 415, "octet-stream"},

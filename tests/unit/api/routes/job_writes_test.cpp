@@ -23,7 +23,7 @@ TEST_F(ServerTest, P04OthersAreAnsweredWhileALargeBodyIsJudged) {
   done();
   ASSERT_TRUE(until([&] { return whole(large->raw); }));
   EXPECT_EQ(parsed(large->raw).code, 201) << large->raw;
-  // A client that disconnects meanwhile leaves nothing behind that is used later.
+  // If the client disconnects meanwhile, nothing of its request is used later.
   auto pipe = io.provider->newTwoWayPipe();
   auto serving = server.serve_connection(kj::mv(pipe.ends[0])).eagerlyEvaluate([](auto&&) {});
   const std::string put = request("PUT", kJobs + "/new", json, body);
@@ -252,7 +252,7 @@ TEST_F(ServerTest, WhoWroteAJobIsKept) {
       201);
   const Json fields = get(kJobs + "/new").json()["metadata"]["managedFields"][0]["fieldsV1"];
   EXPECT_EQ(managers(), std::vector<std::string>{"maker"});
-  EXPECT_TRUE(fields["f:spec"].contains("f:backoffLimit")) << "who creates has the defaults too";
+  EXPECT_TRUE(fields["f:spec"].contains("f:backoffLimit")) << "the creator owns the defaults too";
   EXPECT_FALSE(fields["f:spec"].contains("f:selector")) << "the server's";
   EXPECT_FALSE(fields["f:spec"]["f:template"].contains("f:metadata")) << "generated labels";
   ASSERT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=labeller",
@@ -305,7 +305,7 @@ TEST_F(ServerTest, ReplacesOnlyWhatWasSeen) {
     return call(request("PUT", kJobs + "/new", "Content-Type: application/json\r\n", json.dump()));
   };
   const JobId id = view.job("default", "new")->job->id();
-  feed.records(id, {core::JobStarted{kStart}});  // a change of status is no conflict
+  feed.records(id, {core::JobStarted{kStart}});  // a status change is not a conflict
   json["spec"]["parallelism"] = 1;
   ASSERT_EQ(put().code, 200);
   json["spec"]["parallelism"] = 2;
@@ -358,7 +358,7 @@ TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
   EXPECT_TRUE(write("other", R"({"status":7})").is_status("BadRequest"));
 }
 
-// A job of another controller, with `spec` merged into its spec, and writes of its status.
+// A job of another controller, with `spec` merged into its spec, and writes to its status.
 class P21Status : public ServerTest {
  protected:
   void foreign(const std::string& name, const Json& spec = Json::object()) {
@@ -392,7 +392,7 @@ TEST_F(P21Status, AStaleVersionIsAConflict) {
   EXPECT_TRUE(merge("other", R"({"metadata":{"resourceVersion":")" + version +
                                  R"("},"status":{"active":2}})")
                   .is_status("Conflict"));
-  // A patch without a version is applied again when another write comes first.
+  // A patch without a version is reapplied if another write comes first.
   backend.before_update = [this](JobId id) {
     feed.records(id, {core::StatusWritten{kStart, R"({"active":1,"failed":3})"}});
   };
@@ -420,8 +420,8 @@ TEST_F(P21Status, TimesAreInstants) {
   EXPECT_TRUE(bad.is_status("BadRequest"));
   EXPECT_NE(bad.body.find("status.startTime: not a time"), std::string::npos);
   ASSERT_EQ(merge("other", R"({"status":{"startTime":"2026-03-01T12:00:00Z"}})").code, 200);
-  // The same instant in another time zone is no change; a completion that reads as earlier may be
-  // later.
+  // The same instant in another time zone is no change. A completion time may be later although its
+  // text looks earlier.
   EXPECT_EQ(merge("other", R"({"status":{"startTime":"2026-03-01T14:00:00+02:00"}})").code, 200);
   const Answer done = merge(
       "other",

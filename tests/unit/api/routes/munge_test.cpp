@@ -1,4 +1,4 @@
-// Log-ins by munge: what callers get whom nobody knows yet, and what is written down of them.
+// Munge log-ins: what unauthenticated callers get, and what is audited.
 #include "tests/unit/api/routes/server_fixture.hpp"
 
 namespace muster::api::testing {

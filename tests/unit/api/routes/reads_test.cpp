@@ -178,7 +178,7 @@ TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {
                   .eagerlyEvaluate([](kj::Exception&&) { return true; });
   bool cut = false;
   auto seen = gone.then([&cut](bool) { cut = true; }).eagerlyEvaluate([](kj::Exception&&) {});
-  EXPECT_TRUE(until([&cut] { return cut; })) << "its pipe holds nothing that nobody reads";
+  EXPECT_TRUE(until([&cut] { return cut; })) << "nothing unread is left in its pipe";
 }
 
 TEST_F(ServerTest, Watches) {
@@ -358,6 +358,13 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   EXPECT_EQ(backoff["details"][0], "attempt 0: exit 3; counted once its replacement exists");
   EXPECT_EQ(why()["state"], "Pending");
   EXPECT_EQ(why()["nextRetry"], "2023-11-14T22:13:33.000Z");
+  feed.bind(1, {2, 0});
+  feed.start(1, {2, 0});
+  auto killed = Feeder::end_of({2, 0}, 137, core::Counted::not_yet);
+  killed.end.signal = 9;
+  feed.records(1, {core::PodsEnded{kStart + 3000, {killed}, 0, 0}});
+  EXPECT_EQ(why("?index=2")["details"][0],
+            "attempt 0: SIGKILL (exit 137); counted once its replacement exists");
   EXPECT_FALSE(why().contains("until"));
   feed.bind(1, {0, 0});
   feed.end(1, {0, 0}, 0);

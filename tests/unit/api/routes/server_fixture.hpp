@@ -1,11 +1,11 @@
-// The HTTP server for tests: over a pipe or loopback, with a Backend that commits to the View at
-// once.
+// The HTTP server for tests: over a pipe or loopback, with a Backend that commits to the View
+// immediately.
 #pragma once
 
 #include "api/routes/page.hpp"
 #include "api/routes/routes.hpp"
 #include "api/routes/server.hpp"
-#include "api/view/list_page.hpp"
+#include "api/view/query/list_page.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -170,7 +170,7 @@ class FakeBackend final : public Backend {
                       .until_ms = wanted.life_ms};
     done(TokenMade{std::move(token), "text"});
   }
-  // Commands in pods: the one that was started last.
+  // Commands in pods: remembers the one that was started last.
   void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done) override {
     if (refuse) return done(*refuse);
     if (session && session->session.id == request.session.id && session->session != request.session)
@@ -208,16 +208,16 @@ class FakeBackend final : public Backend {
   int tokens_asked = 0;
   std::optional<ExecRequest> session;
   ExecOutput session_output;
-  std::deque<std::function<void(Result<ExecOutput>)>> exec_held;  // reads, with `hold_exec`
+  std::deque<std::function<void(Result<ExecOutput>)>> exec_held;  // pending reads, with `hold_exec`
   bool hold_exec = false;
   std::optional<ExecWrite> written;
 
-  std::optional<Result<uint32_t>> munge_says;  // nothing: it does not answer
+  std::optional<Result<uint32_t>> munge_says;  // nullopt: it does not answer
   std::vector<std::string> munge_asked;
   std::vector<std::function<void(Result<uint32_t>)>> munge_held;
   std::vector<TokenWanted> tokens_made;
 
-  // Work off the API thread; with `hold_computing` the test runs it.
+  // Work for another thread; with `hold_computing` the test runs it.
   void compute(std::function<void()> work, std::function<void()> done) override {
     if (!hold_computing) return Backend::compute(std::move(work), std::move(done));
     held.emplace_back(std::move(work), std::move(done));
@@ -312,8 +312,8 @@ constexpr const char* kManifest =
 const std::string kJobs = "/apis/batch/v1/namespaces/default/jobs";
 const std::string kPods = "/api/v1/namespaces/default/pods";
 
-// Everything that lives on the loop. KJ's destructors may throw and a fixture's may not, so the
-// fixture holds this by pointer.
+// Everything that depends on the event loop. KJ's destructors may throw and a fixture's may not, so
+// the fixture holds this by pointer.
 struct Rig {
   explicit Rig(const std::function<void(ServerOptions&)>& adapt)
       : server(io.provider->getTimer(), view, backend, options(adapt)) {
@@ -357,7 +357,7 @@ class ServerTest : public ::testing::Test {
     return send(kj::mv(pipe.ends[1]), request);
   }
 
-  // For clients of other machines; the encryption is left out.
+  // Serves clients of other machines, without the encryption.
   void serve_remote() {
     auto port = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope)->listen();
     remote_port_ = port->getPort();

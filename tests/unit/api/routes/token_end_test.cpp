@@ -1,4 +1,4 @@
-// Requests from other machines that go on for long end with the token that they came with.
+// Long-running requests from other machines end when their token does.
 #include "core/pod_name.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
 
@@ -23,7 +23,7 @@ class TokenEndTest : public ServerTest {
   kj::Own<Client> get_remote(const std::string& path) {
     return connect_remote(request("GET", path, "Authorization: Bearer good\r\n"));
   }
-  // A pod that runs, of a job of alice's.
+  // Runs a pod of one of alice's jobs.
   void run_pod() {
     uid = kTokenUser;
     EXPECT_EQ(post(kJobs, kManifest).code, 201);
@@ -76,7 +76,7 @@ TEST_F(TokenEndTest, ARequestThatWaitsForItsAnswerIsCut) {
   backend.valid_token.clear();
   ASSERT_TRUE(until([&] { return client->ended; }));
   EXPECT_EQ(client->raw, "");
-  backend.exec_held.front()(ExecOutput{});  // comes too late, and disturbs nobody
+  backend.exec_held.front()(ExecOutput{});  // too late: no effect
   EXPECT_EQ(get("/healthz").code, 200);
 }
 

@@ -1,8 +1,8 @@
 // A View that tests fill, with jobs to put in it.
 #pragma once
 
-#include "api/kube/manifest.hpp"
-#include "api/view/view.hpp"
+#include "api/kube/objects/manifest.hpp"
+#include "api/view/model/view.hpp"
 
 #include <memory>
 #include <string>

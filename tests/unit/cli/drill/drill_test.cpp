@@ -1,10 +1,10 @@
-// The parts of a drill: witness lines, schedules and their replay, the memory of a client, pinned
+// The parts of a drill: witness lines, schedules and their replay, a client's memory, pinned
 // processes, the relay, reports.
 #include "cli/drill/observer.hpp"
-#include "cli/drill/process.hpp"
-#include "cli/drill/relay.hpp"
-#include "cli/drill/report.hpp"
-#include "cli/drill/witness.hpp"
+#include "cli/drill/process/process.hpp"
+#include "cli/drill/process/relay.hpp"
+#include "cli/drill/proof/report.hpp"
+#include "cli/drill/proof/witness.hpp"
 
 #include <gtest/gtest.h>
 
@@ -173,9 +173,9 @@ TEST(DrillProcess, AStrangerIsRefused) {
     const auto process = process_in_file(path, "coordinator");
     return process ? "" : process.error().message;
   };
-  EXPECT_NE(refused("").find("holds no pid"), std::string::npos);
-  EXPECT_NE(refused("-5\n").find("holds no pid"), std::string::npos);
-  EXPECT_NE(refused("1\n").find("holds no pid"), std::string::npos);
+  EXPECT_NE(refused("").find("has no pid"), std::string::npos);
+  EXPECT_NE(refused("-5\n").find("has no pid"), std::string::npos);
+  EXPECT_NE(refused("1\n").find("has no pid"), std::string::npos);
   EXPECT_NE(refused("999999999\n").find("no process"), std::string::npos);
   EXPECT_NE(refused(std::to_string(getpid())).find("not `muster coordinator`"), std::string::npos);
   EXPECT_NE(refused("{\"pid\": " + std::to_string(getpid()) + "}").find("not `muster"),
@@ -215,7 +215,7 @@ TEST(DrillRelay, HoldsAndPassesOn) {
   EXPECT_EQ((*relay)->held(), 0u);
 
   (*relay)->hold(true);
-  // What was on its way when the hold began may still pass.
+  // Bytes in flight when the hold began may still pass.
   int sent = 0;
   while ((*relay)->held() == 0 && sent < 1'000) {
     ASSERT_EQ(write(agent.get(), "b", 1), 1);

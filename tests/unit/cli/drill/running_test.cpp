@@ -1,11 +1,11 @@
-// A drill in a running cluster: which faults there are, the operator's commands, the rules of a
+// A drill in a running cluster: the possible faults, the operator's commands, the rules of a
 // partition, the mark in the witness directory, clocks of several machines, the plan.
-#include "cli/drill/command.hpp"
-#include "cli/drill/cut.hpp"
-#include "cli/drill/mark.hpp"
-#include "cli/drill/reach.hpp"
+#include "cli/drill/process/command.hpp"
+#include "cli/drill/process/cut.hpp"
+#include "cli/drill/process/mark.hpp"
+#include "cli/drill/process/reach.hpp"
+#include "cli/drill/proof/witness.hpp"
 #include "cli/drill/survey.hpp"
-#include "cli/drill/witness.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(DrillCommand, IsHeardLineByLineAndReaped) {
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().message, "why (exit code 3)");
   EXPECT_FALSE(output_of({"/no/such"}, "", 20'000).ok());
-  // What it leaves running may keep its output open.
+  // A process that the command leaves running may keep the output open.
   EXPECT_TRUE(output_of({"/bin/sh", "-c", "sleep 30 & echo $! >&2; kill $!"}, "", 20'000).ok());
 }
 
@@ -177,12 +177,12 @@ TEST(DrillPlan, SaysWhoseWorkIsHurt) {
   survey.running = {{"physics", 3}, {"default", 1}};
   EXPECT_THAT(plan_of(survey), HasSubstr("4 pods of others on these nodes (default 1, physics 3) "
                                          "keep running"));
-  EXPECT_THAT(plan_of(survey), HasSubstr("c01: agent pid 4711, started at tick 12; started again "
-                                         "by its supervisor, if it has one"));
-  EXPECT_THAT(plan_of(survey, {.start = "x"}), HasSubstr("started again by --start"));
+  EXPECT_THAT(plan_of(survey), HasSubstr("c01: agent pid 4711, started at tick 12; restarted by "
+                                         "its supervisor, if it has one"));
+  EXPECT_THAT(plan_of(survey, {.start = "x"}), HasSubstr("restarted by --start"));
   survey.faults = {Fault::keeper_kill};
   EXPECT_THAT(plan_of(survey), HasSubstr("may end or be replaced"));
-  EXPECT_THAT(plan_of(survey), testing::Not(HasSubstr("API will be away")));
+  EXPECT_THAT(plan_of(survey), testing::Not(HasSubstr("API will be briefly unavailable")));
   survey.faults = {Fault::restore};
   EXPECT_THAT(plan_of(survey), HasSubstr("submits between backup and restore is lost"));
 }

@@ -1,4 +1,4 @@
-// Words of the command line become options, or exit code 2 with a helpful message.
+// Command lines become options, or exit code 2 with a helpful message.
 #include "cli/line/app.hpp"
 
 #include "cli/output/exit_codes.hpp"
@@ -24,7 +24,7 @@ T options(std::vector<const char*> words) {
   return std::get<T>(*p.options);
 }
 
-// The message on stderr about wrong words, or "" if they were accepted.
+// The message on stderr about wrong words, or "" if they are accepted.
 std::string complaint(std::vector<const char*> words) {
   testing::internal::CaptureStderr();
   const Parsed p = parsed(std::move(words));
@@ -331,13 +331,13 @@ TEST(App, FlagsOfTheCoordinatorMayPrecedeTheVerb) {
   const auto get = options<GetOptions>({"-n", "lab", "--api=h:1", "get", "jobs"});
   EXPECT_EQ(get.target.ns, "lab");
   EXPECT_EQ(get.target.api, "h:1");
-  // Those after the verb count.
+  // Flags after the verb take precedence.
   EXPECT_EQ(options<GetOptions>({"-nlab", "get", "jobs", "-n", "mine"}).target.ns, "mine");
-  // There, -n is the namespace also of verbs with another -n.
+  // Before the verb, -n is the namespace, even if the verb has another -n.
   const auto run = options<RunOptions>({"-n", "lab", "run", "-n", "4", "--", "true"});
   EXPECT_EQ(run.target.ns, "lab");
   EXPECT_EQ(run.completions, 4);
-  // To a verb without namespaces, it means nothing.
+  // Verbs without namespaces ignore it.
   EXPECT_EQ(options<ChangeOptions>({"-n", "lab", "--request-timeout", "9s", "cordon", "n"})
                 .target.request_timeout_ms,
             9'000);
@@ -365,7 +365,7 @@ TEST(App, PatienceIsASetting) {
   EXPECT_EQ(
       options<GetOptions>({"get", "jobs", "--connect-timeout", "1m"}).target.connect_timeout_ms,
       60'000);
-  // Who waits only a moment for an answer does not wait for a coordinator.
+  // A request that waits only a moment for an answer does not wait for a coordinator.
   EXPECT_EQ(
       options<GetOptions>({"get", "jobs", "--request-timeout", "1s"}).target.connect_timeout_ms, 0);
   EXPECT_NE(complaint({"get", "jobs", "--connect-timeout", "soon"}), "");

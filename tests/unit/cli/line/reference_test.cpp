@@ -12,7 +12,7 @@
 namespace muster::cli {
 namespace {
 
-// Compares the part of a file between two lines.
+// Expects `part` between two lines of a file.
 void expect_part(const std::string& name, const std::string& begin, const std::string& end,
                  const std::string& part) {
   const std::string text = read_checked_in(name);
@@ -21,7 +21,7 @@ void expect_part(const std::string& name, const std::string& begin, const std::s
   expect_checked_in(name, with_part(text, begin, end, part));
 }
 
-// What a command line prints and its exit code: "$ muster ...", the text, "exit N".
+// The output and exit code of a command line: "$ muster ...", the text, "exit N".
 std::string transcript(const std::vector<std::string>& words) {
   std::vector<const char*> argv = {"muster"};
   std::string text = "$ muster";

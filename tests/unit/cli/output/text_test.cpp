@@ -1,8 +1,8 @@
 // Output for people: texts, tables, YAML and progress.
 #include "cli/output/text.hpp"
 
-#include "cli/client/failures.hpp"
-#include "cli/client/progress.hpp"
+#include "cli/client/news/failures.hpp"
+#include "cli/client/news/progress.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/policy_text.hpp"
 #include "cli/output/table.hpp"
@@ -117,7 +117,8 @@ TEST(Policy, InWords) {
       "successPolicy":{"rules":[{"succeededIndexes":"0-9","succeededCount":3},
         {"succeededIndexes":"0"}]}})"),
             "Retries: 2 per index, 10 indexes may fail\n"
-            "On failure: exit code in 42,43: FailIndex; DisruptionTarget: Ignore; else it counts\n"
+            "On failure: exit code in 42,43: FailIndex; DisruptionTarget: Ignore; otherwise, the "
+            "failure counts\n"
             "Success: as soon as any 3 of 0-9; all of 0 succeeded\n"
             "Deadline: active for at most 60s\n");
 }

@@ -1,7 +1,7 @@
 // Settings: which source wins, and the messages about wrong values.
 #include "cli/settings/config.hpp"
 
-#include "cli/client/discovery.hpp"
+#include "cli/client/connect/discovery.hpp"
 #include "cli/settings/daemon_options.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// Variables and files in an empty temporary home.
+// Environment variables, and files in an empty temporary home.
 class ConfigTest : public testing::Test {
  protected:
   ConfigTest() : home(testing::TempDir() + "muster-config-XXXXXX") {
@@ -34,7 +34,7 @@ class ConfigTest : public testing::Test {
   static void write(const std::string& path, const std::string& text) {
     std::ofstream(path) << text;
   }
-  // The message about the user's file.
+  // The error message for this text in the user's file.
   std::string complaint(const std::string& text, Section section = Section::client) {
     write(user, text);
     auto settings = config().resolve(section, {});
@@ -129,7 +129,7 @@ TEST_F(ConfigTest, AWrongFileNamesItsLine) {
   EXPECT_EQ(complaint("\noutput: xml\n"),
             user + ":2: output: `xml`: must be one of table, wide, name, json, yaml, tsv");
   EXPECT_EQ(complaint("agent: {hollow: 1}\n", Section::agent),
-            user + ":1: agent.hollow: must be true or false, is `1`");
+            user + ":1: agent.hollow: must be true or false, not `1`");
   EXPECT_NE(complaint("- a\n").find("line 1, column 1: must be a map"), std::string::npos);
   EXPECT_NE(complaint("a: b\n  c: [\n").find("line 2"), std::string::npos);
 }
@@ -143,7 +143,7 @@ TEST_F(ConfigTest, AWrongValueNamesItsPlace) {
                                      : coordinator_options(*settings).error().message;
   };
   EXPECT_EQ(complaint(Section::coordinator, {}),
-            "--data-dir D is needed: where the coordinator keeps its state");
+            "--data-dir D is required: the directory for the coordinator's state");
   variables["MUSTER_COORDINATOR_NODE_GRACE"] = "soon";
   EXPECT_TRUE(complaint(Section::coordinator, {{"data-dir", {"d"}}})
                   .starts_with("MUSTER_COORDINATOR_NODE_GRACE: "));

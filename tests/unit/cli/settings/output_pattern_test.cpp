@@ -1,4 +1,4 @@
-// Patterns of --output: what they expand to, and which are refused.
+// Patterns of --output: what they expand to, and which ones are refused.
 #include "cli/settings/output_pattern.hpp"
 
 #include <gtest/gtest.h>

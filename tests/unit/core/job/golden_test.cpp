@@ -1,7 +1,7 @@
 // Plays the transcripts in tests/golden/*.txt against core::Job. The grammar is in transcript.hpp;
 // MUSTER_GOLDEN_WRITE=1 rewrites the answers.
-#include "core/job/text.hpp"
-#include "core/spec/defaults.hpp"
+#include "core/job/fold/text.hpp"
+#include "core/spec/rules/defaults.hpp"
 #include "tests/unit/checked_in.hpp"
 #include "tests/unit/core/job/transcript.hpp"
 
@@ -34,7 +34,7 @@ int64_t number(std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   EXPECT_TRUE(error == std::errc{} && end == text.data() + text.size())
-      << "no number: \"" << text << "\"";
+      << "not a number: \"" << text << "\"";
   return value;
 }
 
@@ -193,7 +193,7 @@ std::vector<std::string> Transcript::restart() {
   auto fresh = std::make_unique<Job>(kJob, job_->object_ptr());
   for (const auto& record : records_) fresh->apply(record);
   EXPECT_TRUE(fresh->state() == job_->state())
-      << "the fold of the records is another job: " << status_text(*fresh) << " instead of "
+      << "folding the records gives a different job: " << status_text(*fresh) << " instead of "
       << status_text(*job_);
   Job from_snapshot(kJob, job_->object_ptr(), fresh->state());
   EXPECT_EQ(status_text(from_snapshot), status_text(*fresh));

@@ -1,9 +1,9 @@
 // Play: drives one job call by call, on one node with enough slots for all its pods. For tests.
 #pragma once
 
-#include "core/job/decide.hpp"
-#include "core/job/text.hpp"
-#include "core/spec/defaults.hpp"
+#include "core/job/fold/text.hpp"
+#include "core/job/rules/decide.hpp"
+#include "core/spec/rules/defaults.hpp"
 
 #include <gtest/gtest.h>
 
@@ -119,7 +119,7 @@ class Play {
   void restart() {
     auto again = std::make_unique<Job>(1, admitted_);
     for (const Record& record : records_) again->apply(record);
-    EXPECT_TRUE(again->state() == state()) << "a restart gives another job";
+    EXPECT_TRUE(again->state() == state()) << "a restart gives a different job";
     job_ = std::move(again);
     sync();
   }

@@ -5,11 +5,11 @@
 // deletes and evicts pods. Then the faults stop and the job must finish. The checks compare it with
 // this small world (what really ran and how it ended) and with an independent count over the
 // records. A failure prints its seed; MUSTER_SEED=4711 replays that history alone.
-#include "core/job/decide.hpp"
-#include "core/job/index_map.hpp"
-#include "core/job/text.hpp"
-#include "core/job/waiting.hpp"
-#include "core/spec/defaults.hpp"
+#include "core/job/fold/text.hpp"
+#include "core/job/rules/decide.hpp"
+#include "core/job/rules/waiting.hpp"
+#include "core/job/shown/index_map.hpp"
+#include "core/spec/rules/defaults.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,7 @@ namespace muster::core {
 
 namespace {
 
-// For an answer within seconds; ctest asks for 5,000 of a build with sanitizers, ./dev test for
-// 10^5 of release.
+// Takes seconds. ctest runs 5,000 in a build with sanitizers, ./dev test 10^5 in a release build.
 constexpr uint64_t kHistories = 2000;  // MUSTER_HISTORIES overrides it
 constexpr int kFaultySteps = 160;
 constexpr int kCalmRounds = 4000;
@@ -54,7 +53,7 @@ struct Agent {
   bool connected = false;
   bool ready = false;
   bool lost = false;  // declared lost; its pods keep running
-  bool lease = true;  // may start pods; false once lost, until it is told what to end
+  bool lease = true;  // may start pods; false once lost, until it learns what to end
   uint32_t slots = 0;
   uint32_t free = 0;  // according to the cluster's books
   std::deque<Message> inbox;
@@ -377,7 +376,7 @@ class World {
     for (size_t i = 0; i < cut; ++i) until.apply(durable_[i]);
     live_ = std::make_unique<Job>(1, cut == 0 ? object_ : shown_->object_ptr(), until.state());
     for (size_t i = cut; i < durable_.size(); ++i) live_->apply(durable_[i]);
-    expect(live_->state() == shown_->state(), "a restart gives another job than was shown");
+    expect(live_->state() == shown_->state(), "a restart gives a different job from the one shown");
     if (durable_.empty()) {
       // It was never accepted, so its owner submits it again.
       Record admitted = JobAdmitted{now_, object_};
@@ -581,10 +580,10 @@ class World {
     return !object_->spec.replace_only_failed() && (!pod || !pod->active());
   }
 
-  // Whether another pod of the index runs that is not being stopped.
+  // Whether another pod of the index is running and not being stopped.
   bool runs_elsewhere(PodKey pod) const {
     for (const Agent& agent : agents_) {
-      // A pod on a lost node may keep running until the node is back and was told what to end.
+      // A pod on a lost node may keep running until the node is back and learns what to end.
       if (!agent.lease || !agent.ready) continue;
       for (const auto& [key, process] : agent.pods)
         if (key.index == pod.index && process.state == Process::State::running && live_->pod(key) &&
@@ -786,7 +785,7 @@ class World {
         expect(s.completed.contains(index), "completedIndexes misses one");
   }
 
-  // One break at a time: what else fails because of it counts nowhere.
+  // One break at a time: further failures that it causes count nowhere.
   void tally(const GangBroken& r) {
     expect(!broken_by_, "a broken gang broke again");
     expect(r.how.whole == whole_, "not the restart that the job asked for");
@@ -795,7 +794,7 @@ class World {
     spared_.erase(r.how.by);
   }
   void tally(const PodsCreated& r) {
-    // What was open before this batch and has not ended in it.
+    // Pods that were open before this batch and have not ended in it.
     if (whole_)
       for (PodKey key : ever_)
         expect(ended_.contains(key) || gone_unbound_.contains(key) || !stopping_.contains(key),
@@ -871,7 +870,7 @@ class World {
            (one.end.exit_code == 2 && c != EndCause::never_started);
   }
   void tally(const PodsEnded& r) {
-    // As before this record.
+    // The state before this record.
     const bool led = completed_.contains(0);
     const std::set<PodKey> spared = spared_;
     for (const auto& one : r.ends) {
@@ -884,7 +883,7 @@ class World {
                "not how it ended: " + to_string(one.pod));
       }
       if (!uncounted_.erase(one.pod)) continue;
-      // A worker that was told to end has not succeeded.
+      // A worker that was stopped has not succeeded.
       if (worker && one.end.cause != EndCause::exited && !led) success = false;
       bool in_range =
           !object_->spec.indexed() || static_cast<int64_t>(one.pod.index) < completions_;
@@ -918,7 +917,7 @@ class World {
   void check_refold() {
     Job again(1, object_);
     for (const Record& record : durable_) again.apply(record);
-    expect(again.state() == shown_->state(), "the fold of the records is another job");
+    expect(again.state() == shown_->state(), "folding the records gives a different job");
     expect(unsynced_.empty() ? live_->state() == again.state() : true,
            "the live job differs from its fold");
   }
@@ -940,14 +939,14 @@ class World {
   uint64_t tokens_ = 0;
   std::vector<NodeId> gone_;
   std::set<PodKey> started_;
-  std::map<PodKey, bool> truth_;  // whether its process ended in success
+  std::map<PodKey, bool> truth_;  // whether its process succeeded
   // The independent count: derived from exit codes and the order of records, not from verdicts.
   size_t judged_ = 0;
   const JobState* before_ = nullptr;  // before the batch under check
   int64_t completions_ = 0;
   bool suspended_once_ = false, scaled_once_ = false;
   uint64_t versions_ = 0;
-  bool leads_ = false, whole_ = false;  // the rules of its gang
+  bool leads_ = false, whole_ = false;  // which gang rules apply
   std::optional<PodKey> broken_by_;
   std::set<PodKey> spared_, stopping_, bound_, gone_unbound_;
   std::set<PodKey> deleted_, disrupted_, dropped_;

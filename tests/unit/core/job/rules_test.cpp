@@ -1,8 +1,8 @@
 // The rules of a Job one by one: suspension, elastic jobs, policies, deadlines, deletions. Section
 // headings name the section of job-semantics; random histories are in property_test.cpp.
-#include "core/job/pod_conditions.hpp"
-#include "core/spec/gate_fields.hpp"
-#include "core/spec/warnings.hpp"
+#include "core/job/facts/pod_conditions.hpp"
+#include "core/spec/fields/gate_fields.hpp"
+#include "core/spec/rules/warnings.hpp"
 #include "tests/unit/core/job/play.hpp"
 
 #include <algorithm>
@@ -596,7 +596,7 @@ TEST(P20Deletion, TheForegroundTakesThePodsFirst) {
   }
 }
 
-// Its last record is JobForgotten, even if its owner asks for more at that moment.
+// A job's last record is JobForgotten, even if its owner requests more at that moment.
 TEST(P20Deletion, NothingFollowsTheLastRecord) {
   Play play(Play::indexed(1, 1));
   play.sync();
@@ -850,8 +850,7 @@ TEST(Gates, OffTurnsARuleOffForJobsThatAreThere) {
 
 // ---- known bugs of the Kubernetes Job controller
 
-// #105200: a pod whose end was seen twice was counted twice.
-// A stolen agent may claim anything about its own pods, and nothing about those of other nodes.
+// A compromised agent may claim anything about its own pods, but nothing about pods of other nodes.
 TEST(P13Reports, OfAnotherNodeChangeNothing) {
   constexpr NodeId kOther = Play::kNode + 1;
   Play play(Play::indexed(3, 3));
@@ -871,7 +870,7 @@ TEST(P13Reports, OfAnotherNodeChangeNothing) {
   EXPECT_EQ(std::get<AckReport>(play.effects()[0]).token, 9u);
   play.sync({NodeRegistered{kOther, {{0, 0}}}, NodeLost{kOther}});
   EXPECT_EQ(play.job().active(), 3u);
-  // The node that has the pods says how they end, also in the same sync.
+  // Reports of the node that has the pods count, even in the same sync.
   PodsReported own{1, Play::kNode, {}, {Play::ended({0, 0}, 3), Play::ended({1, 0}, 0)}};
   play.sync({report, own});
   EXPECT_EQ(play.job().succeeded(), 1u);
@@ -879,6 +878,7 @@ TEST(P13Reports, OfAnotherNodeChangeNothing) {
   play.restart();
 }
 
+// #105200: a pod whose end was seen twice was counted twice.
 TEST(Regression, K105200AnEndThatIsReportedTwiceCountsOnce) {
   Play play(Play::indexed(2, 2));
   play.sync();

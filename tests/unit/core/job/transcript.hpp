@@ -16,7 +16,7 @@
 // Answers begin with "> ". Time begins at kBegin and advances only by `tick`.
 #pragma once
 
-#include "core/job/decide.hpp"
+#include "core/job/rules/decide.hpp"
 
 #include <memory>
 #include <string>

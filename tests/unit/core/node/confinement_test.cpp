@@ -1,7 +1,7 @@
 // What a securityContext means for a process of the agent's user.
 #include "core/node/confinement.hpp"
 
-#include "core/spec/security.hpp"
+#include "core/spec/fields/security.hpp"
 
 #include <gtest/gtest.h>
 

@@ -93,7 +93,7 @@ TEST(MpiVariables, WithoutTheLeadersAddressNobodyIsSentToIt) {
   EXPECT_TRUE(all.contains("MASTER_PORT"));
 }
 
-// Open MPI starts at most 64 hosts itself.
+// Open MPI itself starts the daemons of at most 64 hosts.
 TEST(MpiVariables, OneTreeReachesAllHosts) {
   EXPECT_FALSE(variables("auto", 64).contains("OMPI_MCA_routed_radix"));
   EXPECT_EQ(variables("auto", 65)["OMPI_MCA_routed_radix"], "65");
@@ -119,7 +119,7 @@ TEST(LeaderPort, IsBelowTheEphemeralPorts) {
     EXPECT_LT(port, 30'000);
     seen.insert(port);
   }
-  EXPECT_GT(seen.size(), 900u);  // they spread
+  EXPECT_GT(seen.size(), 900u);  // they are spread out
   EXPECT_EQ(leader_port("job 1"), leader_port("job 1"));
 }
 

@@ -1,7 +1,7 @@
 // Node: tables of events and the orders that follow each.
 #include "core/node/node.hpp"
 
-#include "core/job/text.hpp"
+#include "core/job/fold/text.hpp"
 #include "core/node/pulse.hpp"
 
 #include <gtest/gtest.h>
@@ -199,7 +199,7 @@ TEST_F(QueueTest, WhatWaitsTooLongIsWithdrawnAndReturned) {
   later(1);
   EXPECT_EQ(next(), "withdraw j1/2#0; withdraw j1/3#0");
   EXPECT_EQ(next(), "") << "once";
-  started(2);  // its turn had come before
+  started(2);  // it had started before the withdrawal arrived
   unstarted(3);
   launch({4});
   EXPECT_EQ(next(), "queue j1/4#0; report 2 +j1/2#0 -j1/3#0 returned/0") << "and nothing is held";
@@ -268,7 +268,7 @@ TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsReturnedIfItsKeeperGoes) {
 }
 
 struct P12NotAfter : NodeTest {
-  // The executor reports that the order arrived after the lease had ended.
+  // The executor reports that the order arrived after the lease had expired.
   void unstarted(uint32_t index, Step step = {}) {
     node.process_ended({.pod = pod(index), .step = step, .ended_at = now, .unstarted = true});
   }
@@ -293,7 +293,7 @@ TEST_F(P12NotAfter, WhatCameTooLateWaitsForALeaseInItsPlace) {
   now += kLease;
   unstarted(0);
   unstarted(0);  // reported twice
-  EXPECT_EQ(next(), "") << "no lease, and nothing to tell: it has neither started nor failed";
+  EXPECT_EQ(next(), "") << "no lease, and nothing to report: it has neither started nor failed";
   EXPECT_EQ(node.waiting(), std::vector<PodId>{pod(0)});
   now += Node::kHoldMs;
   ASSERT_TRUE(node.heartbeat_answered(kTerm, now));

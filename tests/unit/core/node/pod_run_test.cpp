@@ -1,6 +1,6 @@
 // Pods of several processes under Node, as transcripts: restarts in place, init containers, several
 // containers, deadlines, devices, and an agent restarted midway.
-#include "core/job/text.hpp"
+#include "core/job/fold/text.hpp"
 #include "core/node/node.hpp"
 
 #include <gtest/gtest.h>
@@ -343,7 +343,7 @@ TEST_F(PodRunTest, DevicesAreHeldUntilThePodEnds) {
   EXPECT_EQ(next(), "start 0.0 gpu=0,1; - exited/0 pid=101 restarts=1 (exited/0 x1); forget 1");
 }
 
-// After an agent restart, the spool tells how far the pod got, and the pod continues from there.
+// After an agent restart, the spool shows how far the pod got, and the pod continues from there.
 TEST_F(PodRunTest, ARestartedAgentGoesOnWithTheDelay) {
   auto with = plan({.restarts = true, .restart_delay_ms = 1'000});
   ProcessEnd last = end({0, 2}, 1, 5);

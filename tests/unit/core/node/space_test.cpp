@@ -1,4 +1,4 @@
-// What a container of a pod with volumes sees, and how that travels.
+// What a container of a pod with volumes sees, and how it is encoded.
 #include "core/node/space.hpp"
 
 #include "core/node/command.hpp"
@@ -41,7 +41,7 @@ TEST(Space, HasTheMountsOfTheContainer) {
   ASSERT_EQ(space.mounts.size(), 3u);
   EXPECT_EQ(space.mounts[0].mount.mount_path, "/a");
   EXPECT_EQ(space.mounts[0].source, "/home/ada/.config/muster/secrets/db");
-  EXPECT_EQ(space.mounts[1].mount.mount_path, "/b");  // before what is mounted in it
+  EXPECT_EQ(space.mounts[1].mount.mount_path, "/b");  // parents before what is mounted below them
   EXPECT_EQ(space.mounts[1].limit_bytes, uint64_t{1} << 20);
   EXPECT_EQ(space.mounts[2].mount.mount_path, "/b/c");
   EXPECT_EQ(space.mounts[2].source, "/scratch/7.12.3/disk");
@@ -57,7 +57,7 @@ TEST(Space, IsOnlyDirectoriesWithoutMounts) {
   EXPECT_TRUE(with_tmp.mounted());
   EXPECT_EQ(with_tmp.dirs.size(), 3u);
   EXPECT_FALSE(has_space(PodTemplate{}));
-  EXPECT_EQ(plan_of(PodTemplate{}), nullptr);  // pods without volumes take the short way
+  EXPECT_EQ(plan_of(PodTemplate{}), nullptr);  // a pod without volumes needs no plan
   EXPECT_NE(plan_of(job), nullptr);
 }
 

@@ -1,0 +1,114 @@
+// LogStore: the files that pods write to.
+//
+// DIR/<job uid>/<pod name>.<container>.stdout and .stderr: the job's uid and the pod's name are
+// enough to find them, so they can be read long after the job is forgotten. A file is removed when
+// it is older than `keep_ms`, or when it is the oldest and all together exceed `max_bytes`, but
+// never while its pod runs. The keeper reuses or removes files that stayed empty
+// (keeper/files/outputs.hpp). A job's folder is kept as long as its files would be, to tell an
+// empty log of a known job from an unknown one. The folders belong to the agent. Where pods run as
+// their owners, the files belong to the owners: the agent may remove but not read them, and has the
+// keeper open them.
+//
+// sweep() works in small steps: a million files must not delay a heartbeat.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+#include <kj/io.h>
+
+#include <cstdint>
+#include <dirent.h>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace muster::agent {
+
+// Identifies a log of a pod.
+struct LogName {
+  std::string job_uid, pod_name, container;
+  bool err = false;  // stderr, else stdout
+};
+
+struct LogChunk {
+  bool found = false;
+  bool denied = false;  // it exists, but we may not open it
+  std::string data;
+  int64_t offset = 0;  // of `data` in the file
+  uint64_t size = 0;   // of the file
+};
+
+// Reads at most `limit` bytes from `offset`; a negative offset counts lines from the end (-10: the
+// last ten).
+LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit);
+LogChunk read_log_file(int fd, int64_t offset, size_t limit);
+
+class LogStore {
+ public:
+  struct Limits {
+    Millis keep_ms = 0;
+    uint64_t max_bytes = 0;
+  };
+  struct Paths {
+    std::string out, err;
+  };
+
+  explicit LogStore(std::string dir) : dir_(std::move(dir)) {}
+
+  // Makes the job's folder if needed. Until close() the files belong to a running pod.
+  Result<Paths> open(const std::string& job_uid, const std::string& pod_name,
+                     const std::string& container);
+  // For a pod that was running before the agent was restarted.
+  void adopt(const std::string& job_uid, const std::string& pod_name);
+  void close(const std::string& job_uid, const std::string& pod_name);
+  // Whether a container has written a file.
+  bool exists(const std::string& job_uid, const std::string& pod_name,
+              const std::string& container) const;
+  std::string folder(const std::string& job_uid) const { return dir_ + "/" + job_uid; }
+  LogChunk read(const LogName& name, int64_t offset, size_t limit) const;
+  // Likewise, from a file that was opened for us; null: there is none.
+  LogChunk read(const LogName& name, const kj::AutoCloseFd& opened, int64_t offset,
+                size_t limit) const;
+
+  // Looks at up to `entries` files. True: a pass over all files is complete.
+  bool sweep(Limits limits, Millis wall_now, size_t entries);
+
+ private:
+  struct CloseDir {
+    void operator()(DIR* dir) const { closedir(dir); }
+  };
+  struct File {
+    Millis modified_ms;
+    uint64_t size;
+    size_t job;  // index into jobs
+    std::string name;
+    bool operator<(const File& other) const { return modified_ms < other.modified_ms; }
+  };
+  struct Pass {  // of a sweep
+    std::vector<std::string> jobs;
+    size_t job = 0;  // the one being read
+    std::unique_ptr<DIR, CloseDir> open;
+    size_t left = 0;          // files of that job to keep
+    std::vector<File> files;  // candidates for removal, of all jobs
+    uint64_t bytes = 0;       // of all files kept so far
+    bool sorted = false;
+    size_t oldest = 0;
+  };
+
+  Paths paths(const std::string& job_uid, const std::string& pod_name,
+              const std::string& container) const;
+  bool knows(const std::string& job_uid) const;
+  bool runs(const std::string& job_uid, const std::string& file) const;
+  void begin_pass();
+  void look_at(Limits limits, Millis wall_now, const char* name);
+  void end_job(Limits limits, Millis wall_now);
+
+  std::string dir_;
+  std::set<std::string> made_;          // folders known to exist
+  std::multiset<std::string> running_;  // "<job uid>/<pod name>", once per running container
+  std::unique_ptr<Pass> pass_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,481 @@
+#include "agent/run/keeper_executor.hpp"
+
+#include "agent/run/output_client.hpp"
+#include "base/check.hpp"
+#include "base/log.hpp"
+#include "core/node/space.hpp"
+#include "core/node/values.hpp"
+#include "core/pod_name.hpp"
+#include "keeper/protocol.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::agent {
+
+namespace {
+
+// A keeper stays while an agent talks to it, so a restart of the agent does not replace it.
+Error too_old(const char* lacks) {
+  return {Errc::invalid,
+          std::string("this node's keeper is too old: it ") + lacks +
+              "; drain the node, end its keeper with SIGTERM and restart its agent",
+          {}};
+}
+
+ProcessKey key_of(PodId pod, core::node::Step step) {
+  return {pod, step.container, step.instance};
+}
+
+core::node::Step step_of(const ProcessKey& key) {
+  return {key.container, key.instance};
+}
+
+core::StartOf<Millis> start_of(const core::StartOf<Age>& start) {
+  return {start.pid, boot_now() - start.at.ms};
+}
+
+std::optional<core::StartOf<Millis>> start_of(const std::optional<core::StartOf<Age>>& start) {
+  return start ? std::optional(start_of(*start)) : std::nullopt;
+}
+
+bool is_session(const ProcessKey& key) {
+  return (key.container & keeper::kSessionBit) != 0;
+}
+
+Executor::SessionKey session_of(const ProcessKey& key) {
+  return {key.pod, static_cast<uint16_t>(key.container & ~keeper::kSessionBit), key.instance};
+}
+
+ProcessKey key_of(const Executor::SessionKey& key) {
+  return {key.pod, static_cast<uint16_t>(key.container | keeper::kSessionBit), key.number};
+}
+
+Executor::SessionEnd session_end(const ProcessEnded& ended) {
+  return {session_of(ended.key), ended.entry,    ended.exit_code, ended.signal, ended.lost,
+          ended.error,           ended.unstarted};
+}
+
+Executor::SessionFound found_session(const ProcessKey& key, const Note& note) {
+  return {session_of(key), note.session, note.job_uid, note.pod_name, note.container};
+}
+
+}  // namespace
+
+Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener) {
+  listener_ = &listener;
+  agent::Inventory known;
+  KeeperClient::Listener& self = *this;
+  auto options = [this] {
+    return KeeperClient::Options{work_dir_.path(), keeper_path_, work_dir_.cluster_id(),
+                                 scratch_dir_};
+  };
+  auto keeper = KeeperClient::connect(port_, options(), self, known);
+  if (!keeper && keeper.error().code == Errc::invalid) {
+    log::error(
+        "the spool in {}/keeper is damaged ({}); moving it aside and registering as a new node",
+        work_dir_.path(), keeper.error().message);
+    if (Status renewed = work_dir_.renew_id(); !renewed) return renewed.error();
+    known = {};
+    keeper = KeeperClient::connect(port_, options(), self, known);
+  }
+  if (!keeper) return keeper.error();
+  keeper_ = kj::mv(*keeper);
+  node_.scratch = keeper_->abilities().scratch;
+  node_.memory = keeper_->abilities().memory;
+
+  if (keeper_->abilities().run_as) run_dirs_.open_to_users();
+  Inventory inventory;
+  std::vector<SessionFound> sessions;
+  for (const auto& living : known.living) {
+    Note note = Note::parse(living.note);
+    logs_.adopt(note.job_uid, note.pod_name);
+    if (is_session(living.key)) {
+      sessions.push_back(found_session(living.key, note));
+      continue;
+    }
+    inventory.living.push_back({living.key.pod, step_of(living.key), start_of(living.start),
+                                note.grace_ms, living.killing,
+                                origin_of(living.key.pod, note, inventory), living.queued});
+  }
+  for (const auto& ended : known.ended) {
+    Note note = Note::parse(ended.note);
+    if (is_session(ended.key)) {
+      sessions.push_back(found_session(ended.key, note));
+      sessions.back().end = session_end(ended);
+      continue;
+    }
+    inventory.ended.push_back(end_of(ended, note));
+    inventory.ended.back().origin = origin_of(ended.key.pod, note, inventory);
+  }
+  templates_.sweep();
+  for (const auto& [pod, job] : inventory.templates)
+    if (!job->mpi.empty()) run_dirs_.adopt(pod, job);
+  run_dirs_.sweep();
+  if (sessions_ != nullptr) sessions_->on_sessions(std::move(sessions));
+  return inventory;
+}
+
+// How far a pod of several processes has come. Without its template nothing more can be started, so
+// the pod ends with this process.
+core::node::Origin KeeperExecutor::origin_of(PodId pod, const Note& note, Inventory& inventory) {
+  core::node::Origin origin{.grace_ms = note.grace_ms};
+  if (!note.planned) return origin;
+  origin.devices = note.devices;
+  origin.pod_started_at = note.pod_started_at;
+  origin.level = note.level;
+  core::node::PodTemplatePtr job = templates_.load(note.job_uid, note.generation);
+  if (job == nullptr) {
+    log::warn(
+        "the template of {} is missing from {}/templates: the pod ends when its running process "
+        "ends",
+        note.pod_name, work_dir_.path());
+    return origin;
+  }
+  origin.plan = job->plan;
+  inventory.templates.emplace(pod, std::move(job));
+  return origin;
+}
+
+Executor::Limits KeeperExecutor::limits() const {
+  if (keeper_ == nullptr) return {false, false, "the keeper is not running"};
+  KeeperClient::Abilities can = keeper_->abilities();
+  return {can.memory_limit, can.cpu_limit, can.no_limits};
+}
+
+Result<core::InputTablePtr> KeeperExecutor::inputs_of(const core::node::PodTemplate& job) {
+  if (job.inputs_file.empty()) return core::InputTablePtr();
+  return input_file_.read(job.inputs_file);
+}
+
+// Pods of one template start in a row; from the second on, their common part is prepared.
+Result<core::node::Command> KeeperExecutor::command_for(const Start& start,
+                                                        const core::node::DeviceMap& devices) {
+  const core::node::PodTemplate& job = *start.job;
+  const core::Container& container = job.containers[start.order.step.container].what;
+  const auto inputs = inputs_of(job);
+  if (!inputs) return inputs.error();
+  if (job.plan != nullptr) {
+    const core::node::MpiFacts mpi = run_dirs_.facts(start.order.pod);
+    return core::node::command_of(job, container, start.order.pod, node_, devices,
+                                  job.mpi.empty() ? nullptr : &mpi, inputs->get());
+  }
+  if (job.inputs || *inputs)
+    return core::node::command_of(job, container, start.order.pod, node_, {}, nullptr,
+                                  inputs->get());
+  if (last_job_ != start.job) {
+    last_job_ = start.job;
+    pattern_.reset();
+    return core::node::command_of(job, container, start.order.pod, node_);
+  }
+  if (!pattern_) pattern_ = core::node::CommandPattern::of(job, container, node_);
+  return pattern_ ? pattern_->command(job, start.order.pod)
+                  : core::node::command_of(job, container, start.order.pod, node_);
+}
+
+// Whether this node may run the processes of the job.
+Status KeeperExecutor::allowed(const core::node::PodTemplate& job) const {
+  const bool as_owner = runs_users();
+  if (as_owner && job.permit == nullptr)
+    return Error{Errc::invalid,
+                 "the job has no owner, and this node runs pods only as their owners"};
+  if (!as_owner && job.owner_uid && *job.owner_uid != geteuid())
+    return Error{Errc::invalid, "the job belongs to uid " + std::to_string(*job.owner_uid) +
+                                    ", and this node runs processes of uid " +
+                                    std::to_string(geteuid()) + " only"};
+  return Nothing{};
+}
+
+Status KeeperExecutor::add_space(SpawnOrder& order, const core::node::PodTemplate& job,
+                                 size_t container) {
+  if (!core::node::has_space(job)) return Nothing{};
+  if (keeper_.get() == nullptr) return Nothing{};  // nothing will be started
+  const KeeperClient::Abilities can = keeper_->abilities();
+  if (!can.spaces) return too_old("does not support volumes");
+  if (!can.confines && core::node::shares_memory(job))
+    return too_old("does not share volumes in memory between containers");
+  order.private_tmp = job.private_tmp;
+  if (order.permit) return Nothing{};
+  Writer out(order.space);
+  core::node::write_space(
+      out, core::node::space_of(job, container, order.key.pod,
+                                {node_.scratch, node_.memory, node_.home}, job.private_tmp));
+  return Nothing{};
+}
+
+Status KeeperExecutor::confine(SpawnOrder& order, const core::node::TemplateContainer& container) {
+  const core::node::Confinement& wanted = container.confinement;
+  if (order.permit || !wanted.any()) return Nothing{};  // with a permit, it is confined anyway
+  if (std::string why = refusal_of(wanted, container.what.name, geteuid(), getegid()); !why.empty())
+    return Error{Errc::invalid, std::move(why)};
+  order.no_new_privileges = wanted.no_new_privileges;
+  order.dropped_capabilities = wanted.dropped;
+  const bool gives_up = order.no_new_privileges || order.dropped_capabilities != 0;
+  if (gives_up && !(keeper_.get() != nullptr && keeper_->abilities().confines))
+    return too_old("does not support securityContext");
+  return Nothing{};
+}
+
+Status KeeperExecutor::prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job) {
+  if (job->mpi.empty()) return Nothing{};
+  return run_dirs_.make(pod, job->owner_uid.value_or(geteuid()), job);
+}
+
+Status KeeperExecutor::start_session(SessionStart start) {
+  if (keeper_.get() == nullptr) return Error{Errc::unavailable, "the keeper is not running", {}};
+  if (!keeper_->abilities().sessions) return too_old("does not run commands in running pods");
+  if ((start.reads || start.terminal) && !keeper_->abilities().input)
+    return too_old("does not pass input to commands");
+  const core::node::PodTemplate& job = *start.job;
+  if (Status may = allowed(job); !may) return may;
+  const core::Container& container = job.containers[start.key.container].what;
+  const bool as_owner = runs_users();
+  const core::node::MpiFacts mpi = run_dirs_.facts(start.key.pod);
+  core::node::DeviceMap devices;
+  if (start.devices) devices = core::node::devices_of(job, start.key.container, *start.devices);
+  const auto inputs = as_owner ? core::InputTablePtr() : inputs_of(job);
+  if (!inputs) return inputs.error();
+  Result<core::node::Command> command =
+      as_owner ? core::node::Command{}
+               : core::node::session_command(job, container, start.key.pod, node_, devices,
+                                             job.mpi.empty() ? nullptr : &mpi,
+                                             std::move(start.command), inputs->get());
+  if (!command) return command.error();
+  auto files = logs_.open(job.job_uid, start.pod_name, start.log);
+  if (!files) return files.error();
+  Note note{job.grace_ms, job.job_uid, start.pod_name, start.log};
+  note.session = start.id;
+  SpawnOrder order =
+      order_of(key_of(start.key), job, std::move(*command), std::move(*files), std::move(devices));
+  order.note = note.text();
+  order.reads = start.reads;
+  order.terminal = start.terminal;
+  if (Status added = add_space(order, job, start.key.container); !added) return added;
+  if (Status confined = confine(order, job.containers[start.key.container]); !confined)
+    return confined;
+  std::vector<SpawnOrder> orders;
+  orders.push_back(std::move(order));
+  keeper_->spawn(std::move(orders));
+  return Nothing{};
+}
+
+void KeeperExecutor::kill_session(const SessionKey& key, Millis grace_ms) {
+  if (keeper_.get() != nullptr) keeper_->kill(key_of(key), grace_ms);
+}
+
+void KeeperExecutor::write_session(const SessionKey& key, uint64_t offset, std::string_view data,
+                                   bool eof) {
+  if (keeper_.get() != nullptr) keeper_->write(key_of(key), offset, data, eof);
+}
+
+// What a pod's process and a session have in common.
+SpawnOrder KeeperExecutor::order_of(const ProcessKey& key, const core::node::PodTemplate& job,
+                                    core::node::Command command, LogStore::Paths files,
+                                    core::node::DeviceMap devices) const {
+  SpawnOrder order{.key = key,
+                   .argv = std::move(command.argv),
+                   .env = std::move(command.env),
+                   .words = std::move(command.words),
+                   .secrets = std::move(command.secrets),
+                   .cwd = std::move(command.cwd),
+                   .stdout_path = std::move(files.out),
+                   .stderr_path = std::move(files.err),
+                   .permit = runs_users() ? job.permit : nullptr,
+                   .devices = std::move(devices)};
+  if (!job.mpi.empty()) {
+    order.run = run_dirs_.name(key.pod);
+    order.mpi = run_dirs_.facts(key.pod);
+  }
+  return order;
+}
+
+Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
+  const core::node::PodTemplate& job = *start.job;
+  PodId pod = start.order.pod;
+  if (start.order.step.container >= job.containers.size()) {
+    return Error{Errc::invalid, "the template has no container"};
+  }
+  const bool as_owner = runs_users();
+  if (Status may = allowed(job); !may) return may.error();
+  if (Status made = prepare_run_dir(pod, start.job); !made) return made.error();
+  const core::node::TemplateContainer& limits = job.containers[start.order.step.container];
+  const core::Container& container = limits.what;
+  core::node::DeviceMap devices;
+  if (start.order.devices) {
+    devices = core::node::devices_of(job, start.order.step.container, *start.order.devices);
+  }
+  Result<core::node::Command> command =
+      as_owner ? core::node::Command{} : command_for(start, devices);
+  if (!command) return command.error();
+  if (!command->secrets.empty() && !(keeper_.get() != nullptr && keeper_->abilities().secrets))
+    return too_old("does not support secrets");
+  if (job.fence_after_ms && !(keeper_.get() != nullptr && keeper_->abilities().fences))
+    return too_old("does not support muster.dev/fence-after");
+  Note note{job.grace_ms, job.job_uid, "", container.name};
+  if (job.plan != nullptr) {
+    if (Status kept = templates_.keep(start.job); !kept) return kept.error();
+    note.planned = true;
+    note.generation = job.generation;
+    note.level = start.order.level;
+    note.pod_started_at = start.order.pod_started_at;
+    note.devices = start.order.devices;
+  }
+  note.pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
+  auto files = logs_.open(job.job_uid, note.pod_name, container.name);
+  if (!files) return files.error();
+  SpawnOrder order = order_of(key_of(pod, start.order.step), job, std::move(*command),
+                              std::move(*files), std::move(devices));
+  order.note = note.text();
+  if (Status added = add_space(order, job, start.order.step.container); !added)
+    return added.error();
+  if (Status confined = confine(order, limits); !confined) return confined.error();
+  order.memory_limit_bytes = limits.memory_limit_bytes;
+  order.cpu_limit_millis = limits.cpu_limit_millis;
+  order.contained = job.plan != nullptr;
+  order.queued = start.order.queued;
+  order.not_after = start.order.not_after;
+  order.fence_after_ms = job.fence_after_ms;
+  order.fence_grace_ms = job.grace_ms;
+  return order;
+}
+
+bool KeeperExecutor::queues() const {
+  return keeper_.get() != nullptr && keeper_->abilities().queue;
+}
+
+core::node::Trouble KeeperExecutor::check() {
+  return keeper_.get() == nullptr ? core::node::Trouble{} : keeper_->check();
+}
+
+kj::Promise<void> KeeperExecutor::settled() {
+  return keeper_.get() == nullptr ? kj::READY_NOW : keeper_->settled();
+}
+
+void KeeperExecutor::start(const std::vector<Start>& starts) {
+  if (keeper_.get() == nullptr) return;  // the node sees that the next inventory lacks them
+  std::vector<SpawnOrder> orders;
+  std::vector<core::node::ProcessEnd> refused;
+  for (const Start& start : starts) {
+    auto order = spawn_order(start);
+    if (order) {
+      orders.push_back(std::move(*order));
+    } else {
+      refused.push_back({.pod = start.order.pod,
+                         .step = start.order.step,
+                         .exit_code = core::node::kExitCannotStart,
+                         .error = order.error().message,
+                         .ended_at = boot_now()});
+    }
+  }
+  if (!orders.empty()) keeper_->spawn(std::move(orders));
+  if (!refused.empty()) {
+    later_.add(kj::evalLater([this, ends = std::move(refused)] { listener_->on_ended(ends); }));
+  }
+}
+
+void KeeperExecutor::contact(Millis at) {
+  if (keeper_.get() != nullptr) keeper_->contact(at);
+}
+
+void KeeperExecutor::set_room(uint32_t count) {
+  if (keeper_.get() != nullptr) keeper_->set_room(count);
+}
+
+void KeeperExecutor::withdraw(const std::vector<PodId>& pods) {
+  if (keeper_.get() == nullptr) return;
+  for (PodId pod : pods) keeper_->withdraw(key_of(pod, {}));
+}
+
+void KeeperExecutor::kill(const std::vector<core::node::KillOrder>& kills) {
+  if (keeper_.get() == nullptr) return;  // repeated if the next inventory has the process
+  for (const auto& order : kills) keeper_->kill(key_of(order.pod, order.step), order.grace_ms);
+}
+
+void KeeperExecutor::forget(const std::vector<uint64_t>& entries) {
+  if (keeper_.get() == nullptr || entries.empty()) return;  // reported and acknowledged again
+  keeper_->forget(entries);
+}
+
+kj::Promise<kj::AutoCloseFd> KeeperExecutor::open_log(const LogName& name) {
+  return open_output(port_, work_dir_.path(), name);
+}
+
+void KeeperExecutor::release(const std::vector<PodId>& pods) {
+  if (keeper_.get() != nullptr && keeper_->abilities().spaces) keeper_->release(pods);
+}
+
+void KeeperExecutor::keep(const std::vector<PodId>& pods) {
+  if (keeper_.get() != nullptr && keeper_->abilities().spaces) keeper_->keep(pods);
+}
+
+void KeeperExecutor::end_all() {
+  if (keeper_.get() != nullptr) keeper_->end_all();
+}
+
+core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const Note& note) {
+  logs_.close(note.job_uid, note.pod_name);
+  return {.pod = ended.key.pod,
+          .step = step_of(ended.key),
+          .entry = ended.entry,
+          .start = start_of(ended.start),
+          .exit_code = ended.exit_code,
+          .signal = ended.signal,
+          .lost = ended.lost,
+          .error = ended.error,
+          .ended_at = boot_now() - ended.end_age_ms,
+          .out_of_memory = ended.out_of_memory,
+          .fenced = ended.fenced,
+          .unstarted = ended.unstarted};
+}
+
+void KeeperExecutor::on_started(std::vector<ProcessStarted> started) {
+  std::vector<core::node::ProcessStart> starts;
+  starts.reserve(started.size());
+  for (const auto& [key, start] : started) {
+    if (is_session(key)) continue;
+    const auto [pid, at] = start_of(start);
+    starts.push_back({key.pod, step_of(key), pid, at});
+  }
+  if (!starts.empty()) listener_->on_started(starts);
+}
+
+void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
+  std::vector<core::node::ProcessEnd> ends;
+  ends.reserve(ended.size());
+  for (const auto& one : ended) {
+    if (!is_session(one.key))
+      ends.push_back(end_of(one, Note::parse(one.note)));
+    else if (sessions_ != nullptr)
+      sessions_->on_session_ended(session_end(one));
+  }
+  if (!ends.empty()) listener_->on_ended(ends);
+}
+
+void KeeperExecutor::on_taken(std::vector<InputTaken> taken) {
+  if (sessions_ == nullptr) return;
+  for (const auto& one : taken)
+    if (is_session(one.key))
+      sessions_->on_session_input(session_of(one.key), one.taken, one.closed);
+}
+
+void KeeperExecutor::on_full(std::vector<VolumeFull> full) {
+  for (const VolumeFull& one : full)
+    listener_->on_volume_full(one.pod, "Usage of EmptyDir volume \"" + one.volume +
+                                           "\" exceeds the limit \"" + std::to_string(one.limit) +
+                                           "\". It uses " + std::to_string(one.used) + " bytes.");
+}
+
+void KeeperExecutor::on_keeper_gone(std::string why) {
+  // Later: this destroys the client that is calling us.
+  later_.add(kj::evalLater([this, why = std::move(why)] {
+    keeper_ = nullptr;
+    listener_->on_executor_gone(why);
+  }));
+}
+
+void KeeperExecutor::taskFailed(kj::Exception&& exception) {
+  MUSTER_CHECK(false, exception.getDescription().cStr());
+}
+
+}  // namespace muster::agent

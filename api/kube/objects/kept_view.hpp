@@ -1,0 +1,38 @@
+// KeptView: a kept object in the View, with the values that selectors match.
+#pragma once
+
+#include "base/clock.hpp"
+#include "core/kept.hpp"
+#include "core/spec/fields/config_maps.hpp"
+#include "core/spec/fields/job_spec.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::api {
+
+struct KeptFacts {
+  core::StringMap labels;
+  bool shared = false;               // of a config map: everyone may read it (kSharedKey)
+  core::ConfigKeys keys;             // of a config map
+  bool terminating = false;          // of a namespace: it is being deleted
+  std::optional<Millis> created_ms;  // of a config map or namespace
+  std::map<std::string, std::string, std::less<>> fields;  // for example "involvedObject.name"
+};
+// An annotation on config maps that only operators and admins may set.
+constexpr std::string_view kSharedKey = "muster.dev/shared";
+KeptFacts kept_facts(const core::Kept& kept);
+// A config map's JSON without data, managed fields and last-applied configuration.
+std::string bare_json(const core::Kept& kept);
+
+struct KeptView {
+  core::KeptPtr kept;
+  KeptFacts facts;
+  uint64_t before = 0;  // its previous version, if known
+};
+
+}  // namespace muster::api

@@ -1,0 +1,124 @@
+#include "api/routes/jobs/job_writer.hpp"
+
+#include "api/kube/objects/refused_fields.hpp"
+#include "api/request/field_owners.hpp"
+#include "core/spec/rules/warnings.hpp"
+
+#include <algorithm>
+
+namespace muster::api {
+
+core::ObservedStatus observed(const core::Job& job) {
+  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().started_at.has_value()};
+}
+
+JobWriter::Admitted JobWriter::admitted(Result<ParsedJob> parsed, const Admission& admission,
+                                        const Writer* writer) {
+  if (!parsed.ok()) return {.refused = parsed.error()};
+  Admitted out{.warnings = parsed->warnings};
+  out.name = parsed->meta.name.empty() ? parsed->meta.generate_name : parsed->meta.name;
+  const Json said = parsed->document;
+  auto job = complete_job(std::move(*parsed), admission);
+  if (!job.ok()) {
+    out.refused = job.error();
+    return out;
+  }
+  if (writer) track_new(*job, said, *writer);
+  out.job = seal_job(std::move(*job));
+  out.name = out.job->meta.name;
+  if (auto why = beyond_bounds(out.job->json)) out.refused = beyond(std::move(*why));
+  for (std::string& warning : core::creation_warnings(out.job->meta, out.job->spec))
+    out.warnings.push_back(std::move(warning));
+  for (std::string& warning : ignored_preferences(said)) out.warnings.push_back(std::move(warning));
+  return out;
+}
+
+kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Admitted admitted,
+                                   bool dry, std::function<Promise()> when_exists) {
+  exchange.warnings = admitted.warnings;
+  if (admitted.refused) return send_refused(exchange, *admitted.refused, admitted.name);
+  const core::JobObjectPtr job = admitted.job;
+  const std::string name = admitted.name;
+  if (view_.job(target.ns, name)) return when_exists();
+  if (dry) {
+    const core::Job pretended(0, job);
+    return respond(exchange, {.kind = Kind::job, .job = &pretended, .version = view_.version()},
+                   201);
+  }
+  const size_t unfinished = view_.jobs().active_of(exchange.caller.who.uid);
+  if (!quotas_.take_job(exchange.caller, unfinished))
+    return AccessGate::forbid(
+        exchange, "exceeded quota: the limit is " + std::to_string(quotas_.limits().jobs_max) +
+                      " unfinished jobs, and this user has " + std::to_string(unfinished));
+  Call call = new_call();
+  backend_.create_job(job, std::move(call.done));
+  return call.promise.attach(kj::defer([this, &exchange] { quotas_.arrived(exchange.caller); }))
+      .then([this, &exchange, job, name, ns = target.ns,
+             when_exists = std::move(when_exists)](Status status) mutable -> kj::Promise<void> {
+        if (!status.ok() && status.error().code == Errc::exists) return when_exists();
+        if (!status.ok()) return exchange.send_error(status.error(), "jobs", name);
+        if (const auto shown = view_.job(ns, name);
+            shown && shown->job->object().meta.uid == job->meta.uid)
+          return respond(exchange, *shown, 201);
+        const core::Job was(0, job);  // it has been deleted meanwhile
+        return respond(exchange, {.kind = Kind::job, .job = &was, .version = view_.version()}, 201);
+      });
+}
+
+// The one path for all changes to a job: read, make, check, submit; repeat if it changed meanwhile.
+kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, size_t said, bool dry,
+                                    MakeJob make, Respond respond, int tries) {
+  const auto shown = view_.job(target.ns, target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  if (auto refused = gate_.refuse(exchange)) return kj::mv(*refused);
+  const core::JobObjectPtr before = shown->job->object_ptr();
+  const size_t bytes = said + before->json.size();
+  const SeenJob seen = seen_job(*shown, bytes);
+  auto judge = [seen, make]() -> Result<MadeJob> {
+    auto made = make(seen);
+    if (!made.ok()) return made;
+    const core::JobObject& old = seen.job->object();
+    auto& warnings = made->warnings;
+    for (std::string& warning : core::update_warnings(old.meta, made->job->meta, made->job->spec))
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+        warnings.push_back(std::move(warning));
+    if (auto why = beyond_bounds(made->job->json, old.json.size())) return beyond(std::move(*why));
+    return made;
+  };
+  return aside<Result<MadeJob>>(bytes, std::move(judge))
+      .then([this, &exchange, target, said, dry, before, make = std::move(make),
+             respond = std::move(respond),
+             tries](Result<MadeJob> made) mutable -> kj::Promise<void> {
+        if (!made.ok()) return send_refused(exchange, made.error(), target.name);
+        for (std::string& warning : made->warnings) {
+          auto& warnings = exchange.warnings;
+          if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+            warnings.push_back(std::move(warning));
+        }
+        const core::JobObjectPtr job = made->job;
+        if (dry || job->json == before->json) {
+          const auto now = view_.job(target.ns, target.name);
+          if (!now) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+          const core::Job pretended(now->job->id(), job, now->job->state());
+          return respond({.kind = Kind::job, .job = &pretended, .version = now->version});
+        }
+        Call call = new_call();
+        backend_.update_job(before, job, std::move(call.done));
+        return call.promise.then([this, &exchange, target, job, said, make = std::move(make),
+                                  respond = std::move(respond),
+                                  tries](Status status) mutable -> kj::Promise<void> {
+          if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
+            return change(exchange, target, said, false, std::move(make), std::move(respond),
+                          tries - 1);
+          if (!status.ok())
+            return exchange.send_error({status.error().code, "", {}}, "jobs", target.name);
+          if (const auto now = view_.job(target.ns, target.name);
+              now && now->job->object().meta.uid == job->meta.uid)
+            return respond(*now);
+          const core::Job was(0, job);  // it has been deleted meanwhile
+          return respond({.kind = Kind::job, .job = &was, .version = view_.version()});
+        });
+      });
+}
+
+}  // namespace muster::api

@@ -1,0 +1,24 @@
+// Lists and shows namespaces: those that were created, `default`, and, since any name can be used
+// without creating it, all that have jobs or stored objects. A watch (streams.hpp) has only those
+// that were created. Also service accounts: each namespace has `default`, for clients that look for
+// it.
+#pragma once
+
+#include "api/request/access_gate.hpp"
+#include "api/request/exchange.hpp"
+#include "api/view/model/view.hpp"
+#include "api/view/render/render.hpp"
+
+namespace muster::api {
+
+// Whether the path is the collection or one of its names.
+bool is_namespaces(const Url& url);
+// Where jobs are private, a list has only `default` and namespaces in which the caller has objects.
+kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const AccessGate& gate,
+                                    Renderer& renderer);
+
+bool is_service_accounts(const Url& url);
+kj::Promise<void> answer_service_accounts(Exchange& exchange, const View& view,
+                                          const AccessGate& gate);
+
+}  // namespace muster::api

@@ -1,0 +1,172 @@
+#include "api/routes/kept/node_routes.hpp"
+
+#include "api/kube/objects/manifest.hpp"
+#include "api/kube/schema/fields.hpp"
+#include "api/request/field_owners.hpp"
+#include "api/request/writes.hpp"
+#include "core/spec/values/violations.hpp"
+
+namespace muster::api {
+namespace {
+
+core::StringMap strings(const Json& object, const std::string& path, core::Violations& found) {
+  core::StringMap map;
+  if (!object.is_object()) return map;
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_string())
+      found.invalid(path + "." + key, value.dump(), "must be a string");
+    else
+      map[key] = value.get<std::string>();
+  }
+  return map;
+}
+
+std::vector<core::Taint> taints(const Json& list, core::Violations& found) {
+  std::vector<core::Taint> all;
+  if (!list.is_array()) return all;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string path = "spec.taints[" + std::to_string(i) + "]";
+    auto text = [&](const char* name) {
+      auto it = list[i].find(name);
+      return it != list[i].end() && it->is_string() ? it->get<std::string>() : std::string();
+    };
+    if (!list[i].is_object()) {
+      found.invalid(path, list[i].dump(), "must be an object");
+      continue;
+    }
+    core::Taint taint{text("key"), text("value"), text("effect")};
+    if (taint.key.starts_with("node.kubernetes.io/")) continue;  // muster sets these itself
+    if (taint.key.empty()) found.required(path + ".key", "");
+    if (taint.effect != "NoSchedule" && taint.effect != "PreferNoSchedule" &&
+        taint.effect != "NoExecute")
+      found.not_supported(path + ".effect", taint.effect,
+                          {"NoExecute", "NoSchedule", "PreferNoSchedule"});
+    all.push_back(std::move(taint));
+  }
+  return all;
+}
+
+// The settings in a Node that a client wrote, without the labels that the agent reports.
+Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
+  core::Violations found;
+  core::NodeSpec spec;
+  const Json meta = json.value("metadata", Json::object());
+  const Json from = json.value("spec", Json::object());
+  if (!meta.is_object() || !from.is_object())
+    return Error{Errc::invalid, "metadata and spec must be objects", {}};
+  const Json cordoned = from.value("unschedulable", Json(false));
+  if (!cordoned.is_boolean())
+    found.invalid("spec.unschedulable", cordoned.dump(), "must be true or false");
+  else
+    spec.unschedulable = cordoned.get<bool>();
+  spec.taints = taints(from.value("taints", Json::array()), found);
+  spec.labels = strings(meta.value("labels", Json::object()), "metadata.labels", found);
+  for (const char* own : {"kubernetes.io/hostname", "kubernetes.io/os"}) spec.labels.erase(own);
+  for (const auto& [key, value] : node.labels)
+    if (auto it = spec.labels.find(key); it != spec.labels.end() && it->second == value)
+      spec.labels.erase(it);
+  spec.annotations =
+      strings(meta.value("annotations", Json::object()), "metadata.annotations", found);
+  if (!found.empty()) return Error{Errc::invalid, "the node is invalid", found.take()};
+  return spec;
+}
+
+}  // namespace
+
+kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node)](
+                      const Shown& seen) -> Result<core::NodeSpec> {
+    const Json base(node_json(*seen.node, seen.version));
+    auto json = written(SentBody::of(exchange, body), base);
+    if (!json.ok()) return json.error();
+    if (!version_holds(version_text(*json), seen.version)) return Error{Errc::conflict, "", {}};
+    auto spec = node_spec(*json, *seen.node);
+    if (!spec.ok()) return spec.error();
+    return tracked(std::move(*spec), seen, *json, writer);
+  };
+  return change(exchange, target, options->dry, std::move(make), kWriteTries);
+}
+
+kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
+  auto options = apply_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  auto text = applied_object(body);
+  if (!text.ok()) return exchange.bad(text.error().message);
+  Json config = Json::parse(*text);
+  auto unknown = conform(config, "Node");
+  if (!unknown.ok()) return exchange.bad(unknown.error().message);
+  auto complaints = field_complaints(*unknown, {}, options->unknown_fields);
+  if (!complaints.ok()) return exchange.bad(complaints.error().message);
+  exchange.warnings = std::move(*complaints);
+  if (config["kind"] != "Node" || config["apiVersion"] != "v1")
+    return exchange.bad("apiVersion and kind: expected v1 Node");
+  const Json* name = find_path(config, {"metadata", "name"});
+  if (name && *name != target.name)
+    return exchange.bad("metadata.name: the object does not match the request (" + target.name +
+                        ")");
+  MakeNode make = [config, force = options->force, writer = writer(exchange, *options, Kind::node)](
+                      const Shown& seen) -> Result<core::NodeSpec> {
+    if (!version_holds(version_text(config), seen.version)) return Error{Errc::conflict, "", {}};
+    auto made = applied("Node", node_document(seen), config, writer, force);
+    if (!made.ok()) return made.error();
+    auto spec = node_spec(*made, *seen.node);
+    if (!spec.ok()) return spec.error();
+    spec->managers = managers_text(*made);
+    return spec;
+  };
+  return change(exchange, target, options->dry, std::move(make), kWriteTries);
+}
+
+kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, bool dry,
+                                     MakeNode make, int tries) {
+  const auto shown = view_.node(target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", target.name);
+  auto spec = make(*shown);
+  if (!spec.ok()) return exchange.send_error(spec.error(), "nodes", target.name);
+  if (*spec == shown->node->spec) return respond(exchange, *shown);
+  core::NodeInfo pretended = *shown->node;
+  pretended.spec = *spec;
+  if (const auto why = beyond_bounds(dumped(node_json(pretended, shown->version))))
+    return too_large(exchange, *why);
+  if (dry) {
+    return respond(exchange, {.kind = Kind::node, .node = &pretended, .version = shown->version});
+  }
+  Call call = new_call();
+  backend_.change_node(target.name, shown->node->spec, *spec, std::move(call.done));
+  return call.promise.then([this, &exchange, target, make = std::move(make),
+                            tries](Status status) mutable -> kj::Promise<void> {
+    if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
+      return change(exchange, target, false, std::move(make), tries - 1);
+    const auto now = view_.node(target.name);
+    if (!status.ok() || !now)
+      return exchange.send_error({status.ok() ? Errc::not_found : status.error().code, "", {}},
+                                 "nodes", target.name);
+    return respond(exchange, *now);
+  });
+}
+
+kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
+  auto options = delete_options(exchange.url, body, exchange.content_type);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  const auto shown = view_.node(target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", target.name);
+  const std::string uid = shown->node->work_dir_id;
+  auto success = [&exchange, target, uid] {
+    return exchange.send(200, dumped(success_json("nodes", target.name, uid)) + "\n");
+  };
+  if (options->dry) return success();
+  Call call = new_call();
+  backend_.delete_node(target.name, std::move(call.done));
+  return call.promise.then([&exchange, target, success](Status status) -> kj::Promise<void> {
+    if (!status.ok())
+      return exchange.send_error({status.error().code, "", {}}, "nodes", target.name);
+    return success();
+  });
+}
+
+}  // namespace muster::api

@@ -1,0 +1,110 @@
+#include "api/routes/kept/read_routes.hpp"
+
+#include "api/request/list_stream.hpp"
+#include "text/json_text.hpp"
+
+#include <algorithm>
+
+namespace muster::api {
+namespace {
+
+std::string not_a_version(const std::string& text) {
+  return "resourceVersion: Invalid value: \"" + text + "\": unknown to this server";
+}
+
+}  // namespace
+
+Result<Query> query_of(const Exchange& exchange, const Target& target, const AccessGate& gate) {
+  const Url& url = exchange.url;
+  auto labels = Selector::labels(url.get("labelSelector"));
+  if (!labels.ok()) return labels.error();
+  auto fields = Selector::fields(url.get("fieldSelector"), target.kind);
+  if (!fields.ok()) return fields.error();
+  Query query{.kind = target.kind, .ns = target.ns};
+  query.labels = std::move(*labels);
+  query.fields = std::move(*fields);
+  query.viewer = gate.viewer(exchange.caller);
+  if (exchange.method == kj::HttpMethod::DELETE) query.viewer.summaries = false;
+  return query;
+}
+
+kj::Promise<void> ReadRoutes::get(Exchange& exchange, const Target& target) {
+  auto shown = find(target);
+  if (!shown)
+    return exchange.send_error({Errc::not_found, "", {}}, resource_name(target.kind), target.name);
+  shown->summary = gate_.judge(exchange).access == Access::summary;
+  std::string text;
+  renderer_.whole(text, *shown, exchange.form());
+  return exchange.send(200, text + "\n");
+}
+
+kj::Promise<void> ReadRoutes::list(Exchange& exchange, const Target& target) {
+  auto query = query_of(exchange, target, gate_);
+  if (!query.ok()) return exchange.bad(query.error().message);
+  if (exchange.url.flag("watch")) return watch(exchange, std::move(*query));
+  auto page = page_of(exchange.url);
+  if (!page.ok()) return exchange.bad(page.error().message);
+  if (page->resumed && !view_.after(page->version))
+    return exchange.send_status(
+        410, "Expired",
+        "The provided continue parameter is too old to display a consistent list result. You "
+        "must start a new list without the continue parameter.");
+  if (auto refused = refuse_version(exchange)) return kj::mv(*refused);
+  return stream_list(streams_, exchange, *query, std::move(*page));
+}
+
+// Lists always show the current state, so requests for an older or a future one are refused.
+std::optional<kj::Promise<void>> ReadRoutes::refuse_version(Exchange& exchange) {
+  const std::string text = exchange.url.get("resourceVersion"),
+                    match = exchange.url.get("resourceVersionMatch");
+  if (!match.empty() && match != "Exact" && match != "NotOlderThan")
+    return exchange.bad("resourceVersionMatch: Unsupported value: \"" + match +
+                        "\": supported values: \"Exact\", \"NotOlderThan\"");
+  if (!match.empty() && text.empty())
+    return exchange.bad("resourceVersionMatch: Forbidden: needs a resourceVersion");
+  if (text.empty() || text == "0") return std::nullopt;
+  const auto version = whole_number<uint64_t>(text);
+  if (!version) return exchange.bad(not_a_version(text));
+  const std::string now = std::to_string(view_.version());
+  if (*version > view_.version())
+    return exchange.send_status(504, "Timeout",
+                                "Too large resource version: " + text + ", current: " + now);
+  if (match == "Exact" && *version != view_.version())
+    return exchange.send_status(410, "Expired",
+                                "too old resource version: " + text + " (" + now + ")");
+  return std::nullopt;
+}
+
+kj::Promise<void> ReadRoutes::watch(Exchange& exchange, Query query) {
+  const Url& url = exchange.url;
+  WatchStart start;
+  start.bookmarks = url.flag("allowWatchBookmarks");
+  // As in Kubernetes: 30 to 60 minutes if the client gives no time.
+  int64_t seconds = 1800 + static_cast<int64_t>(options_.random() % 1800);
+  if (const std::string text = url.get("timeoutSeconds"); !text.empty()) {
+    auto n = whole_number<int64_t>(text);
+    if (!n || *n < 0)
+      return exchange.bad("timeoutSeconds: not a number of seconds: \"" + text + "\"");
+    if (*n > 0) seconds = std::min<int64_t>(*n, 7 * 86400);
+  }
+  start.time = seconds * kj::SECONDS;
+  const std::string version = url.get("resourceVersion");
+  const bool send_initial = url.flag("sendInitialEvents");
+  if (version.empty() || version == "0" || send_initial) {
+    start.initial = url.get("sendInitialEvents") != "false";
+    start.initial_bookmark = send_initial && start.bookmarks;
+    start.from = view_.changes().end();
+    return stream_watch(streams_, exchange, std::move(query), start);
+  }
+  const auto n = whole_number<uint64_t>(version);
+  if (!n) return exchange.bad(not_a_version(version));
+  const auto from = view_.after(*n);
+  if (!from)
+    return exchange.send_status(
+        410, "Expired",
+        "too old resource version: " + version + " (" + std::to_string(view_.version()) + ")");
+  start.from = *from;
+  return stream_watch(streams_, exchange, std::move(query), start);
+}
+
+}  // namespace muster::api

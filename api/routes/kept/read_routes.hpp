@@ -1,0 +1,27 @@
+// Reads all of Kubernetes' objects: get, list, watch.
+#pragma once
+
+#include "api/request/route_base.hpp"
+#include "api/view/query/selector.hpp"
+
+#include <optional>
+
+namespace muster::api {
+
+// The objects that a list, watch or deletion selects.
+Result<Query> query_of(const Exchange& exchange, const Target& target, const AccessGate& gate);
+
+class ReadRoutes final : private RouteBase {
+ public:
+  using RouteBase::Promise;
+  explicit ReadRoutes(const RouteContext& context) : RouteBase(context) {}
+  Promise get(Exchange& exchange, const Target& target);
+  // Starts a watch if the request asks for one.
+  Promise list(Exchange& exchange, const Target& target);
+
+ private:
+  Promise watch(Exchange& exchange, Query query);
+  std::optional<Promise> refuse_version(Exchange& exchange);
+};
+
+}  // namespace muster::api

@@ -1,0 +1,170 @@
+#include "api/routes/pods/attempt_routes.hpp"
+
+#include "api/view/query/object_json.hpp"
+#include "api/view/render/why.hpp"
+#include "core/index_set.hpp"
+#include "core/job/facts/pod_conditions.hpp"
+#include "core/job/fold/text.hpp"
+#include "core/pod_name.hpp"
+
+namespace muster::api {
+namespace {
+
+constexpr size_t kPageMax = 1000, kPageDefault = 500;
+
+std::string token_text(const std::pair<uint64_t, uint32_t>& next) {
+  return std::to_string(next.first) + "." + std::to_string(next.second);
+}
+
+std::optional<std::pair<uint64_t, uint32_t>> token_of(const std::string& text) {
+  const size_t dot = text.find('.');
+  if (dot == std::string::npos) return std::nullopt;
+  auto sequence = whole_number<uint64_t>(std::string_view(text).substr(0, dot));
+  auto skip = whole_number<uint32_t>(std::string_view(text).substr(dot + 1));
+  if (!sequence || !skip) return std::nullopt;
+  return std::pair(*sequence, *skip);
+}
+
+OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod& pod) {
+  const core::JobMeta& meta = job.object().meta;
+  OrderedJson out;
+  if (job.indexed()) out["index"] = pod.key.index;
+  out["attempt"] = pod.key.attempt;
+  out["pod"] = core::pod_name(meta.name, meta.uid, job.indexed(), pod.key);
+  out["podUID"] = core::pod_uid(meta.uid, pod.key);
+  out["node"] = view.node_name(pod.node);
+  out["cause"] = core::name(pod.end.cause);
+  out["exitCode"] = pod.end.exit_code;
+  if (pod.end.signal != 0) out["signal"] = pod.end.signal;
+  std::string message = pod.end.message;
+  for (const core::PodCondition& condition : core::pod_conditions(pod)) {
+    if (condition.type != core::kDisruptionTarget || condition.status != "True") continue;
+    out["disruption"] = condition.reason;
+    if (message.empty() && pod.counted == core::Counted::released) message = condition.message;
+  }
+  if (!message.empty()) out["message"] = message;
+  out["counted"] = core::name(pod.counted);
+  if (pod.action != core::FailureAction::none) out["rule"] = core::name(pod.action);
+  if (pod.restarts != 0) out["restarts"] = pod.restarts;
+  out["created"] = core::instant_text(pod.created_ms);
+  out["bound"] = core::instant_text(pod.bound_ms);
+  if (pod.started_at) out["started"] = core::instant_text(*pod.started_at);
+  out["ended"] = core::instant_text(pod.end.ended_at);
+  return out;
+}
+
+}  // namespace
+
+kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
+  const core::Job& job = *shown.job;
+  const Url& url = exchange.url;
+  AttemptRequest request{.job = job.id(), .limit = kPageDefault};
+  core::IndexSet indexes;
+  const std::string set = url.get("index");
+  if (!set.empty()) {
+    auto parsed = core::IndexSet::parse_strict(set, int64_t{1} << 31);
+    if (!parsed.ok()) return exchange.bad("index: " + parsed.error().message);
+    indexes = std::move(*parsed);
+  }
+  if (const std::string limit = url.get("limit"); !limit.empty()) {
+    auto n = whole_number<size_t>(limit);
+    if (!n || *n == 0) return exchange.bad("limit: not a number above 0: \"" + limit + "\"");
+    request.limit = std::min(*n, kPageMax);
+  }
+  if (const std::string token = url.get("continue"); !token.empty()) {
+    auto from = token_of(token);
+    if (!from) return exchange.bad("continue: not a token of this server: \"" + token + "\"");
+    request.from = *from;
+  }
+  const bool failed = url.flag("failed");
+  request.wanted = [&](const core::Pod& pod) {
+    if (failed && pod.end.succeeded()) return false;
+    return set.empty() || indexes.contains(pod.key.index);
+  };
+  auto page = backend_.read_attempts(request);
+  if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
+  OrderedJson list;
+  list["kind"] = "AttemptList";
+  list["apiVersion"] = "muster.dev/v1";
+  list["metadata"] = OrderedJson::object();
+  if (page->next) list["metadata"]["continue"] = token_text(*page->next);
+  list["metadata"]["next"] = token_text(page->end);
+  list["items"] = OrderedJson::array();
+  for (const core::Pod& pod : page->attempts)
+    list["items"].push_back(attempt_json(view_, job, pod));
+  return exchange.send(200, dumped(list) + "\n");
+}
+
+// `index` (the pod's number in a NonIndexed job) and `attempt` choose the pod; other parameters are
+// those of a pod's log.
+kj::Promise<void> AttemptRoutes::log(Exchange& exchange, const Shown& shown) {
+  const core::Job& job = *shown.job;
+  auto index = whole_number<uint32_t>(exchange.url.get("index"));
+  auto attempt = whole_number<uint32_t>(exchange.url.get("attempt"));
+  if (!index || !attempt) return exchange.bad("index and attempt: each must be a number");
+  const PodKey key{*index, *attempt};
+  const core::JobMeta& meta = job.object().meta;
+  const std::string name = core::pod_name(meta.name, meta.uid, job.indexed(), key);
+  if (const core::Pod* pod = job.pod(key))
+    return logs_.of_pod(exchange, Shown{.kind = Kind::pod, .job = &job, .pod = pod}, name);
+  AttemptRequest request{.job = job.id(), .limit = 1};
+  request.wanted = [key](const core::Pod& pod) { return pod.key == key; };
+  for (;;) {
+    auto page = backend_.read_attempts(request);
+    if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
+    if (!page->attempts.empty())
+      return logs_.of_pod(exchange,
+                          Shown{.kind = Kind::pod, .job = &job, .pod = &page->attempts[0]}, name);
+    if (!page->next) return exchange.send_error({Errc::not_found, "", {}}, "attempts", name);
+    request.from = *page->next;
+  }
+}
+
+// The newest ended attempt of an index: a shown pod or, failing that, the last one in the history.
+Result<std::optional<core::Pod>> AttemptRoutes::last_attempt(const core::Job& job, uint32_t index) {
+  std::optional<core::Pod> last;
+  job.each_pod([&](const core::Pod& pod) {
+    if (pod.ended && pod.key.index == index && (!last || last->key.attempt < pod.key.attempt))
+      last = pod;
+  });
+  if (last) return last;
+  AttemptRequest request{.job = job.id(), .limit = kPageMax};
+  request.wanted = [index](const core::Pod& pod) { return pod.key.index == index; };
+  for (;;) {
+    auto page = backend_.read_attempts(request);
+    if (!page.ok()) return page.error();
+    if (!page->attempts.empty()) last = page->attempts.back();
+    if (!page->next) return last;
+    request.from = *page->next;
+  }
+}
+
+kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
+  const core::Job& job = *shown.job;
+  Explanation why;
+  const std::string text = exchange.url.get("index");
+  if (text.empty()) {
+    why = why_job(view_, job, options_.now(), options_.knobs, options_.quotas.pods_max);
+  } else {
+    if (!job.indexed()) return exchange.bad("index: the job is not Indexed");
+    auto index = whole_number<uint32_t>(text);
+    if (!index || int64_t{*index} >= job.index_count())
+      return exchange.bad("index: \"" + text + "\" is not one of 0-" +
+                          std::to_string(job.index_count() - 1));
+    auto last = last_attempt(job, *index);
+    if (!last.ok()) return exchange.send_status(500, "InternalError", last.error().message);
+    why = why_index(view_, job, *index, *last, options_.now(), options_.knobs,
+                    options_.quotas.pods_max);
+  }
+  OrderedJson out;
+  out["kind"] = "Explanation";
+  out["apiVersion"] = "muster.dev/v1";
+  out["state"] = why.state;
+  out["summary"] = why.summary;
+  out["details"] = why.details;
+  if (why.until_ms != 0) out["until"] = core::instant_text(why.until_ms);
+  if (why.next_retry_ms != 0) out["nextRetry"] = core::instant_text(why.next_retry_ms);
+  return exchange.send(200, dumped(out) + "\n");
+}
+
+}  // namespace muster::api

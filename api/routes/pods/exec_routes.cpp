@@ -1,0 +1,181 @@
+#include "api/routes/pods/exec_routes.hpp"
+
+#include "api/request/call.hpp"
+#include "api/request/writes.hpp"
+#include "base/hex.hpp"
+
+#include <kj/encoding.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace muster::api {
+namespace {
+
+constexpr size_t kSessionIdSize = 32;
+constexpr size_t kWordsMax = 4'096;     // of a command
+constexpr size_t kWordMax = 128 << 10;  // bytes with the terminator, as Linux limits them
+
+constexpr const char* kSessionRule = "session: must be 32 hexadecimal digits, in lower case";
+
+struct ExecBody {
+  std::string session;
+  std::vector<std::string> command;  // empty: `resume`
+  bool input = false, terminal = false;
+};
+
+Result<ExecBody> read_exec_body(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) return invalid("the body must be a JSON object");
+  for (const auto& [key, value] : json.items())
+    if (key != "session" && key != "command" && key != "resume" && key != "stdin" && key != "tty")
+      return invalid("unknown field \"" + key + "\"");
+  ExecBody exec{member_text(json, "session"), {}};
+  for (const auto& [name, flag] : {std::pair{"stdin", &exec.input}, {"tty", &exec.terminal}}) {
+    const Json value = json.value(name, Json(false));
+    if (!value.is_boolean()) return invalid(std::string(name) + ": must be true or false");
+    *flag = value.get<bool>();
+  }
+  if (exec.terminal && !exec.input) return invalid("tty: needs stdin");
+  if (!is_hex(exec.session, kSessionIdSize)) return invalid(kSessionRule);
+  const auto words = json.find("command");
+  if (json.value("resume", Json(false)) == Json(true)) {
+    if (words != json.end()) return invalid("command: must not be given with resume");
+    return exec;
+  }
+  if (words == json.end() || !words->is_array() || words->empty())
+    return invalid("command: Required value: a list of the program and its arguments");
+  if (words->size() > kWordsMax)
+    return invalid("command: must have at most " + std::to_string(kWordsMax) + " words");
+  for (const Json& word : *words) {
+    if (!word.is_string()) return invalid("command: must be a list of strings");
+    exec.command.push_back(word.get<std::string>());
+    const std::string& last = exec.command.back();
+    if (last.size() >= kWordMax) return invalid("command: a word must be shorter than 128 KiB");
+    if (last.find('\0') != std::string::npos)
+      return invalid("command: a word must not contain a NUL byte");
+  }
+  if (exec.command.front().empty()) return invalid("command: the program must have a name");
+  return exec;
+}
+
+ExecSession session_of(const Exchange& exchange, const Target& pod, std::string id) {
+  return {std::move(id), pod.ns, pod.name, exchange.caller.who.uid};
+}
+
+kj::Promise<void> send_failure(Exchange& exchange, const Target& pod, const Error& error) {
+  // These messages are complete; others are worded as for any object.
+  if (error.code == Errc::not_found) return exchange.send_status(404, "NotFound", error.message);
+  if (error.code == Errc::conflict) return exchange.send_status(409, "Conflict", error.message);
+  return exchange.send_error(error, "pods", pod.name);
+}
+
+std::string base64(const std::string& bytes) {
+  return kj::encodeBase64({reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()}).cStr();
+}
+
+// Names the chosen container, as kubectl does.
+std::string containers_text(const std::vector<core::Container>& containers) {
+  std::string names;
+  for (const core::Container& one : containers) names += (names.empty() ? "" : ", ") + one.name;
+  return "the command runs in container " + containers.front().name + ", the first of " + names;
+}
+
+OrderedJson exec_json(const char* kind) {
+  return {{"kind", kind}, {"apiVersion", "muster.dev/v1"}};
+}
+
+}  // namespace
+
+kj::Promise<void> ExecRoutes::start(Exchange& exchange, const Target& pod,
+                                    const std::string& body) {
+  auto exec = read_exec_body(body);
+  if (!exec.ok()) return exchange.bad(exec.error().message);
+  const auto shown = view_.pod(pod.ns, pod.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", pod.name);
+  if (!shown->pod->started_at && !shown->pod->ended)
+    return exchange.send_status(409, "Conflict", "pod " + pod.name + " has not started yet");
+  const auto& containers = shown->job->spec().pod.containers;
+  if (containers.size() > 1) exchange.warnings.push_back(containers_text(containers));
+  ExecRequest request{session_of(exchange, pod, exec->session),
+                      shown->pod->node,
+                      PodId{shown->job->id(), shown->pod->key.index, shown->pod->key.attempt},
+                      shown->job->object_ptr(),
+                      std::move(exec->command),
+                      exec->input,
+                      exec->terminal};
+  // Even a pod that has ended may still have a session that the client asks for again.
+  const bool ended = shown->pod->ended;
+  const std::string container = containers.empty() ? "" : containers.front().name;
+  auto call = new_call<Result<ExecStarted>>();
+  backend_.exec(std::move(request), std::move(call.done));
+  return call.promise.then(
+      [&exchange, pod, ended, container, session = exec->session](Result<ExecStarted> started) {
+        if (!started.ok() && ended)
+          return exchange.send_status(409, "Conflict", "pod " + pod.name + " has ended");
+        if (!started.ok()) return send_failure(exchange, pod, started.error());
+        OrderedJson json = exec_json("Exec");
+        json["session"] = session;
+        json["container"] = container;
+        return exchange.send(201, dumped(json) + "\n");
+      });
+}
+
+kj::Promise<void> ExecRoutes::read(Exchange& exchange, const Target& pod) {
+  const std::string id = exchange.url.get("session");
+  if (!is_hex(id, kSessionIdSize)) return exchange.bad(kSessionRule);
+  ExecRead request{.session = session_of(exchange, pod, id)};
+  for (auto [name, field] : {std::pair{"stdout", &request.out}, {"stderr", &request.err}}) {
+    const std::string text = exchange.url.get(name);
+    if (text.empty()) continue;
+    const auto n = whole_number<uint64_t>(text);
+    if (!n)
+      return exchange.bad(std::string(name) + ": must be a number of bytes: \"" + text + "\"");
+    *field = *n;
+  }
+  auto call = new_call<Result<ExecOutput>>();
+  backend_.read_exec(std::move(request), std::move(call.done));
+  return call.promise.then([&exchange, pod](Result<ExecOutput> output) {
+    if (!output.ok()) return send_failure(exchange, pod, output.error());
+    OrderedJson json = exec_json("ExecOutput");
+    json["stdout"] = base64(output->out);
+    json["stderr"] = base64(output->err);
+    json["ended"] = output->ended;
+    if (output->ended) json["exitCode"] = output->exit_code;
+    if (!output->message.empty()) json["message"] = output->message;
+    return exchange.send(200, dumped(json) + "\n");
+  });
+}
+
+kj::Promise<void> ExecRoutes::write(Exchange& exchange, const Target& pod,
+                                    const std::string& body) {
+  const std::string id = exchange.url.get("session"), offset = exchange.url.get("offset"),
+                    eof = exchange.url.get("eof");
+  if (!is_hex(id, kSessionIdSize)) return exchange.bad(kSessionRule);
+  const auto n = whole_number<uint64_t>(offset);
+  if (!n) return exchange.bad("offset: must be a number of bytes: \"" + offset + "\"");
+  if (!eof.empty() && eof != "0" && eof != "1") return exchange.bad("eof: must be 0 or 1");
+  auto call = new_call<Result<ExecTaken>>();
+  backend_.write_exec({session_of(exchange, pod, id), *n, body, eof == "1"}, std::move(call.done));
+  return call.promise.then([&exchange, pod](Result<ExecTaken> taken) {
+    if (!taken.ok()) return send_failure(exchange, pod, taken.error());
+    OrderedJson json = exec_json("ExecInput");
+    json["taken"] = taken->bytes;
+    json["closed"] = taken->closed;
+    return exchange.send(200, dumped(json) + "\n");
+  });
+}
+
+kj::Promise<void> ExecRoutes::end(Exchange& exchange, const Target& pod) {
+  const std::string id = exchange.url.get("session");
+  if (!is_hex(id, kSessionIdSize)) return exchange.bad(kSessionRule);
+  Call call = new_call();
+  backend_.end_exec(session_of(exchange, pod, id), std::move(call.done));
+  return call.promise.then([&exchange, pod](const Status& ended) {
+    if (!ended.ok()) return send_failure(exchange, pod, ended.error());
+    return exchange.send(200, dumped(success_json()) + "\n");
+  });
+}
+
+}  // namespace muster::api

@@ -1,0 +1,43 @@
+#include "api/view/model/changes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::api {
+
+void Changes::push(Change change) {
+  of_[static_cast<size_t>(change.key.kind)].push_back(end());
+  ring_.push_back(std::move(change));
+  while (ring_.size() > max_) {
+    floor_ = ring_.front().commit;
+    const auto kind = static_cast<size_t>(ring_.front().key.kind);
+    of_[kind].pop_front();
+    begin_of_[kind] = first_ + 1;
+    ring_.pop_front();
+    ++first_;
+  }
+}
+
+uint64_t Changes::next_of(Kind kind, uint64_t position) const {
+  const auto& positions = of_[static_cast<size_t>(kind)];
+  auto it = std::lower_bound(positions.begin(), positions.end(), position);
+  return it == positions.end() ? end() : *it;
+}
+
+size_t Changes::count_of(Kind kind, uint64_t position) const {
+  const auto& positions = of_[static_cast<size_t>(kind)];
+  return static_cast<size_t>(positions.end() -
+                             std::lower_bound(positions.begin(), positions.end(), position));
+}
+
+std::optional<uint64_t> Changes::after(uint64_t version) const {
+  if (version < floor_) return std::nullopt;
+  // Passing changes carry the number of the commit before them, so they may be seen twice but are
+  // never missed.
+  auto it = std::partition_point(ring_.begin(), ring_.end(), [&](const Change& c) {
+    return c.commit < version || (c.commit == version && !c.passing);
+  });
+  return first_ + static_cast<uint64_t>(it - ring_.begin());
+}
+
+}  // namespace muster::api

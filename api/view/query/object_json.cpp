@@ -1,0 +1,204 @@
+#include "api/view/query/object_json.hpp"
+
+#include "api/view/model/event_text.hpp"
+#include "base/check.hpp"
+#include "core/pod_name.hpp"
+#include "text/time_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster::api {
+namespace {
+
+struct Ready {
+  const char* status;
+  std::string reason;
+  std::string message;
+};
+
+// The last heartbeat is unknown for a node that was lost before the coordinator started.
+std::string unresponsive(const core::NodeInfo& node) {
+  return node.heartbeat_ms == 0
+             ? "the agent does not respond"
+             : "the agent has not responded since " + time_text(node.heartbeat_ms);
+}
+
+Ready ready(const core::NodeInfo& node) {
+  using Health = core::NodeInfo::Health;
+  if (has_left(node))
+    return {"False", "AgentLeft",
+            "the agent announced its shutdown and left: " + unresponsive(node)};
+  switch (node.health) {
+    case Health::ready:
+      if (node.draining)
+        return {"False", "AgentDraining", "the agent is terminating its pods and shutting down"};
+      if (node.trouble) return {"False", node.trouble.reason, node.trouble.message};
+      return {"True", "AgentReady", "the agent is connected"};
+    case Health::suspect:
+      return {"Unknown", "NodeStatusUnknown", unresponsive(node)};
+    case Health::lost:
+      return {"Unknown", "NodeStatusUnknown", "the node is lost: " + unresponsive(node)};
+    case Health::unknown:
+      return {"Unknown", "NodeStatusNeverUpdated",
+              "the agent has not registered since the coordinator's start"};
+  }
+  return {"Unknown", "", ""};
+}
+
+// Whether the node enforces the limits of containers.
+OrderedJson limits_condition(const core::NodeInfo& node, const std::string& since) {
+  const core::LimitSupport& limits = node.limits;
+  OrderedJson condition = {{"type", "LimitsEnforced"}};
+  if (node.health == core::NodeInfo::Health::unknown) {
+    condition.update({{"status", "Unknown"},
+                      {"reason", "NodeStatusNeverUpdated"},
+                      {"message", "the agent has not registered since the coordinator's start"}});
+  } else if (limits.memory && limits.cpu) {
+    condition.update({{"status", "True"},
+                      {"reason", "CgroupControllersAvailable"},
+                      {"message", "memory and cpu limits are enforced"}});
+  } else {
+    const char* missing = limits.cpu      ? "memory limits are"
+                          : limits.memory ? "cpu limits are"
+                                          : "memory and cpu limits are";
+    condition.update({{"status", "False"},
+                      {"reason", "CgroupControllersUnavailable"},
+                      {"message", std::string(missing) + " not enforced: " + limits.why}});
+  }
+  condition["lastTransitionTime"] = since;
+  return condition;
+}
+
+}  // namespace
+
+std::optional<std::string_view> node_label(const core::NodeInfo& node, std::string_view key) {
+  if (key == "kubernetes.io/hostname") return node.name;
+  if (key == "kubernetes.io/os") return "linux";
+  for (const core::StringMap* labels : {&node.spec.labels, &node.labels})
+    if (auto it = labels->find(std::string(key)); it != labels->end()) return it->second;
+  return std::nullopt;
+}
+
+bool has_left(const core::NodeInfo& node) {
+  using Health = core::NodeInfo::Health;
+  return (node.draining || node.left_ms != 0) && node.health != Health::ready;
+}
+
+// The condition for pods that run on the node but are unknown to a state restored from a backup. A
+// person must decide what to do with them.
+OrderedJson strangers_json(const core::NodeInfo& node) {
+  constexpr size_t kNamed = 20;
+  std::string pods;
+  for (size_t i = 0; i < std::min(kNamed, node.strangers.size()); ++i)
+    pods += (i > 0 ? ", " : "") + to_string(node.strangers[i]);
+  if (node.strangers.size() > kNamed)
+    pods += " and " + std::to_string(node.strangers.size() - kNamed) + " more";
+  return {{"type", "UnknownPods"},
+          {"status", "True"},
+          {"reason", "RestoredFromBackup"},
+          {"message",
+           "pods that were started after the restored backup are still running; they are left "
+           "alone and not counted: " +
+               pods}};
+}
+
+OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
+  OrderedJson labels = ordered(core::labels_of(node));
+  const Ready r = ready(node);
+  const Millis beat = node.heartbeat_ms != 0 ? node.heartbeat_ms : node.created_ms;
+  const Millis since = node.changed_ms != 0 ? node.changed_ms : node.created_ms;
+  std::string cpu = node.cpu_millis % 1000 == 0 ? std::to_string(node.cpu_millis / 1000)
+                                                : std::to_string(node.cpu_millis) + "m";
+  OrderedJson capacity = {{"cpu", cpu},
+                          {"memory", std::to_string(node.memory_bytes / 1024) + "Ki"},
+                          {"pods", std::to_string(node.slots)}};
+  for (const auto& [name, count] : node.resources) capacity[name] = std::to_string(count);
+  OrderedJson spec = OrderedJson::object();
+  OrderedJson taints = OrderedJson::array();
+  if (node.spec.unschedulable) {
+    spec["unschedulable"] = true;
+    taints.push_back({{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}});
+  }
+  if (node.health == core::NodeInfo::Health::lost)
+    taints.push_back({{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}});
+  for (const core::Taint& t : node.spec.taints) {
+    OrderedJson taint = {{"key", t.key}};
+    if (!t.value.empty()) taint["value"] = t.value;
+    taint["effect"] = t.effect;
+    taints.push_back(std::move(taint));
+  }
+  if (!taints.empty()) spec["taints"] = std::move(taints);
+  OrderedJson addresses = OrderedJson::array();
+  if (const std::string& at = node.ip.empty() ? node.address : node.ip; !at.empty())
+    addresses.push_back({{"type", "InternalIP"}, {"address", at}});
+  addresses.push_back({{"type", "Hostname"}, {"address", node.name}});
+  OrderedJson meta = {{"name", node.name},
+                      {"uid", node.work_dir_id},
+                      {"resourceVersion", std::to_string(version)},
+                      {"creationTimestamp", time_text(node.created_ms)},
+                      {"labels", std::move(labels)},
+                      {"annotations", ordered(node.spec.annotations)}};
+  if (!node.spec.managers.empty()) meta["managedFields"] = parse_ordered(node.spec.managers);
+  OrderedJson json = {
+      {"kind", "Node"},
+      {"apiVersion", "v1"},
+      {"metadata", std::move(meta)},
+      {"spec", std::move(spec)},
+      {"status",
+       {{"capacity", capacity},
+        {"allocatable", capacity},
+        {"conditions", OrderedJson::array({OrderedJson{{"type", "Ready"},
+                                                       {"status", r.status},
+                                                       {"lastHeartbeatTime", time_text(beat)},
+                                                       {"lastTransitionTime", time_text(since)},
+                                                       {"reason", r.reason},
+                                                       {"message", r.message}},
+                                           limits_condition(node, time_text(since))})},
+        {"addresses", std::move(addresses)},
+        {"nodeInfo",
+         {{"machineID", ""},
+          {"systemUUID", ""},
+          {"bootID", node.boot_id},
+          {"kernelVersion", ""},
+          {"osImage", ""},
+          {"containerRuntimeVersion", "muster://"},
+          {"kubeletVersion", ""},
+          {"kubeProxyVersion", ""},
+          {"operatingSystem", "linux"},
+          {"architecture", ""}}}}}};
+  if (!node.strangers.empty()) json["status"]["conditions"].push_back(strangers_json(node));
+  return json;
+}
+
+OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version) {
+  const core::JobMeta& meta = job.object().meta;
+  const std::string at = time_text(event.at_ms);
+  return {{"kind", "Event"},
+          {"apiVersion", "v1"},
+          {"metadata",
+           {{"name", event_name(job, event)},
+            {"namespace", meta.ns},
+            {"uid", core::pod_uid(meta.uid + "/events", {static_cast<uint32_t>(event.nr >> 32),
+                                                         static_cast<uint32_t>(event.nr)})},
+            {"resourceVersion", std::to_string(version)},
+            {"creationTimestamp", at}}},
+          {"involvedObject",
+           {{"kind", "Job"},
+            {"namespace", meta.ns},
+            {"name", meta.name},
+            {"uid", meta.uid},
+            {"apiVersion", "batch/v1"}}},
+          {"reason", event_reason(job, event)},
+          {"message", event_message(job, event)},
+          {"source", {{"component", "job-controller"}}},
+          {"firstTimestamp", at},
+          {"lastTimestamp", at},
+          {"count", 1},
+          {"type", event.warning() ? "Warning" : "Normal"},
+          {"eventTime", nullptr},
+          {"reportingComponent", "job-controller"},
+          {"reportingInstance", ""}};
+}
+
+}  // namespace muster::api

@@ -1,0 +1,26 @@
+// Object JSON: Nodes, and Events of jobs, as clients see them.
+//
+// Rendered on demand from the View. Fields are omitted exactly where Kubernetes omits them
+// (job-semantics 2.1). For jobs and pods, see job_text.hpp and pod_json.hpp.
+#pragma once
+
+#include "core/cluster/nodes/node_info.hpp"
+#include "core/job/fold/job.hpp"
+#include "text/json.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::api {
+
+// Whether its agent announced its shutdown and is gone; survives a restart of the coordinator.
+bool has_left(const core::NodeInfo& node);
+
+OrderedJson node_json(const core::NodeInfo& node, uint64_t version);
+OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version);
+
+// A label of a node, including those that every node has.
+std::optional<std::string_view> node_label(const core::NodeInfo& node, std::string_view key);
+
+}  // namespace muster::api

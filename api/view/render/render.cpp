@@ -1,0 +1,151 @@
+#include "api/view/render/render.hpp"
+
+#include "api/kube/objects/kept_object.hpp"
+#include "api/view/query/object_json.hpp"
+#include "api/view/render/job_text.hpp"
+#include "api/view/render/tables.hpp"
+
+namespace muster::api {
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::job:
+      return "Job";
+    case Kind::pod:
+      return "Pod";
+    case Kind::node:
+      return "Node";
+    case Kind::event:
+      return "Event";
+    case Kind::lease:
+      return "Lease";
+    case Kind::config_map:
+      return "ConfigMap";
+    case Kind::name_space:
+      return "Namespace";
+  }
+  return "";
+}
+
+const char* api_version(Kind kind, Form form) {
+  if (kind == Kind::lease) return "coordination.k8s.io/v1";
+  if (kind == Kind::event && form == Form::events_v1) return "events.k8s.io/v1";
+  return kind == Kind::job ? "batch/v1" : "v1";
+}
+
+const char* resource_name(Kind kind) {
+  switch (kind) {
+    case Kind::job:
+      return "jobs";
+    case Kind::pod:
+      return "pods";
+    case Kind::node:
+      return "nodes";
+    case Kind::event:
+      return "events";
+    case Kind::lease:
+      return "leases";
+    case Kind::config_map:
+      return "configmaps";
+    case Kind::name_space:
+      return "namespaces";
+  }
+  return "";
+}
+
+namespace {
+
+OrderedJson event_of(const Shown& shown, Form form) {
+  const bool core = form != Form::events_v1;
+  if (shown.kept)
+    return kept_json(*shown.kept->kept, shown.version,
+                     core ? EventWords::core_v1 : EventWords::events_v1);
+  OrderedJson event = event_json(*shown.job, *shown.event, shown.version);
+  return core ? event : in_events_words(std::move(event));
+}
+
+}  // namespace
+
+void Renderer::object(std::string& out, const Shown& shown, Form form) {
+  switch (shown.kind) {
+    case Kind::job:
+      if (shown.summary)
+        append_job_summary(out, *shown.job, shown.version);
+      else
+        append_job(out, *shown.job, shown.version);
+      return;
+    case Kind::pod:
+      writers_.of(*shown.job).pod(out, view_, shown);
+      return;
+    case Kind::node:
+      out += dumped(node_json(*shown.node, shown.version));
+      return;
+    case Kind::event:
+      out += dumped(event_of(shown, form));
+      return;
+    case Kind::lease:
+    case Kind::config_map:
+    case Kind::name_space:
+      out += dumped(kept_json(*shown.kept->kept, shown.version));
+      return;
+  }
+}
+
+void Renderer::row(std::string& out, const Shown& shown) {
+  out += "{\"cells\":";
+  out += dumped(table_cells(view_, shown, now_()));
+  out += R"(,"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",)";
+  if (shown.kind == Kind::pod) {
+    writers_.of(*shown.job).metadata(out, shown);
+  } else if (shown.kind == Kind::job) {
+    out += "\"metadata\":";
+    if (shown.summary)
+      append_summary_metadata(out, *shown.job, shown.version);
+    else
+      append_job_metadata(out, *shown.job, shown.version);
+  } else {
+    const OrderedJson whole = shown.kind == Kind::node ? node_json(*shown.node, shown.version)
+                              : shown.kind == Kind::event
+                                  ? event_of(shown, Form::plain)
+                                  : kept_json(*shown.kept->kept, shown.version);
+    out += "\"metadata\":" + dumped(whole.at("metadata"));
+  }
+  out += "}}";
+}
+
+void Renderer::whole(std::string& out, const Shown& shown, Form form, bool columns) {
+  if (form != Form::table) return object(out, shown, form);
+  out += R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":")" +
+         std::to_string(shown.version) + "\"},\"columnDefinitions\":";
+  out += columns ? dumped(table_columns(shown.kind)) : "null";
+  out += ",\"rows\":[";
+  row(out, shown);
+  out += "]}";
+}
+
+std::string Renderer::list_head(Kind kind, Form form) const {
+  if (form == Form::table)
+    return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":)" +
+           dumped(table_columns(kind)) + ",\"rows\":[";
+  return std::string("{\"kind\":\"") + kind_name(kind) + "List\",\"apiVersion\":\"" +
+         api_version(kind, form) + "\",\"items\":[";
+}
+
+std::string Renderer::list_tail(const ListMeta& list) const {
+  std::string meta = "],\"metadata\":{\"resourceVersion\":\"" + std::to_string(list.version) + "\"";
+  if (!list.token.empty()) meta += ",\"continue\":\"" + list.token + "\"";
+  if (list.remaining != 0) meta += ",\"remainingItemCount\":" + std::to_string(list.remaining);
+  return meta + "}}\n";
+}
+
+std::string Renderer::bookmark(Kind kind, Form form, uint64_t version) const {
+  const std::string meta = "\"metadata\":{\"resourceVersion\":\"" + std::to_string(version) +
+                           "\",\"creationTimestamp\":null}";
+  if (form == Form::table)
+    return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1",)" + meta +
+           ",\"columnDefinitions\":null,\"rows\":[]}";
+  return std::string("{\"kind\":\"") + kind_name(kind) + "\",\"apiVersion\":\"" +
+         api_version(kind, form) + "\"," + meta + "}";
+}
+
+}  // namespace muster::api

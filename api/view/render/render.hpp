@@ -1,0 +1,46 @@
+// Renderer: renders an object in the form that the client asked for, plain or as a table row.
+#pragma once
+
+#include "api/view/model/view.hpp"
+#include "api/view/render/pod_json.hpp"
+#include "base/clock.hpp"
+
+#include <string>
+
+namespace muster::api {
+
+// events_v1: plain, but events with the field names of events.k8s.io/v1.
+enum class Form { plain, table, events_v1 };
+
+class Renderer {
+ public:
+  Renderer(const View& view, WallClock now) : view_(view), now_(std::move(now)) {}
+
+  void object(std::string& out, const Shown& shown, Form form = Form::plain);
+  // A table row: the cells and the object's metadata.
+  void row(std::string& out, const Shown& shown);
+  // The object in this form: plain, or a table of one row. `columns`: include the column
+  // definitions.
+  void whole(std::string& out, const Shown& shown, Form form, bool columns = true);
+  // The text before and after the items (rows) of a list.
+  struct ListMeta {
+    uint64_t version = 0;
+    std::string token;       // of the next page; empty: none
+    uint64_t remaining = 0;  // objects after this page; 0: left out
+  };
+  std::string list_head(Kind kind, Form form) const;
+  std::string list_tail(const ListMeta& meta) const;
+  // An object of this kind with nothing but a version, for a bookmark.
+  std::string bookmark(Kind kind, Form form, uint64_t version) const;
+
+ private:
+  const View& view_;
+  WallClock now_;
+  PodWriters writers_;
+};
+
+const char* kind_name(Kind kind);                             // "Job"
+const char* api_version(Kind kind, Form form = Form::plain);  // "batch/v1"
+const char* resource_name(Kind kind);                         // "jobs"
+
+}  // namespace muster::api

@@ -1,0 +1,302 @@
+#include "api/view/render/tables.hpp"
+
+#include "api/view/model/event_text.hpp"
+#include "api/view/query/pod_configs.hpp"
+#include "core/pod_name.hpp"
+#include "text/time_text.hpp"
+
+#include <cctype>
+
+namespace muster::api {
+namespace {
+
+struct Column {
+  const char* name;
+  const char* type;
+  const char* format;
+  int priority;
+};
+
+OrderedJson columns(std::initializer_list<Column> list) {
+  OrderedJson found = OrderedJson::array();
+  for (const Column& c : list)
+    found.push_back({{"name", c.name},
+                     {"type", c.type},
+                     {"format", c.format},
+                     {"description", c.name},
+                     {"priority", c.priority}});
+  return found;
+}
+
+std::string joined(const std::vector<core::Container>& containers,
+                   std::string core::Container::*field) {
+  std::string text;
+  for (const core::Container& c : containers) {
+    if (!text.empty()) text += ',';
+    text += c.*field;
+  }
+  return text;
+}
+
+std::string job_state(const core::Job& job) {
+  if (job.condition(core::ConditionType::damaged)) return "Damaged";
+  if (job.condition(core::ConditionType::complete)) return "Complete";
+  if (job.condition(core::ConditionType::failed)) return "Failed";
+  if (job.state().deleted_at) return "Terminating";
+  if (job.condition(core::ConditionType::suspended)) return "Suspended";
+  if (job.held()) return "Held";
+  if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
+  if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
+  // All of its pods wait for a slot.
+  if (job.active() > 0 && job.active() == job.pending().size()) return "Pending";
+  return "Running";
+}
+
+std::string completions(const core::Job& job) {
+  const std::string done = std::to_string(job.succeeded());
+  if (const auto needed = job.needed()) return done + "/" + std::to_string(*needed);
+  const int32_t parallelism = job.state().parallelism;
+  return parallelism > 1 ? done + "/1 of " + std::to_string(parallelism) : done + "/1";
+}
+
+std::string duration(const core::Job& job, Millis now_ms) {
+  const core::JobState& s = job.state();
+  if (!s.started_at) return "";
+  Millis end_ms = now_ms;
+  if (s.completed_at)
+    end_ms = *s.completed_at;
+  else if (const core::Condition* failed = job.condition(core::ConditionType::failed))
+    end_ms = failed->at_ms;
+  return span_text(end_ms - *s.started_at);
+}
+
+OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
+  const core::JobObject& o = job.object();
+  std::string selector;
+  if (o.spec.selector)
+    for (const auto& [key, value] : o.spec.selector->match_labels)
+      selector += (selector.empty() ? "" : ",") + key + "=" + value;
+  if (summary)
+    return {o.meta.name,
+            job_state(job),
+            completions(job),
+            duration(job, now_ms),
+            span_text(now_ms - o.meta.created_ms),
+            "<hidden>",
+            "<hidden>",
+            "<hidden>"};
+  return {o.meta.name,
+          job_state(job),
+          completions(job),
+          duration(job, now_ms),
+          span_text(now_ms - o.meta.created_ms),
+          joined(o.spec.pod.containers, &core::Container::name),
+          joined(o.spec.pod.containers, &core::Container::image),
+          selector.empty() ? "<none>" : selector};
+}
+
+std::string running_state(const core::Pod& pod, bool several) {
+  switch (pod.readiness) {
+    case core::Readiness::initializing:
+      return "PodInitializing";
+    case core::Readiness::not_ready:
+      return several ? "NotReady" : "CrashLoopBackOff";
+    case core::Readiness::ready:
+      break;
+  }
+  return "Running";
+}
+
+std::string pod_state(const core::Pod& pod, bool several, bool gated) {
+  if (pod.terminating()) return "Terminating";
+  if (!pod.ended)
+    return pod.started_at ? running_state(pod, several)
+           : pod.bound()  ? "ContainerCreating"
+           : gated        ? "SchedulingGated"
+                          : "Pending";
+  std::string_view reason = pod_reason(pod.end.cause);
+  if (reason.empty()) reason = container_reason(pod.end.cause, pod.end.exit_code);
+  return std::string(reason);
+}
+
+OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
+  const core::Pod& pod = *shown.pod;
+  const core::JobMeta& meta = shown.job->object().meta;
+  const size_t all = shown.job->spec().pod.containers.size();
+  const bool ready = !pod.ended && pod.started_at && pod.readiness == core::Readiness::ready;
+  const core::NodeInfo* const node = pod.bound() ? view.node_info(pod.node) : nullptr;
+  return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
+          std::to_string(ready ? all : 0) + "/" + std::to_string(all),
+          missing_config(view, *shown.job, pod).empty()
+              ? pod_state(pod, all > 1, shown.job->gated())
+              : "CreateContainerConfigError",
+          std::to_string(pod.restarts),
+          span_text(now_ms - pod.created_ms),
+          node == nullptr || node->ip.empty() ? "<none>" : node->ip,
+          node == nullptr ? "<none>" : node->name,
+          "<none>",
+          "<none>"};
+}
+
+OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
+  std::string state = core::is_ready(node) ? "Ready" : node.draining ? "Draining" : "NotReady";
+  if (has_left(node)) {
+    // For a node that left before this coordinator started, only its announcement is known.
+    const bool seen = node.heartbeat_ms != 0 || node.left_ms == 0;
+    state = "Left (" + span_text(now_ms - (seen ? node.changed_ms : node.left_ms)) + " ago)";
+  }
+  if (node.spec.unschedulable) state += ",SchedulingDisabled";
+  const std::string& at = node.ip.empty() ? node.address : node.ip;
+  return {node.name,  state,
+          "<none>",   span_text(now_ms - node.created_ms),
+          "",         at.empty() ? "<none>" : at,
+          node.slots, node.boot_id};
+}
+
+// When the event last happened, from the first of its time fields that is set.
+Millis last_seen(const Json& event) {
+  const Json none = Json::object();
+  for (const Json& said :
+       {event.value("series", none).value("lastObservedTime", Json()),
+        event.value("lastTimestamp", Json()), event.value("firstTimestamp", Json()),
+        event.value("eventTime", Json()), event.at("metadata").value("creationTimestamp", Json())})
+    if (const auto time = said.is_string() ? parse_time(said.get<std::string>()) : std::nullopt)
+      return *time;
+  return 0;
+}
+
+OrderedJson kept_event_cells(const KeptView& view, Millis now_ms) {
+  const Json event = Json::parse(view.kept->json);
+  auto field = [&view](const char* name) { return view.facts.fields.find(name)->second; };
+  std::string kind = field("involvedObject.kind");
+  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const Json message = event.value("message", Json());
+  return {span_text(now_ms - last_seen(event)),
+          field("type"),
+          field("reason"),
+          kind + "/" + field("involvedObject.name"),
+          message.is_string() ? message.get<std::string>() : std::string(),
+          field("source"),
+          view.kept->name};
+}
+
+OrderedJson lease_cells(const KeptView& view, Millis now_ms) {
+  const Json lease = Json::parse(view.kept->json), none = Json::object();
+  const Json holder = lease.value("spec", none).value("holderIdentity", Json(""));
+  const auto made = parse_time(lease["metadata"].value("creationTimestamp", ""));
+  return {view.kept->name, holder, span_text(now_ms - made.value_or(now_ms))};
+}
+
+OrderedJson age_cell(const KeptView& view, Millis now_ms) {
+  const auto created_ms = view.facts.created_ms;
+  return created_ms ? OrderedJson(span_text(now_ms - *created_ms)) : OrderedJson("<unknown>");
+}
+
+OrderedJson config_map_cells(const KeptView& view, Millis now_ms) {
+  const core::ConfigKeys& keys = view.facts.keys;
+  return {view.kept->name, std::to_string(keys.text.size() + keys.binary.size()),
+          age_cell(view, now_ms)};
+}
+
+OrderedJson namespace_cells(const KeptView& view, Millis now_ms) {
+  return {view.kept->name, view.facts.fields.find("status.phase")->second, age_cell(view, now_ms)};
+}
+
+OrderedJson event_cells(const Shown& shown, Millis now_ms) {
+  if (shown.kept) return kept_event_cells(*shown.kept, now_ms);
+  return {span_text(now_ms - shown.event->at_ms),  shown.event->warning() ? "Warning" : "Normal",
+          event_reason(*shown.job, *shown.event),  "job/" + shown.job->object().meta.name,
+          event_message(*shown.job, *shown.event), "job-controller",
+          event_name(*shown.job, *shown.event)};
+}
+
+}  // namespace
+
+std::string span_text(Millis span_ms) {
+  const int64_t s = std::max<Millis>(span_ms, 0) / 1000;
+  auto two = [](int64_t a, const char* unit, int64_t b, const char* small) {
+    return std::to_string(a) + unit + (b > 0 ? std::to_string(b) + small : std::string());
+  };
+  if (s < 120) return std::to_string(s) + "s";
+  if (s < 600) return two(s / 60, "m", s % 60, "s");
+  if (s < 3 * 3600) return std::to_string(s / 60) + "m";
+  if (s < 8 * 3600) return two(s / 3600, "h", s / 60 % 60, "m");
+  if (s < 48 * 3600) return std::to_string(s / 3600) + "h";
+  const int64_t days = s / 86400;
+  if (days < 8) return two(days, "d", s / 3600 % 24, "h");
+  if (days < 2 * 365) return std::to_string(days) + "d";
+  return two(days / 365, "y", days % 365, "d");
+}
+
+OrderedJson table_columns(Kind kind) {
+  switch (kind) {
+    case Kind::job:
+      return columns({{"Name", "string", "name", 0},
+                      {"Status", "string", "", 0},
+                      {"Completions", "string", "", 0},
+                      {"Duration", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"Containers", "string", "", 1},
+                      {"Images", "string", "", 1},
+                      {"Selector", "string", "", 1}});
+    case Kind::pod:
+      return columns({{"Name", "string", "name", 0},
+                      {"Ready", "string", "", 0},
+                      {"Status", "string", "", 0},
+                      {"Restarts", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"IP", "string", "", 1},
+                      {"Node", "string", "", 1},
+                      {"Nominated Node", "string", "", 1},
+                      {"Readiness Gates", "string", "", 1}});
+    case Kind::node:
+      return columns({{"Name", "string", "name", 0},
+                      {"Status", "string", "", 0},
+                      {"Roles", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"Version", "string", "", 0},
+                      {"Address", "string", "", 1},
+                      {"Slots", "integer", "", 1},
+                      {"Boot-ID", "string", "", 1}});
+    case Kind::event:
+      return columns({{"Last Seen", "string", "", 0},
+                      {"Type", "string", "", 0},
+                      {"Reason", "string", "", 0},
+                      {"Object", "string", "", 0},
+                      {"Message", "string", "", 0},
+                      {"Source", "string", "", 1},
+                      {"Name", "string", "name", 1}});
+    case Kind::lease:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Holder", "string", "", 0}, {"Age", "string", "", 0}});
+    case Kind::config_map:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Data", "string", "", 0}, {"Age", "string", "", 0}});
+    case Kind::name_space:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Status", "string", "", 0}, {"Age", "string", "", 0}});
+  }
+  return {};
+}
+
+OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
+  switch (shown.kind) {
+    case Kind::job:
+      return job_cells(*shown.job, shown.summary, now_ms);
+    case Kind::pod:
+      return pod_cells(view, shown, now_ms);
+    case Kind::node:
+      return node_cells(*shown.node, now_ms);
+    case Kind::event:
+      return event_cells(shown, now_ms);
+    case Kind::lease:
+      return lease_cells(*shown.kept, now_ms);
+    case Kind::config_map:
+      return config_map_cells(*shown.kept, now_ms);
+    case Kind::name_space:
+      return namespace_cells(*shown.kept, now_ms);
+  }
+  return {};
+}
+
+}  // namespace muster::api

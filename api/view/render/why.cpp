@@ -1,0 +1,484 @@
+#include "api/view/render/why.hpp"
+
+#include "api/view/query/pod_configs.hpp"
+#include "api/view/render/tables.hpp"
+#include "core/cluster/slots/free_node.hpp"
+#include "core/job/facts/pod_conditions.hpp"
+#include "core/job/fold/text.hpp"
+#include "core/job/rules/held.hpp"
+#include "core/job/rules/waiting.hpp"
+#include "core/spec/fields/owner.hpp"
+#include "core/spec/values/well_known.hpp"
+#include "text/exit_text.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace muster::api {
+namespace {
+
+std::string count(uint64_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+// "1 pod is", "3 pods are".
+std::string count_of(uint64_t n, const std::string& what) {
+  return count(n, what) + (n == 1 ? " is" : " are");
+}
+
+constexpr Millis kRoundUpMs = 999;  // waiting times are shown in whole seconds, rounded up
+
+std::string attempt_name(PodKey key) {
+  return "attempt " + std::to_string(key.attempt);
+}
+
+// "exit 1", "SIGKILL (exit 137), DeletionByTaintManager: …".
+std::string end_text(const core::Pod& pod) {
+  const core::PodEnd& end = pod.end;
+  std::string text = exit_text(end.exit_code, end.signal);
+  if (end.cause == core::EndCause::out_of_memory) text += ", OOMKilled";
+  for (const core::PodCondition& c : core::pod_conditions(pod))
+    if (c.type == core::kDisruptionTarget && c.status == "True") text += ", " + c.reason;
+  if (!end.message.empty()) text += ": " + end.message;
+  return text;
+}
+
+std::string counted_text(const core::Pod& pod) {
+  switch (pod.action) {
+    case core::FailureAction::ignore:
+      return "ignored by the pod failure policy";
+    case core::FailureAction::fail_index:
+      return "a FailIndex rule of the pod failure policy matched";
+    case core::FailureAction::fail_job:
+      return pod.end.cause == core::EndCause::start_failed
+                 ? "a command that cannot be started fails this job"
+                 : "a FailJob rule of the pod failure policy matched";
+    default:
+      break;
+  }
+  switch (pod.counted) {
+    case core::Counted::succeeded:
+      return "counted as a success";
+    case core::Counted::failed:
+      return "counted as a failure";
+    case core::Counted::ignored:
+      return "not counted: ignored by the pod failure policy";
+    case core::Counted::released:
+      return "not counted: it was removed";
+    case core::Counted::not_yet:
+      return "counted once its replacement exists";
+  }
+  return {};
+}
+
+// The first resource for which `room` has less than one pod requests, with both amounts in its
+// unit.
+struct Shortage {
+  std::string resource;  // cpu, memory or nvidia.com/gpu
+  int64_t requested = 0;
+  int64_t there = 0;
+};
+
+std::optional<Shortage> shortage(const core::Amounts& room, const core::Amounts& each) {
+  if (room.cpu_millis < each.cpu_millis) return Shortage{"cpu", each.cpu_millis, room.cpu_millis};
+  if (room.memory_bytes < each.memory_bytes)
+    return Shortage{"memory", each.memory_bytes, room.memory_bytes};
+  for (const auto& [name, wanted] : each.named) {
+    const auto it = room.named.find(name);
+    const int64_t there = it == room.named.end() ? 0 : it->second;
+    if (there < wanted) return Shortage{name, wanted, there};
+  }
+  return std::nullopt;
+}
+
+// "64", "500m", "16Gi", as in a manifest; memory in whole Mi, rounded down.
+std::string amount_text(const std::string& resource, int64_t amount) {
+  constexpr int64_t kKi = 1024;
+  amount = std::max<int64_t>(amount, 0);  // negative: overcommitted
+  if (resource == "cpu" && amount % 1000 == 0) return std::to_string(amount / 1000);
+  if (resource == "cpu") return std::to_string(amount) + "m";
+  if (resource != "memory" || amount < kKi) return std::to_string(amount);
+  if (amount < kKi * kKi) return std::to_string(amount / kKi) + "Ki";
+  if (amount % (kKi * kKi * kKi) == 0) return std::to_string(amount / (kKi * kKi * kKi)) + "Gi";
+  return std::to_string(amount / (kKi * kKi)) + "Mi";
+}
+
+// Why one more such pod does not fit on a node now. Nodes with the same `brief` and `text` are
+// listed together; a shortage is reported for the node that has most.
+struct Misfit {
+  std::string brief;  // for the summary: "full"
+  std::string text;   // for the details: "all 2 slots are in use"
+  std::optional<Shortage> shortage{};
+};
+
+// nullopt: it fits.
+std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
+                             const core::Demand& demand) {
+  if (node.health != core::NodeInfo::Health::ready) return Misfit{"not ready", "not ready"};
+  if (node.draining) return Misfit{"draining", "draining, its agent is shutting down"};
+  if (node.trouble) return Misfit{"not ready", node.trouble.reason + ": " + node.trouble.message};
+  if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
+  if (!core::enforces(node, demand))
+    return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
+  const core::StringMap labels = core::labels_of(node);
+  if (const auto mounts = demand.node_selector.find(std::string(core::kVolumesLabel));
+      mounts != demand.node_selector.end() && !labels.contains(mounts->first))
+    return Misfit{
+        "without mounts",
+        "cannot mount volumes: its keeper gets no user namespaces (label " + mounts->first + ")"};
+  if (!core::selects(node, labels, demand))
+    return Misfit{"excluded", demand.affinity.required
+                                  ? "labels do not match the job's nodeSelector and nodeAffinity"
+                                  : "labels do not match the job's nodeSelector"};
+  if (!core::admits(node, labels, demand))
+    return Misfit{"tainted", "has taints that the job does not tolerate"};
+  core::Amounts room = core::capacity_of(node);
+  if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
+  if (used >= node.slots)
+    return Misfit{"full", node.slots == 1 ? "its slot is in use"
+                                          : "all " + count(node.slots, "slot") + " are in use"};
+  room.add(taken, -1);
+  if (auto lack = shortage(room, demand.amounts))
+    return Misfit{"short of " + lack->resource, "", lack};
+  return std::nullopt;
+}
+
+struct Nodes {
+  std::vector<std::string> names;
+  std::optional<Shortage> most;  // of the node that has most
+};
+
+std::string reason_text(const std::string& brief, const std::string& text, const Nodes& nodes) {
+  if (!nodes.most) return text;
+  const Shortage& lack = *nodes.most;
+  const std::string there = amount_text(lack.resource, lack.there);
+  const std::string wanted =
+      "the pod requests " + amount_text(lack.resource, lack.requested) + " " + lack.resource;
+  if (brief != "too small") return wanted + "; at most " + there + " free";
+  return wanted + (nodes.names.size() == 1 ? "; the node has " : "; the largest has ") + there;
+}
+
+// Explains why a pod without a node does not get one.
+void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max,
+                   Explanation& out) {
+  const auto owner = core::owner_uid(job.object().meta.annotations);
+  uint64_t of_owner = 0;
+  std::map<NodeId, uint32_t> used;
+  std::map<NodeId, core::Amounts> taken;
+  view.jobs().each_active([&](const core::Job& other) {
+    const core::Demand demand = core::demand_of(other.object());
+    const bool same = owner && core::owner_uid(other.object().meta.annotations) == owner;
+    for (const auto& [key, pod] : other.state().open) {
+      if (!pod.bound()) continue;
+      if (same) ++of_owner;
+      ++used[pod.node];
+      taken[pod.node].add(demand.amounts, 1);
+    }
+  });
+  const core::Demand demand = core::demand_of(job.object());
+  const uint64_t wanted = demand.gang ? job.pending().size() : 1;
+  if (owner && user_pods_max > 0 && of_owner + wanted > user_pods_max) {
+    out.summary += ": its owner has " + count(of_owner, "pod") +
+                   " on nodes, and --user-pods-max is " + std::to_string(user_pods_max);
+    if (demand.gang)
+      out.details.push_back("a gang of " + std::to_string(wanted) +
+                            ": its pods start together or not at all");
+    return;
+  }
+  std::map<std::string, uint64_t> briefs;
+  std::map<std::pair<std::string, std::string>, Nodes> reasons;  // by brief and text
+  uint64_t all = 0;
+  uint64_t fit = 0;
+  view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
+    const core::NodeInfo& node = *shown.node;
+    if (!demand.node_name.empty() && demand.node_name != node.name) return;
+    ++all;
+    auto found = misfit(node, used[node.id], taken[node.id], demand);
+    if (!found) {
+      ++fit;
+      found = Misfit{"", "fits, but its free slots are reserved or about to be assigned"};
+    } else {
+      ++briefs[found->brief];
+    }
+    const std::string& what = found->shortage ? found->shortage->resource : found->text;
+    Nodes& nodes = reasons[{found->brief, what}];
+    nodes.names.push_back(node.name);
+    if (found->shortage && (!nodes.most || nodes.most->there < found->shortage->there))
+      nodes.most = found->shortage;
+  });
+  if (all == 0 && !demand.node_name.empty()) {
+    out.summary += ": spec.nodeName is " + demand.node_name + ", and there is no such node";
+  } else if (all == 0) {
+    out.summary += ": there are no nodes (start one with `muster agent`)";
+  } else {
+    std::string list;
+    for (const auto& [brief, n] : briefs)
+      list += (list.empty() ? " (" : ", ") + std::to_string(n) + " " + brief;
+    out.summary += ": " + std::to_string(fit) + " of " + std::to_string(all) +
+                   (fit == 1 ? " nodes fits" : " nodes fit") + list + (list.empty() ? "" : ")");
+  }
+  for (const auto& [reason, nodes] : reasons) {
+    std::string line = count(nodes.names.size(), "node") + ": " +
+                       reason_text(reason.first, reason.second, nodes) + " (";
+    for (size_t i = 0; i < nodes.names.size() && i < 5; ++i)
+      line += (i ? ", " : "") + nodes.names[i];
+    if (nodes.names.size() > 5) line += ", …";
+    out.details.push_back(line + ")");
+  }
+  if (!demand.node_name.empty() && all > 0)
+    out.details.push_back("spec.nodeName is " + demand.node_name +
+                          ": its pods run on no other node");
+  if (demand.gang) out.details.push_back("a gang: its pods start together or not at all");
+}
+
+const core::Condition* terminal(const core::Job& job) {
+  const core::Condition* found = job.condition(core::ConditionType::complete);
+  return found ? found : job.condition(core::ConditionType::failed);
+}
+
+// Explains what applies to all indexes. True if nothing of this job can start.
+bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, Explanation& out) {
+  const core::JobState& s = job.state();
+  if (const core::Condition* damage = job.condition(core::ConditionType::damaged)) {
+    out.state = "Damaged";
+    out.summary = "the job is quarantined because its state cannot be read: " + damage->message;
+    return true;
+  }
+  if (const core::Condition* end = terminal(job)) {
+    out.state = end->type == core::ConditionType::complete ? "Succeeded" : "Failed";
+    out.summary = "the job is " + std::string(name(end->type)) + ": " +
+                  std::string(name(end->reason)) + ": " + end->message;
+    return true;
+  }
+  if (s.deleted_at) {
+    out.state = "Deleted";
+    std::string held_by;
+    for (const std::string& name : job.object().meta.finalizers)
+      held_by += (held_by.empty() ? "" : ", ") + name;
+    if (s.orphaned || s.deletion_waits)
+      out.summary = "the job is being deleted but has finalizers (" + held_by +
+                    "); its pods keep running" + (s.orphaned ? "" : " until they are removed");
+    else
+      out.summary =
+          "the job is being deleted; waiting for " + count(s.open.size(), "pod") + " to end";
+    return true;
+  }
+  if (const auto& by = job.spec().managed_by; by && *by != core::kReservedManager) {
+    out.state = "External";
+    out.summary = "spec.managedBy is " + *by + ", so muster only stores the job";
+    return true;
+  }
+  const core::Condition* decided = job.condition(core::ConditionType::failure_target);
+  if (!decided) decided = job.condition(core::ConditionType::success_criteria_met);
+  if (decided) {
+    out.state = "Stopping";
+    out.summary = "the job's outcome is decided (" + std::string(name(decided->reason)) + ": " +
+                  decided->message + "); waiting for " + count(s.open.size(), "pod") + " to end";
+    return true;
+  }
+  if (job.spec().suspend.value_or(false)) {
+    out.state = "Suspended";
+    out.summary =
+        "the job is suspended; resume it with: muster resume job/" + job.object().meta.name;
+    return true;
+  }
+  if (job.held()) {
+    out.state = "Held";
+    out.summary = "the job is waiting for " + core::awaited_text(job) + " (" +
+                  std::string(core::kAfterKey) + ")";
+    return true;
+  }
+  if (job.gated() && job.active() == job.pending().size()) {
+    std::string names;
+    for (const std::string& gate : job.spec().pod.scheduling_gates)
+      names += (names.empty() ? "" : ", ") + gate;
+    out.state = "SchedulingGated";
+    out.summary = "its pods have scheduling gates (" + names +
+                  ") and are not bound; suspend the job, remove spec.template.spec."
+                  "schedulingGates and resume it";
+    return true;
+  }
+  if (s.broken && s.broken->whole && !s.open.empty()) {
+    out.state = "Stopping";
+    out.summary = "its gang restarts, because " + s.broken->why + "; " +
+                  count_of(s.open.size(), "pod") + " still ending";
+    return true;
+  }
+  if (Millis due = core::job_due(job, knobs); due > now) {
+    out.state = "Backoff";
+    out.until_ms = due;
+    out.summary = "the next pods start in " + span_text(due - now + kRoundUpMs) + ", after " +
+                  count(s.backoff_failures, "failure") + " in a row (" + core::instant_text(due) +
+                  ")";
+    return true;
+  }
+  return false;
+}
+
+std::string running_text(const View& view, const core::Pod& pod, Millis now) {
+  std::string text = attempt_name(pod.key);
+  const std::string node = "node " + view.node_name(pod.node);
+  if (pod.stopping_at)
+    return text + " has been terminating on " + node + " for " + span_text(now - *pod.stopping_at);
+  if (pod.started_at)
+    return text + " has been running on " + node + " for " + span_text(now - *pod.started_at);
+  return text + " is starting on " + node;
+}
+
+// `next`: time until the first of these indexes is retried.
+std::string backoff_text(uint64_t indexes, Millis next) {
+  return (indexes == 1 ? "1 index is" : std::to_string(indexes) + " indexes are") +
+         " backing off after a failure; the next retry is in " + span_text(next + kRoundUpMs);
+}
+
+// "the index failed 2 times, more than spec.backoffLimitPerIndex (1) allows".
+std::string per_index_text(const core::Job& job, const std::optional<core::Pod>& last) {
+  std::string text = "the index failed ";
+  if (last && last->counted == core::Counted::failed)
+    text += count(static_cast<uint64_t>(last->failures) + 1, "time") + ", ";
+  return text + "more than spec.backoffLimitPerIndex (" +
+         std::to_string(job.spec().backoff_limit_per_index.value_or(0)) + ") allows";
+}
+
+// Reports missing configuration of the job's bound pods, or only of this index's, and trouble on
+// their nodes.
+void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
+                  Explanation& out) {
+  std::set<NodeId> seen;
+  bool configs = !core::config_needs(job.spec().pod).empty();
+  for (const auto& [key, pod] : job.state().open) {
+    if (!pod.bound() || (index && key.index != *index)) continue;
+    if (std::string missing = configs ? missing_config(view, job, pod) : ""; !missing.empty()) {
+      out.details.push_back("pods are waiting for their configuration: " + missing);
+      configs = false;
+    }
+    if (!seen.insert(pod.node).second) continue;
+    const auto shown = view.node(view.node_name(pod.node));
+    if (!shown || shown->node->id != pod.node || !shown->node->trouble) continue;
+    const core::NodeTrouble& trouble = shown->node->trouble;
+    out.details.push_back("node " + shown->node->name + " is not ready: " + trouble.reason + ": " +
+                          trouble.message);
+  }
+}
+
+}  // namespace
+
+Explanation why_job(const View& view, const core::Job& job, Millis now,
+                    const core::Knobs& coordinator, uint64_t user_pods_max) {
+  const core::Knobs knobs = core::knobs_of(coordinator, job.object());
+  const core::JobState& s = job.state();
+  Explanation out;
+  const bool whole = explain_whole(job, now, knobs, out);
+  const size_t pending = job.pending().size();
+  uint64_t delayed = 0;
+  Millis next = 0;
+  auto wait_for = [&](uint32_t index) {
+    const Millis due = core::index_due(job, knobs, index);
+    if (due <= now) return;
+    ++delayed;
+    next = next == 0 ? due : std::min(next, due);
+  };
+  for (const auto& [index, pod] : s.deferred) wait_for(index);
+  for (const auto& [index, counts] : s.inherited) wait_for(index);
+  if (!whole) out.next_retry_ms = next;
+  if (!whole && job.active() > pending) {
+    out.state = "Running";
+    out.summary = std::to_string(job.active() - pending) + " of at most " +
+                  count_of(static_cast<uint64_t>(s.parallelism), "pod") + " running";
+  } else if (!whole && pending > 0) {
+    out.state = "Pending";
+    out.summary = count_of(pending, "pod") + " waiting for a slot";
+    explain_place(view, job, user_pods_max, out);
+  } else if (!whole && delayed > 0) {
+    out.state = "Backoff";
+    out.until_ms = next;
+    out.summary = backoff_text(delayed, next - now);
+  } else if (!whole) {
+    out.state = "Waiting";
+    out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
+                                     : "its pods are about to be created";
+  }
+  if (out.state == "Running" && pending > 0)
+    out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
+  tell_trouble(view, job, std::nullopt, out);
+  if (delayed > 0 && out.state != "Backoff")
+    out.details.push_back(backoff_text(delayed, next - now));
+  if (!s.failed_indexes.empty())
+    out.details.push_back("failed indexes: " + s.failed_indexes.text());
+  return out;
+}
+
+Explanation why_index(const View& view, const core::Job& job, uint32_t index,
+                      const std::optional<core::Pod>& last, Millis now,
+                      const core::Knobs& coordinator, uint64_t user_pods_max) {
+  const core::Knobs knobs = core::knobs_of(coordinator, job.object());
+  const core::JobState& s = job.state();
+  Explanation out;
+  auto tell_last = [&] {
+    if (!last) return;
+    const std::string counted = counted_text(*last);
+    out.details.push_back(attempt_name(last->key) + " on node " + view.node_name(last->node) +
+                          " ended " + span_text(std::max<Millis>(0, now - last->end.ended_at)) +
+                          " ago: " + end_text(*last) +
+                          (counted == out.summary ? "" : "; " + counted));
+  };
+  if (s.completed.contains(index)) {
+    out.state = "Succeeded";
+    out.summary = "the index has succeeded";
+    tell_last();
+    return out;
+  }
+  if (s.failed_indexes.contains(index)) {
+    out.state = "Failed";
+    out.summary = last && last->action == core::FailureAction::fail_index
+                      ? "a FailIndex rule of the pod failure policy matched"
+                      : per_index_text(job, last);
+    tell_last();
+    return out;
+  }
+  const core::Pod* open = nullptr;
+  for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
+       ++it)
+    if (!open || it->second.active()) open = &it->second;
+  if (open && open->bound()) {
+    out.state = open->terminating() ? "Stopping" : "Running";
+    out.summary = running_text(view, *open, now);
+    tell_trouble(view, job, index, out);
+    tell_last();
+    return out;
+  }
+  if (explain_whole(job, now, knobs, out)) {
+    if (terminal(job)) out.summary = "the index never succeeded, and " + out.summary;
+    tell_last();
+    return out;
+  }
+  if (open) {
+    out.state = "Pending";
+    out.summary = attempt_name(open->key) + " is waiting for a slot";
+    explain_place(view, job, user_pods_max, out);
+    tell_last();
+    return out;
+  }
+  if (Millis due = core::index_due(job, knobs, index); due > now) {
+    out.state = "Backoff";
+    out.until_ms = due;
+    out.summary = attempt_name({index, job.next_attempt(index)}) + " may start in " +
+                  span_text(due - now + kRoundUpMs) + " (" + core::instant_text(due) + ")";
+    if (auto deferred = s.deferred.find(index); deferred != s.deferred.end())
+      out.details.push_back(attempt_name(deferred->second.key) + ": " + end_text(deferred->second) +
+                            "; " + counted_text(deferred->second));
+    return out;
+  }
+  out.state = "Waiting";
+  out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
+                                   : "it is waiting for its turn: " + std::to_string(job.active()) +
+                                         " of at most " + std::to_string(s.parallelism) +
+                                         " pods are active, and lower indexes go first";
+  tell_last();
+  return out;
+}
+
+}  // namespace muster::api

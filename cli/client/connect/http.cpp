@@ -1,0 +1,311 @@
+#include "cli/client/connect/http.hpp"
+
+#include "base/version.hpp"
+#include "cli/client/connect/munge_login.hpp"
+#include "tls/link.hpp"
+
+#include <kj/async-io.h>
+#include <kj/compat/http.h>
+
+#include <iostream>
+#include <strings.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods takes 1.4 GB
+
+constexpr Millis kNextTry = 50;     // between two attempts while the coordinator starts
+constexpr Millis kSilence = 1'000;  // before telling the user about the wait
+constexpr char kRefused[] = "connection refused";
+
+// "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; only the first line
+// counts.
+std::string reason_of(const kj::Exception& e) {
+  if (auto meant = tls::explained(e)) return std::move(*meant);
+  std::string text = e.getDescription().cStr();
+  text = text.substr(0, text.find('\n'));
+  for (const char* known : {"Connection refused", "Connection reset", "No route to host",
+                            "Network is unreachable", "Broken pipe", "timed out"}) {
+    if (text.find(known) == std::string::npos) continue;
+    std::string reason = known;
+    reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+    return reason;
+  }
+  if (e.getType() == kj::Exception::Type::DISCONNECTED) return "the connection broke";
+  return text;
+}
+
+// `299 - "TEXT"` (RFC 7234, 5.5) -> TEXT
+std::string text_of_warning(std::string_view value) {
+  const size_t first = value.find('"'), last = value.rfind('"');
+  if (first == last) return std::string(value);
+  std::string text;
+  for (size_t i = first + 1; i < last; ++i) {
+    if (value[i] == '\\') ++i;
+    text += value[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+struct ApiClient::Loop {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  kj::HttpHeaderTable::Builder builder;
+  kj::HttpHeaderId accept = builder.add("Accept");
+  kj::HttpHeaderId user_agent = builder.add("User-Agent");
+  kj::HttpHeaderId authorization = builder.add("Authorization");
+  UserToken token;                      // over https
+  bool by_munge = false;                // likewise
+  kj::Own<kj::TlsContext> tls;          // likewise
+  kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
+  kj::Own<kj::HttpHeaderTable> table = builder.build();
+  kj::Own<kj::HttpClient> kept;  // reused by GETs; null: none yet
+};
+
+ApiClient::ApiClient(std::string address, std::string origin, LogIn log_in)
+    : address_(std::move(address)),
+      origin_(std::move(origin)),
+      log_in_(std::move(log_in)),
+      loop_(std::make_unique<Loop>()) {}
+
+ApiClient::~ApiClient() = default;
+
+void ApiClient::set_timeout(Millis timeout_ms) {
+  timeout_ms_ = timeout_ms;
+}
+
+// Before the first request over https.
+Status ApiClient::prepare() {
+  if (!address_.starts_with(kHttps)) return Nothing{};
+  Loop& loop = *loop_;
+  if (loop.tls.get() == nullptr) {
+    loop.by_munge = logs_in_by_munge(log_in_);
+    if (loop.by_munge) {
+      auto authority = read_authority(log_in_.ca_file);
+      if (!authority.ok()) return authority.error();
+      loop.token.authority = std::move(*authority);
+    } else {
+      auto token = read_token(log_in_);
+      if (!token.ok()) return token.error();
+      loop.token = std::move(*token);
+    }
+    const auto failed = kj::runCatchingExceptions(
+        [&] { loop.tls = tls::client_context(std::nullopt, loop.token.authority); });
+    KJ_IF_MAYBE (e, failed) {
+      return invalid((loop.by_munge ? log_in_.ca_file : log_in_.token_file) +
+                     ": the certificate in it cannot be read: " + reason_of(*e));
+    }
+  }
+  if (loop.token.bearer.empty()) return log_in_by_munge("");
+  return Nothing{};
+}
+
+Status ApiClient::log_in_by_munge(std::string refused) {
+  loop_->token.bearer.clear();  // login requests carry no token
+  const MungeLogin login(address_, loop_->token.authority, log_in_);
+  auto token = login.token(
+      [this](const char* path, const std::string* body) {
+        const auto method = body != nullptr ? kj::HttpMethod::POST : kj::HttpMethod::GET;
+        return attempt(static_cast<int>(method), path, kJson, body, true, nullptr, kJson);
+      },
+      refused);
+  if (!token.ok()) return token.error();
+  loop_->token = std::move(*token);
+  return Nothing{};
+}
+
+Result<UserToken> ApiClient::token() {
+  if (Status s = prepare(); !s) return s.error();
+  return loop_->token;
+}
+
+Result<Response> ApiClient::once(int method, const std::string& path, const char* accept,
+                                 const std::string* body, bool fresh,
+                                 const std::function<bool(std::string_view)>* sink,
+                                 const char* body_type) {
+  if (Status s = prepare(); !s) return s.error();
+  auto answer = attempt(method, path, accept, body, fresh, sink, body_type);
+  if (!loop_->by_munge || !answer || answer->status != 401) return answer;
+  // The token was revoked or belongs to another coordinator; either way, nothing was done.
+  if (Status s = log_in_by_munge(loop_->token.bearer); !s) return s.error();
+  return attempt(method, path, accept, body, true, sink, body_type);
+}
+
+Error ApiClient::unreachable(std::string why) const {
+  std::string message = "cannot reach the coordinator at " + address_ + ": " + why;
+  if (!origin_.empty()) {
+    message += " (" + origin_ +
+               ")\n  running jobs are not affected\n  check that the coordinator is running and "
+               "that this is its --api address; endpoints.json in its data-dir has it";
+  }
+  return Error{Errc::unavailable, std::move(message), {}};
+}
+
+Result<Response> ApiClient::attempt(int method, const std::string& path, const char* accept,
+                                    const std::string* body, bool fresh,
+                                    const std::function<bool(std::string_view)>* sink,
+                                    const char* body_type) {
+  Response answer;
+  Loop& loop = *loop_;
+  kj::WaitScope& wait = loop.io.waitScope;
+  const auto failed = kj::runCatchingExceptions([&] {
+    kj::Timer& timer = loop.io.provider->getTimer();
+    const kj::Duration limit = timeout_ms_ * kj::MILLISECONDS;
+    if (loop.address.get() == nullptr) {
+      const bool encrypted = address_.starts_with(kHttps);
+      const std::string plain = encrypted ? address_.substr(kHttps.size()) : address_;
+      loop.address =
+          timer
+              .timeoutAfter(limit, loop.io.provider->getNetwork().parseAddress(plain.c_str(), 7117))
+              .wait(wait);
+      if (encrypted) loop.address = tls::encrypted(kj::mv(loop.address), *loop.tls);
+    }
+    if (fresh || loop.kept.get() == nullptr)
+      loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
+    kj::HttpHeaders headers(*loop.table);
+    headers.set(kj::HttpHeaderId::HOST, address_.starts_with("unix:") ? "localhost"
+                                        : address_.starts_with(kHttps)
+                                            ? kj::StringPtr(address_.c_str() + kHttps.size())
+                                            : kj::StringPtr(address_.c_str()));
+    if (!loop.token.bearer.empty())
+      headers.set(loop.authorization, kj::str("Bearer ", loop.token.bearer));
+    headers.set(loop.accept, kj::StringPtr(accept));
+    headers.set(loop.user_agent, kj::str("muster/", kVersion));
+    kj::Maybe<uint64_t> size;
+    if (body != nullptr) {
+      headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(body_type));
+      size = uint64_t{body->size()};
+    }
+    auto request =
+        loop.kept->request(static_cast<kj::HttpMethod>(method), path.c_str(), headers, size);
+    kj::Promise<void> written = kj::READY_NOW;
+    if (body != nullptr) written = request.body->write(body->data(), body->size());
+    written = written.attach(kj::mv(request.body)).eagerlyEvaluate(nullptr);
+    auto response = timer.timeoutAfter(limit, kj::mv(request.response)).wait(wait);
+    answer.status = static_cast<int>(response.statusCode);
+    response.headers->forEach([&answer](kj::StringPtr name, kj::StringPtr value) {
+      if (strcasecmp(name.cStr(), "Warning") == 0)
+        answer.warnings.push_back(text_of_warning(value.cStr()));
+    });
+    if (sink != nullptr && answer.status == 200) {
+      auto buffer = kj::heapArray<char>(64 * 1024);
+      for (;;) {
+        const size_t n = response.body->tryRead(buffer.begin(), 1, buffer.size()).wait(wait);
+        if (n == 0 || !(*sink)({buffer.begin(), n})) break;
+      }
+    } else {
+      auto text = timer.timeoutAfter(limit, response.body->readAllBytes(kBodyMax)).wait(wait);
+      answer.body.assign(reinterpret_cast<const char*>(text.begin()), text.size());
+    }
+  });
+  KJ_IF_MAYBE (exception, failed) {
+    loop.kept = nullptr;
+    if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // timeoutAfter() throws this
+      return unreachable("no answer within " + std::to_string(timeout_ms_ / 1000) + " s");
+    }
+    const std::string reason = reason_of(*exception);
+    refused_ = reason == kRefused;
+    return unreachable(reason);
+  }
+  refused_ = false;
+  // A connection whose stream was abandoned early cannot be reused.
+  if (sink != nullptr) loop.kept = nullptr;
+  return answer;
+}
+
+// Retrying is safe: a refused connection or a 503 means that nothing has been done yet.
+Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& ask) {
+  const Millis begin = boot_now();
+  for (bool warned = false;;) {
+    auto answer = ask();
+    const bool starting = answer ? answer->status == 503 : refused_;
+    const Millis waited = boot_now() - begin;
+    if (!starting || waited >= patience_ms_) {
+      patience_ms_ = 0;
+      return answer;
+    }
+    if (waited >= kSilence && patience_ms_ > kSilence && !std::exchange(warned, true))
+      std::cerr << "muster: waiting up to " << patience_ms_ / 1000 << "s for the coordinator at "
+                << address_ << std::endl;
+    usleep(kNextTry * 1000);
+  }
+}
+
+Result<Response> ApiClient::get(const std::string& path, const char* accept) {
+  constexpr int kGet = static_cast<int>(kj::HttpMethod::GET);
+  return patiently([&] {
+    const bool kept = loop_->kept.get() != nullptr;
+    auto answer = once(kGet, path, accept, nullptr, false, nullptr);
+    if (!answer && kept) return once(kGet, path, accept, nullptr, true, nullptr);
+    return answer;
+  });
+}
+
+Result<Response> ApiClient::post(const std::string& path, const std::string& body) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::POST), path, kJson, &body, true, nullptr);
+  });
+}
+
+Result<Response> ApiClient::patch(const std::string& path, const std::string& body) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::PATCH), path, kJson, &body, true, nullptr,
+                kMergePatch);
+  });
+}
+
+Result<Response> ApiClient::replace(const std::string& path, const std::string& body) {
+  constexpr int kPut = static_cast<int>(kj::HttpMethod::PUT);
+  return patiently([&] {
+    const bool kept = loop_->kept.get() != nullptr;
+    auto answer = once(kPut, path, kJson, &body, false, nullptr);
+    if (!answer && kept) return once(kPut, path, kJson, &body, true, nullptr);
+    return answer;
+  });
+}
+
+Result<Response> ApiClient::put(const std::string& path, const std::string& body) {
+  constexpr int kPut = static_cast<int>(kj::HttpMethod::PUT);
+  return patiently([&] {
+    const bool kept = loop_->kept.get() != nullptr;
+    auto answer = once(kPut, path, kJson, &body, false, nullptr, kBytes);
+    if (!answer && kept) return once(kPut, path, kJson, &body, true, nullptr, kBytes);
+    return answer;
+  });
+}
+
+Result<Response> ApiClient::remove(const std::string& path, const std::string& body) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::DELETE), path, kJson, &body, true, nullptr);
+  });
+}
+
+Result<Response> ApiClient::stream(const std::string& path, const char* accept,
+                                   const std::function<bool(std::string_view)>& sink) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::GET), path, accept, nullptr, true, &sink);
+  });
+}
+
+Result<Response> ApiClient::lines(const std::string& path, const char* accept,
+                                  const std::function<bool(std::string_view)>& sink) {
+  std::string pending;
+  bool wanted = true;
+  auto response = stream(path, accept, [&pending, &wanted, &sink](std::string_view part) {
+    pending += part;
+    size_t from = 0;
+    for (size_t end; wanted && (end = pending.find('\n', from)) != std::string::npos;
+         from = end + 1)
+      wanted = sink(std::string_view(pending).substr(from, end - from));
+    pending.erase(0, from);
+    return wanted;
+  });
+  if (wanted && !pending.empty()) sink(pending);  // the last line need not end with a newline
+  return response;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,48 @@
+// muster coordinator: runs the coordinator until SIGTERM, SIGINT or SIGHUP. Pods keep running.
+#include "coordinator/coordinator.hpp"
+
+#include "base/log.hpp"
+#include "base/private_files.hpp"
+#include "cli/client/output/signals.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <csignal>
+#include <iostream>
+#include <sys/resource.h>
+
+namespace muster::cli {
+namespace {
+
+// Each client and each agent holds a connection. The usual limit of 1,024 only suits programs that
+// use select().
+void raise_open_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+int execute(const CoordinatorOptions& options) {
+  Signals signals;  // before the first thread
+  close_umask();
+  log::setup("coordinator", options.log_level);
+  raise_open_files();
+  auto coordinator = coordinator::Coordinator::start(options.options);
+  if (!coordinator) return fail(coordinator.error(), "coordinator");
+  std::cout << "muster coordinator is serving: api " << (*coordinator)->api_address() << ", agents "
+            << (*coordinator)->listen_address();
+  if (const std::string at = (*coordinator)->api_tls_address(); !at.empty())
+    std::cout << ", remote clients " << at;
+  if (const std::string at = (*coordinator)->listen_tls_address(); !at.empty())
+    std::cout << ", remote agents " << at;
+  std::cout << ", state in " << options.options.data_dir << std::endl;
+  while (signals.next(Signals::kForever) == 0) {
+  }
+  (*coordinator)->stop();
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,268 @@
+// muster exec: runs a command in a running pod and shows what it prints.
+//
+// One thread reads and shows the output, another passes our input on, so that neither waits for the
+// other. The main thread waits for signals, and keeps the command alive while the reader of our
+// output is slow.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/inputs/command_input.hpp"
+#include "cli/client/inputs/pod_command.hpp"
+#include "cli/client/inputs/user_terminal.hpp"
+#include "cli/client/output/signals.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kLongRead = 30'000;        // time limit of a request that waits for output
+constexpr Millis kTryAgain = 200;           // while the coordinator or agent restarts
+constexpr Millis kEndMax = 10'000;          // to notify the coordinator of an interrupt
+constexpr Millis kKeepAliveEvery = 10'000;  // a command not read for a minute is ended
+constexpr int kNotStarted = 255;
+
+bool write_out(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t size = write(fd, data.data(), data.size());
+    if (size < 0 && errno != EINTR) return false;
+    if (size > 0) data.remove_prefix(static_cast<size_t>(size));
+  }
+  return true;
+}
+
+// The pod of a job in which the command is to run.
+Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
+  const std::string label =
+      o.index ? "batch.kubernetes.io/job-completion-index=" + std::to_string(*o.index) : "";
+  auto job = object(client, object_path(Kind::job, o.target.ns, o.job));
+  if (!job) return job.error();
+  auto pods = pods_of(client, o.target.ns, o.job, label, "");
+  if (!pods) return pods.error();
+  const std::string shown =
+      "job/" + o.job + (o.index ? " index " + std::to_string(*o.index) : std::string());
+  if (pods->empty()) return Error{Errc::not_found, shown + " has no pod", {}};
+  std::erase_if(*pods, [](const Json& pod) {
+    return text_at(pod, {"status", "phase"}) != "Running" ||
+           !text_at(pod, {"metadata", "deletionTimestamp"}).empty();
+  });
+  if (pods->empty()) return Error{Errc::conflict, shown + " has no running pod", {}};
+  if (pods->size() > 1 && !o.index)
+    return Error{Errc::invalid,
+                 shown + " has " + std::to_string(pods->size()) +
+                     " running pods: choose one with --index I, or by its name",
+                 {}};
+  return text_at(pods->back(), {"metadata", "name"});
+}
+
+class Exec {
+ public:
+  explicit Exec(const ExecOptions& options) : o_(options) {}
+
+  int run() {
+    if (o_.terminal && !UserTerminal::is_there())
+      return fail(kUsage, "-t: standard input is not a terminal; use -i without -t to pass it on");
+    std::signal(SIGPIPE, SIG_IGN);
+    Signals signals({SIGWINCH});  // before the first thread
+    std::thread reader([this, &signals] {
+      code_ = follow();
+      over_ = true;
+      signals.wake();
+    });
+    while (!over_) {
+      const int signal = signals.next(kKeepAliveEvery);
+      if (signal == SIGWINCH) {
+        if (started_ && input_) input_->window_changed();
+      } else if (signal != 0) {
+        terminal_.restore();
+        if (!over_) stop(signals);
+        leave(kInterrupted);  // the reader may be waiting for output
+      }
+      keep_alive();
+    }
+    reader.join();
+    if (input_) leave(code_);
+    return code_;
+  }
+
+ private:
+  // Exits without joining the other threads, which may be waiting.
+  [[noreturn]] void leave(int code) {
+    terminal_.restore();
+    std::cout.flush();
+    _exit(code);
+  }
+
+  template <class... What>
+  int failed(What&&... what) {
+    terminal_.restore();
+    return fail(std::forward<What>(what)...);
+  }
+
+  static bool interrupted(Signals& signals, Millis wait_ms) {
+    const int signal = signals.next(wait_ms);
+    return signal != 0 && signal != SIGWINCH;
+  }
+
+  std::unique_ptr<ApiClient> connected() const {
+    auto client = connect(o_.target);
+    client->set_timeout(std::max(o_.target.request_timeout_ms, kLongRead));
+    return client;
+  }
+
+  // ---- the reader's thread
+
+  int follow() {
+    const auto client = connect(o_.target);
+    std::string pod = o_.pod;
+    if (pod.empty()) {
+      auto found = running_pod(*client, o_);
+      if (!found) return failed(found.error());
+      pod = *found;
+    }
+    {
+      const std::lock_guard lock(starting_);
+      if (stopping_) return kInterrupted;
+      command_.emplace(o_.target.ns, pod);
+      auto started = command_->start(*client, o_.command, reads());
+      if (!started) return failed(started.error());
+      for (const std::string& warning : started->warnings)
+        std::cerr << "muster: " << warning << std::endl;
+      read_at_ = boot_now();
+      if (o_.input) pass_input_on();
+      started_ = true;
+    }
+    client->set_timeout(std::max(o_.target.request_timeout_ms, kLongRead));
+    return show(*client, pod);
+  }
+
+  PodCommand::Reads reads() const {
+    return o_.terminal ? PodCommand::Reads::terminal
+           : o_.input  ? PodCommand::Reads::input
+                       : PodCommand::Reads::nothing;
+  }
+
+  // The thread may wait for input that never comes, so it is never joined.
+  void pass_input_on() {
+    if (o_.terminal && !stopping_) terminal_.make_raw();
+    input_.emplace(*command_, o_.terminal);
+    std::thread([this] {
+      const auto client = connected();
+      if (const auto refused = input_->run(*client)) {
+        const int code = failed(*refused, "standard input");
+        (void)command_->end(*client);
+        leave(code);
+      }
+    }).detach();
+  }
+
+  int show(ApiClient& client, const std::string& pod) {
+    std::optional<Millis> failing_since;  // unset: the last read was answered
+    for (;;) {
+      auto output = command_->read(client, out_, err_);
+      if (stopping_) return kInterrupted;
+      if (!output) {
+        if (!failing_since) failing_since = boot_now();
+        if (boot_now() - *failing_since > kAbsenceMax) return failed(output.error(), "pod " + pod);
+        if (auto lost = find_again(client, output.error()))
+          return failed(*lost, "pod " + pod + ": the exit code of the command is not known");
+        continue;
+      }
+      failing_since.reset();
+      read_at_ = boot_now();
+      if (!write_out(STDOUT_FILENO, output->out) || !write_out(STDERR_FILENO, output->err))
+        return unwritable(client, errno);
+      out_ += output->out.size();
+      err_ += output->err.size();
+      if (!output->ended) continue;
+      (void)command_->end(client);  // else it is forgotten a minute later
+      if (output->message.empty()) return output->exit_code;
+      return failed(
+          output->exit_code == kNotStarted ? static_cast<int>(kRejected) : output->exit_code,
+          "pod " + pod + ": " + output->message);
+    }
+  }
+
+  // After a failed read: finds the command again, or returns why that is impossible.
+  std::optional<Error> find_again(ApiClient& client, const Error& failure) {
+    const auto may_come_back = [](Errc code) {
+      return code == Errc::unavailable || code == Errc::overloaded;
+    };
+    if (failure.code != Errc::not_found && !may_come_back(failure.code)) return failure;
+    Status found = command_->resume(client);
+    if (found.ok()) return std::nullopt;
+    if (!may_come_back(found.error().code)) return found.error();
+    usleep(kTryAgain * 1000);
+    return std::nullopt;
+  }
+
+  // The reader of our output is gone, or the disk is full.
+  int unwritable(ApiClient& client, int error) {
+    (void)command_->end(client);
+    if (error == EPIPE) return 128 + SIGPIPE;
+    return failed(kFailed, std::string("cannot write the output: ") + std::strerror(error));
+  }
+
+  // ---- the main thread
+
+  void keep_alive() {
+    if (!started_ || over_ || boot_now() - read_at_ < kKeepAliveEvery) return;
+    if (main_ == nullptr) main_ = connected();
+    (void)command_->read(*main_, out_, err_);
+  }
+
+  // Ends the command. Returns at the next signal, or once the coordinator has been unreachable for
+  // kEndMax.
+  void stop(Signals& signals) {
+    stopping_ = true;
+    std::unique_lock lock(starting_, std::defer_lock);
+    const Millis give_up = boot_now() + kEndMax;
+    while (!lock.try_lock()) {
+      if (over_ || boot_now() > give_up || interrupted(signals, kTryAgain / 4)) return;
+    }
+    if (!started_) return;
+    const auto client = connect(o_.target);
+    client->set_patience(0);
+    while (boot_now() < give_up) {
+      Status ended = command_->end(*client);
+      if (!ended.ok() && ended.error().code == Errc::not_found) {
+        ended = command_->resume(*client);
+        if (ended.ok()) continue;
+        if (ended.error().code == Errc::conflict || ended.error().code == Errc::not_found) return;
+      }
+      if (ended.ok() || interrupted(signals, kTryAgain)) return;
+    }
+    std::cerr << "muster: cannot reach the coordinator to end the command; its node ends it a "
+                 "minute after its output was last read"
+              << std::endl;
+  }
+
+  const ExecOptions& o_;
+  std::mutex starting_;  // held while the command is being started
+  std::optional<PodCommand> command_;
+  std::optional<CommandInput> input_;
+  UserTerminal terminal_;
+  std::atomic<bool> started_ = false, stopping_ = false, over_ = false;
+  std::atomic<uint64_t> out_ = 0, err_ = 0;  // bytes read
+  std::atomic<Millis> read_at_ = 0;
+  std::atomic<int> code_ = 0;
+  std::unique_ptr<ApiClient> main_;  // of the main thread
+};
+
+}  // namespace
+
+int execute(const ExecOptions& options) {
+  return Exec(options).run();
+}
+
+}  // namespace muster::cli

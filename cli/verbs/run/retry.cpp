@@ -1,0 +1,53 @@
+// muster retry: runs some indexes of a job in another round (rounds.hpp), on a coordinator or, for
+// an embedded run, in its directory.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/news/rounds.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/run/run_here.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+// Creates the round, prints and returns its name.
+Result<std::string> retried(const RetryOptions& options) {
+  const auto client = connect(options.target);
+  auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
+  if (!job) return job.error();
+  if (at(*job, {"spec", "template", "spec", "containers"}).empty())  // only the owner sees them
+    return invalid("job/" + options.job + " cannot be retried: it belongs to another user");
+  auto made = create_round(*client, options.target.ns, options.wishes, *job);
+  if (!made) return made.error();
+  std::cout << round_text(*made) << std::endl;
+  return text_at(*made, {"metadata", "name"});
+}
+
+}  // namespace
+
+int execute(const RetryOptions& options) {
+  if (!options.data_dir.empty()) {
+    if (options.target.named)
+      return fail(kUsage,
+                  "retry: --data-dir is for a run on this machine; --api or MUSTER_API selects a "
+                  "coordinator");
+    RunOptions run;
+    run.target = options.target;
+    run.data_dir = options.data_dir;
+    run.slots = options.slots;
+    run.retry = options.wishes;
+    run.retry->job = options.job;
+    return retry_here(run);
+  }
+  auto name = retried(options);  // its client is already destroyed: only one per thread
+  if (!name) return fail(name.error());
+  if (!options.wait) return kDone;
+  WaitOptions wait;
+  wait.target = options.target;
+  wait.jobs = {*name};
+  return execute(wait);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,150 @@
+// muster run and muster mpirun: run one job to its end; locally (run_here.hpp), or with --api or
+// MUSTER_API on a running coordinator.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/inputs/run_identity.hpp"
+#include "cli/client/output/follow.hpp"
+#include "cli/client/output/pod_files.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/run/run_here.hpp"
+#include "cli/verbs/run/wanted_job.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/cluster/slots/prefetch.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+int64_t slots_of(ApiClient& client) {
+  auto nodes = object(client, object_path(Kind::node, ""));
+  if (!nodes) return 1;
+  int64_t slots = 0;
+  for (const Json& node : at(*nodes, {"items"})) {
+    slots += std::atoll(text_at(node, {"status", "allocatable", "pods"}).c_str());
+  }
+  return slots;
+}
+
+int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
+  const auto inputs_dir = shared_inputs_dir();
+  if (inputs && !inputs_dir) return fail(inputs_dir.error());
+  const auto client = connect(options.target);
+  const bool by_slots = options.completions > 0 && options.parallelism == 0;
+  auto job =
+      wanted_job(options, by_slots ? slots_of(*client) : 1, inputs, inputs_dir ? *inputs_dir : "");
+  if (!job) return fail(job.error());
+  if (options.dry_run) return print_manifest(*job, options.output);
+  if (Status right = check_output(options, job->job.manifest); !right) return fail(right.error());
+  if (inputs)
+    if (Status shared = share_inputs(*inputs_dir, job->job.inputs); !shared)
+      return fail(shared.error());
+  Signals signals;
+  auto created = create_wanted(*client, *job);
+  if (!created) return fail(created.error());
+  const std::string name = text_at(*created, {"metadata", "name"});
+  std::cerr << "job/" << name << " created on " << client->address() << std::endl;
+  std::unique_ptr<PodOutput> output;
+  std::optional<PodFiles> files;
+  if (options.files) files.emplace(*options.files);
+  if (files || options.shown != RunOptions::Shown::none)
+    output = output_of_api(*client, job->ns, *created,
+                           {.prefixed = prefixed(options.shown, *created),
+                            .in_order = options.keep_order,
+                            .files = files ? &*files : nullptr});
+  const Follow end = follow(
+      *client, signals, job->ns, name,
+      {.timeout_ms = options.timeout_ms, .color = options.target.color, .output = output.get()});
+  const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
+  const std::string back = "\n  reattach: muster wait job/" + name + ns_flag +
+                           "\n  delete:   muster delete job/" + name + ns_flag;
+  switch (end.how) {
+    case Followed::complete:
+    case Followed::failed:
+      if (const auto why = start_failure(end.job); why && options.completions > 0)
+        return fail(exit_code_of(options, *client, job->ns, end), *why);
+      std::cout << summary_text(
+                       *client, job->ns, end.job, Paint(options.target.color, STDOUT_FILENO),
+                       [&](const Failures& failures) { return more_text(failures, name, job->ns); })
+                << std::flush;
+      if (files && files->failures() > 0)
+        return fail(kFailed, "some files of --output could not be written: muster logs job/" +
+                                 name + ns_flag + " has all output");
+      return exit_code_of(options, *client, job->ns, end);
+    case Followed::interrupted:
+      return fail(kInterrupted,
+                  "detached: job/" + name + " keeps running on " + client->address() + back);
+    case Followed::timeout:
+      return fail(kTimeout, "--timeout expired: job/" + name + " keeps running on " +
+                                client->address() + back);
+    case Followed::gone:
+      return fail(kNotFound, "job/" + name + " was deleted");
+    case Followed::unreachable:
+      break;
+  }
+  return fail(end.error);
+}
+
+// The directory for inputs that the manifest would not carry.
+Result<std::string> dry_inputs_dir(const std::string& data_dir) {
+  if (data_dir.empty()) return shared_inputs_dir();
+  std::error_code ignored;
+  return std::filesystem::absolute(data_dir, ignored).lexically_normal().string();
+}
+
+int run(const RunOptions& given) {
+  RunOptions options = given;
+  auto inputs = take_inputs(options);
+  if (!inputs) return fail(inputs.error(), given.mpi ? "mpirun" : "run");
+  if (options.target.named) {
+    if (!options.data_dir.empty() || options.slots > 0 || options.keep) {
+      return fail(kUsage,
+                  std::string(options.mpi ? "mpirun: --data-dir" : "run: --data-dir, --slots") +
+                      " and --keep are for running on this machine; --api or MUSTER_API "
+                      "selects a coordinator");
+    }
+    return run_there(options, *inputs);
+  }
+  if (!options.resources.after.empty())
+    return fail(kUsage, std::string(options.mpi ? "mpirun" : "run") +
+                            ": --after needs a coordinator; select one with --api or MUSTER_API");
+  if (options.retry && options.completions == 0 && options.file.empty()) return retry_here(options);
+  if (options.retry)
+    if (auto kept = kept_run(options.data_dir); !kept) return fail(kept.error());
+  // Here the slots limit how many pods run at once, so the job's parallelism may be higher: the
+  // other pods wait on the node, and a freed slot is refilled without a sync and a round trip.
+  RunOptions here = options;
+  if (here.slots == 0) here.slots = std::exchange(here.parallelism, 0);
+  if (here.slots == 0) here.slots = cpu_count();
+  const int64_t at_once = here.parallelism > 0 ? here.parallelism : here.slots;
+  here.environment.try_emplace("MUSTER_PARALLELISM",
+                               std::to_string(std::min<int64_t>(at_once, here.completions)));
+  Result<std::string> inputs_dir = std::string();
+  if (here.dry_run && *inputs) inputs_dir = dry_inputs_dir(here.data_dir);
+  if (!inputs_dir) return fail(inputs_dir.error());
+  auto job = wanted_job(here, at_once + core::prefetch_limit(static_cast<uint32_t>(at_once)),
+                        *inputs, *inputs_dir);
+  if (!job) return fail(job.error());
+  if (here.dry_run) return print_manifest(*job, here.output);
+  job->job.slots = here.slots;
+  return run_here(here, std::move(*job));
+}
+
+}  // namespace
+
+int execute(const RunOptions& options) {
+  const int code = run(options);
+  // The input came too late to be refused.
+  if (code != kRejected && options.file != "-" && !options.each.reads_stdin() && stdin_waits())
+    std::cerr << "muster: warning: the piped input was not read" << std::endl;
+  return code;
+}
+
+}  // namespace muster::cli

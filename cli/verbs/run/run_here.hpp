@@ -1,0 +1,32 @@
+// muster run, embedded: a coordinator and an agent as threads of this process, for one job.
+#pragma once
+
+#include "cli/client/inputs/run_identity.hpp"
+#include "cli/client/output/follow.hpp"
+#include "cli/settings/options.hpp"
+#include "cli/verbs/run/wanted_job.hpp"
+
+namespace muster::cli {
+
+int run_here(const RunOptions& options, WantedJob job);
+
+// Reruns the indexes that options.retry selects of the job in options.data_dir, whatever job that
+// is.
+int retry_here(const RunOptions& options);
+
+// Call before creating a job: checks that its output can be shown or written as requested, and
+// creates the directory of its files. invalid: says why not.
+Status check_output(const RunOptions& options, const Json& job);
+
+// Exit code of a finished run: 0 or 1; for a command with one index that failed, or for an MPI
+// launcher, the exit code of its last attempt.
+int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,
+                 const Follow& end);
+
+// The error line of a job that failed because its command could not be started.
+std::optional<std::string> start_failure(const Json& job);
+
+// Number of CPUs this process may use.
+int cpu_count();
+
+}  // namespace muster::cli

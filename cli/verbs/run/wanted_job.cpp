@@ -1,0 +1,167 @@
+#include "cli/verbs/run/wanted_job.hpp"
+
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/documents/document_writes.hpp"
+#include "cli/client/documents/manifests.hpp"
+#include "cli/client/documents/placed.hpp"
+#include "cli/client/inputs/mpi_job.hpp"
+#include "cli/client/inputs/resources.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/json.hpp"
+#include "cli/settings/files.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+Status words_are_text(const std::vector<std::string>& command) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (!is_utf8(command[i]))
+      return Error{Errc::invalid,
+                   "word " + std::to_string(i + 1) +
+                       " of the command is not UTF-8: put the command in a script",
+                   {}};
+  }
+  return Nothing{};
+}
+
+Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
+                             const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
+  WantedJob out{{}, "", options.target.ns};
+  std::error_code ignored;
+  const int32_t parallelism =
+      options.parallelism > 0
+          ? options.parallelism
+          : static_cast<int32_t>(std::clamp<int64_t>(slots, 1, options.completions));
+  if (Status readable = words_are_text(options.command); !readable) return readable.error();
+  std::string here = options.dir;
+  if (here.empty()) here = std::filesystem::current_path(ignored).string();
+  auto environment = exported(environ, options.exported, here);
+  if (!environment) return environment.error();
+  out.job.environment = std::move(*environment);
+  out.job.dir = std::move(here);
+  std::random_device random;
+  CommandJob job{
+      options.completions, parallelism,         options.name, options.retries.value_or(0),
+      options.command,     options.environment, options.dir};
+  if (inputs) {
+    auto words = with_references(options.command, *inputs);
+    if (!words) return words.error();
+    job.words = std::move(*words);
+  }
+  out.job.manifest = command_manifest(job, [&random](uint32_t below) { return random() % below; });
+  out.job.manifest = with_resources(std::move(out.job.manifest), options.resources);
+  if (!options.each.array.empty())
+    out.job.manifest["spec"]["template"]["spec"]["containers"][0]["env"].push_back(
+        {{"name", "SLURM_ARRAY_TASK_ID"}, {"value", "$(MUSTER_INPUT)"}});
+  if (options.mpi) {
+    const FoundLauncher launcher = find_launcher(options.mpi->kind);
+    if (options.mpi->tag_output && launcher.kind == MpiLauncher::unknown)
+      return Error{Errc::invalid,
+                   "--tag-output: cannot identify this machine's mpirun; specify --mpi openmpi or "
+                   "--mpi mpich",
+                   {}};
+    out.job.manifest = mpi_manifest(std::move(out.job.manifest), *options.mpi, launcher);
+  }
+  if (inputs) out.job.inputs = add_inputs(out.job.manifest, *inputs);
+  if (!out.job.inputs.name.empty() && !inputs_dir.empty())
+    name_file(out.job.manifest, inputs_dir + "/" + out.job.inputs.name);
+  out.job.name_given = !options.name.empty();
+  out.text = dumped(with_surroundings(out.job.manifest, out.job.environment, out.job.dir));
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
+  const bool reads = options.file == "-" || options.each.reads_stdin();
+  if (!reads && stdin_waits())
+    return invalid(
+        "the piped input would not be read: use --each - to run CMD for each of its lines, or "
+        "</dev/null to ignore it");
+  if (!options.each.any()) return std::optional<Inputs>();
+  auto inputs = options.each.array.empty() ? read_inputs(options.each)
+                                           : array_inputs(options.each.array, options.parallelism);
+  if (!inputs) return inputs.error();
+  options.completions = static_cast<int32_t>(inputs->rows.size());
+  return std::optional<Inputs>(std::move(*inputs));
+}
+
+Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
+                             const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
+  if (options.completions > 0) return of_command(options, slots, inputs, inputs_dir);
+  WantedJob out{{}, "", options.target.ns};
+  Manifests manifests = read_manifests({options.file});
+  if (manifests.error) return *manifests.error;
+  for (Document& one : manifests.documents) {
+    if (one.kind == "ConfigMap") {
+      out.configs.push_back(std::move(one));
+      continue;
+    }
+    if (one.kind != "Job" || out.document)
+      return placed(invalid("must be one job, and any ConfigMaps that it uses"), one);
+    out.document = std::move(one);
+  }
+  if (!out.document) return invalid(shown_path(options.file) + ": has no job");
+  out.job.manifest = read_json(out.document->json);
+  out.text = out.document->json;
+  if (!out.document->ns.empty()) out.ns = out.document->ns;
+  return out;
+}
+
+Status put_configs(ApiClient& client, const std::vector<Document>& configs, const std::string& ns) {
+  for (const Document& config : configs) {
+    auto put = put_document(client, config, config.ns.empty() ? ns : config.ns);
+    if (!put) return put.error();
+  }
+  return Nothing{};
+}
+
+Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted) {
+  if (Status put = put_configs(client, wanted.configs, wanted.ns); !put) return put.error();
+  return wanted.document ? create_document(client, *wanted.document, wanted.ns, false)
+                         : create_job(client, wanted.ns, wanted.text, false);
+}
+
+int print_manifest(const WantedJob& wanted, Output output) {
+  const Json manifest = read_json(wanted.text);
+  std::cout << (output == Output::json ? dumped(manifest, 4) + "\n" : to_yaml(manifest))
+            << std::flush;
+  return kDone;
+}
+
+Result<std::string> shared_inputs_dir() {
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state == '/') return std::string(state) + "/muster/inputs";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return std::string(home) + "/.local/state/muster/inputs";
+  return invalid("this many inputs need a file in your home directory, but HOME is not set");
+}
+
+Status write_inputs(const std::string& dir, const InputsFile& inputs) {
+  if (inputs.name.empty()) return Nothing{};
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return invalid("cannot make " + dir + ": " + error.message());
+  const std::string path = dir + "/" + inputs.name;
+  if (std::filesystem::exists(path, error)) return Nothing{};  // named after its bytes
+  return write_file(path, inputs.bytes);
+}
+
+Status share_inputs(const std::string& dir, const InputsFile& inputs) {
+  if (inputs.name.empty()) return Nothing{};
+  if (Status written = write_inputs(dir, inputs); !written) return written;
+  std::cerr << "the inputs are in " << dir << "/" << inputs.name
+            << "; the nodes must be able to read it" << std::endl;
+  return Nothing{};
+}
+
+}  // namespace muster::cli

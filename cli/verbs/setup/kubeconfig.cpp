@@ -1,0 +1,103 @@
+// muster kubeconfig: prints a kubeconfig for this coordinator.
+//
+// Over plain HTTP on loopback, the kernel identifies the caller, and no request is sent. Over
+// HTTPS, kubectl calls `muster token credential` to log in, with a token from a file or through
+// munge.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/connect/token.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/json.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "tls/certificates.hpp"
+#include "tls/identity.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+struct Server {
+  std::string url, authority;
+  std::vector<std::string> credential;  // arguments for muster; empty: none
+};
+
+// An address that others can connect to: a wildcard becomes this machine's name.
+std::string reachable(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  if (host != "0.0.0.0" && host != "[::]" && host != "*") return address;
+  char name[256] = "localhost";
+  gethostname(name, sizeof name - 1);
+  return name + address.substr(colon);
+}
+
+Result<Server> server_of(const Target& target) {
+  if (target.api.starts_with(kHttps)) {
+    const LogIn& log_in = target.log_in;
+    const auto absolute = [](const std::string& path) {
+      std::error_code ignored;
+      return std::filesystem::absolute(path, ignored).string();
+    };
+    std::vector<std::string> credential = {"token", "credential", "--api", target.api};
+    if (logs_in_by_munge(log_in)) {
+      auto authority = read_authority(log_in.ca_file);
+      if (!authority) return authority.error();
+      credential.insert(credential.end(), {"--ca-file", absolute(log_in.ca_file)});
+      if (!log_in.munge_socket.empty())
+        credential.insert(credential.end(), {"--munge-socket", absolute(log_in.munge_socket)});
+      return Server{target.api, *authority, std::move(credential)};
+    }
+    auto token = read_token(log_in);
+    if (!token) return token.error();
+    credential.insert(credential.end(), {"--token-file", absolute(log_in.token_file)});
+    return Server{target.api, token->authority, std::move(credential)};
+  }
+  if (!target.api.starts_with("unix:")) return Server{"http://" + target.api, "", {}};
+  const auto client = connect(target);
+  auto links = object(*client, "/apis/muster.dev/v1/links");
+  if (!links) return links.error();
+  const std::string api = text_at(*links, {"api"});
+  if (api.empty())
+    return invalid(
+        "kubectl cannot connect to a Unix socket, and this coordinator serves no HTTPS: start it "
+        "with --api-tls");
+  return Server{std::string(kHttps) + reachable(api),
+                text_at(*links, {"authority"}),
+                {"token", "credential", "--api", target.api}};
+}
+
+}  // namespace
+
+int execute(const KubeconfigOptions& options) {
+  const Target& target = options.target;
+  auto server = server_of(target);
+  if (!server) return fail(server.error());
+  Json cluster = {{"server", server->url}};
+  Json user = Json::object();
+  if (!server->credential.empty()) {
+    cluster["certificate-authority-data"] = tls::base64(server->authority);
+    cluster["tls-server-name"] = tls::kServerName;
+    std::error_code ignored;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    user["exec"] = {{"apiVersion", "client.authentication.k8s.io/v1"},
+                    {"command", self.empty() ? "muster" : self.string()},
+                    {"args", server->credential},
+                    {"interactiveMode", "Never"}};
+  }
+  const Json context = {
+      {"name", "muster"},
+      {"context", {{"cluster", "muster"}, {"namespace", target.ns}, {"user", "muster"}}}};
+  std::cout << to_yaml({{"apiVersion", "v1"},
+                        {"kind", "Config"},
+                        {"clusters", Json::array({{{"name", "muster"}, {"cluster", cluster}}})},
+                        {"contexts", Json::array({context})},
+                        {"users", Json::array({{{"name", "muster"}, {"user", user}}})},
+                        {"current-context", "muster"}})
+            << std::flush;
+  return kDone;
+}
+
+}  // namespace muster::cli

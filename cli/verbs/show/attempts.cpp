@@ -1,0 +1,92 @@
+// muster get attempts: one line per closed attempt, newest last.
+#include "cli/client/news/attempts.hpp"
+
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/inputs/inputs.hpp"
+#include "cli/client/inputs/joblog.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/table.hpp"
+#include "cli/output/text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "text/time_text.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+std::string index_text(const Json& attempt) {
+  return attempt.contains("index") ? attempt["index"].dump() : std::string("-");
+}
+
+// How long it ran: "2.100s"; "-" if it never started.
+std::string ran(const Json& attempt) {
+  const auto from = parse_time(text_at(attempt, {"started"}));
+  const auto to = parse_time(text_at(attempt, {"ended"}));
+  if (!from || !to || *to < *from) return "-";
+  const Millis ms = *to - *from;
+  if (ms >= 100'000) return short_span(ms);
+  std::string text = std::to_string(ms % 1000);
+  return std::to_string(ms / 1000) + "." + std::string(3 - text.size(), '0') + text + "s";
+}
+
+}  // namespace
+
+int execute(const AttemptsOptions& options) {
+  const auto client = connect(options.target);
+  std::string query = options.failed ? "failed=true" : "";
+  if (!options.index.empty())
+    query += (query.empty() ? "" : "&") + ("index=" + url_encoded(options.index));
+  Json all = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  if (options.headers)
+    rows.push_back({"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED AS", "CAUSE"});
+  const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
+  if (options.output == Output::tsv) {
+    Joblog log(job ? *job : Json());
+    if (options.headers) std::cout << joblog_header();
+    Status read = each_attempt(*client, options.target.ns, options.job, query,
+                               [&log](const Json& attempt) { std::cout << log.line(attempt); });
+    return read ? kDone : fail(read.error());
+  }
+  const JobInputs inputs(job ? *job : Json());
+  if (inputs.any() && options.headers) rows.front().insert(rows.front().begin() + 1, "INPUT");
+  Status done =
+      each_attempt(*client, options.target.ns, options.job, query, [&](const Json& attempt) {
+        if (options.output == Output::json || options.output == Output::yaml) {
+          all.push_back(attempt);
+          if (auto input = inputs.of(number_at(attempt, {"index"}, -1)))
+            all.back()["input"] = std::move(*input);
+        } else if (options.output == Output::name) {
+          rows.push_back({text_at(attempt, {"pod"})});
+        } else {
+          const std::string started = text_at(attempt, {"started"});
+          rows.push_back({index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
+                          text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
+                          attempt_counted(attempt), attempt_cause(attempt)});
+          if (inputs.any())
+            rows.back().insert(
+                rows.back().begin() + 1,
+                cut(inputs.of(number_at(attempt, {"index"}, -1)).value_or("-"), kInputShown));
+        }
+      });
+  if (!done) return fail(done.error());
+  if (options.output == Output::json || options.output == Output::yaml) {
+    const Json list = {{"kind", "AttemptList"}, {"apiVersion", "muster.dev/v1"}, {"items", all}};
+    std::cout << (options.output == Output::json ? dumped(list, 2) + "\n" : to_yaml(list));
+    return kDone;
+  }
+  if (options.output == Output::name) {
+    for (size_t i = options.headers ? 1 : 0; i < rows.size(); ++i)
+      std::cout << rows[i].front() << "\n";
+    return kDone;
+  }
+  if (rows.size() <= (options.headers ? 1u : 0u))
+    std::cerr << "no attempt of job/" << options.job << " has ended yet\n";
+  else
+    std::cout << aligned(rows, "");
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,312 @@
+// muster describe: one object on one screen, with what matters when something failed.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/news/attempts.hpp"
+#include "cli/client/news/failures.hpp"
+#include "cli/client/news/progress.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/policy_text.hpp"
+#include "cli/output/table.hpp"
+#include "cli/output/text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "text/time_text.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kCausesMax = 10, kLastLinesMax = 5, kEventsMax = 20, kPodsMax = 50;
+constexpr size_t kSetMax = 60;       // characters of an index set
+constexpr size_t kCommandMax = 200;  // characters of a job's command
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string ago(const std::string& instant) {
+  const auto then = parse_time(instant);
+  return then ? short_span(wall_now() - *then) + " ago" : "";
+}
+
+std::string labels_text(const Json& map) {
+  std::string out;
+  for (const auto& [key, value] : map.items()) {
+    out += (out.empty() ? "" : ",") + key + "=" +
+           (value.is_string() ? value.get<std::string>() : dumped(value));
+  }
+  return out.empty() ? "<none>" : out;
+}
+
+std::string none_if_empty(const std::string& text) {
+  return text.empty() ? "<none>" : text;
+}
+
+void print_conditions(const Json& object) {
+  const Json& conditions = at(object, {"status", "conditions"});
+  if (!conditions.is_array() || conditions.empty()) return;
+  Rows rows = {{"TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"}};
+  for (const Json& c : conditions) {
+    rows.push_back({text_at(c, {"type"}), text_at(c, {"status"}),
+                    none_if_empty(ago(text_at(c, {"lastTransitionTime"}))),
+                    none_if_empty(text_at(c, {"reason"})), text_at(c, {"message"})});
+  }
+  std::cout << "Conditions:\n" << aligned(rows, "  ");
+}
+
+void print_events(ApiClient& client, const std::string& ns, const std::string& job) {
+  auto list = object(client, object_path(Kind::event, ns) + "?fieldSelector=" +
+                                 url_encoded("involvedObject.kind=Job,involvedObject.name=" + job));
+  if (!list) return;
+  const Json& items = at(*list, {"items"});
+  if (!items.is_array() || items.empty()) {
+    std::cout << "Events: <none>\n";
+    return;
+  }
+  Rows rows = {{"AGE", "TYPE", "REASON", "MESSAGE"}};
+  const size_t skipped = items.size() > kEventsMax ? items.size() - kEventsMax : 0;
+  for (size_t i = skipped; i < items.size(); ++i) {
+    rows.push_back({none_if_empty(ago(text_at(items[i], {"lastTimestamp"}))),
+                    text_at(items[i], {"type"}), text_at(items[i], {"reason"}),
+                    text_at(items[i], {"message"})});
+  }
+  std::cout << "Events"
+            << (skipped > 0 ? " (the last " + std::to_string(kEventsMax) + " of " +
+                                  std::to_string(items.size()) + ")"
+                            : "")
+            << ":\n"
+            << aligned(rows, "  ");
+}
+
+// `why`: the coordinator's explanation, or null.
+std::string job_state(const Json& job, const Json& why) {
+  for (const char* type : {"muster.dev/Damaged", "Failed", "Complete", "Suspended", "FailureTarget",
+                           "SuccessCriteriaMet"}) {
+    const Json& c = condition_of(job, type);
+    if (c.is_null()) continue;
+    const std::string reason = text_at(c, {"reason"}), message = text_at(c, {"message"});
+    return std::string(type) + (reason.empty() ? "" : ": " + reason) +
+           (message.empty() ? "" : ": " + message);
+  }
+  if (std::string state = text_at(why, {"state"}); !state.empty()) return state;
+  return number_at(job, {"status", "ready"}) > 0 ? "Running" : "Pending";
+}
+
+// What it waits for, or why it ended, line by line.
+void add_reasons(const Json& why, Rows& rows) {
+  if (const std::string summary = text_at(why, {"summary"}); !summary.empty())
+    rows.push_back({"Why:", summary});
+  for (const Json& line : at(why, {"details"}))
+    if (line.is_string()) rows.push_back({"", line.get<std::string>()});
+}
+
+// The command of each container ("sh -c 'sleep 1'"), and what it requests from a node.
+void add_containers(const Json& spec, Rows& rows) {
+  for (const Json& container : at(spec, {"containers"})) {
+    std::string command;
+    for (const char* part : {"command", "args"})
+      for (const Json& word : at(container, {part}))
+        command += (command.empty() ? "" : " ") +
+                   shell_quoted(word.is_string() ? word.get<std::string>() : "");
+    rows.push_back({"Command:", none_if_empty(one_line(cut(command, kCommandMax)))});
+    if (const Json& wanted = at(container, {"resources", "requests"}); wanted.is_object())
+      rows.push_back({"Requests:", labels_text(wanted)});
+  }
+}
+
+std::string number_or(const Json& json, std::initializer_list<const char*> keys,
+                      const char* otherwise) {
+  const Json& value = at(json, keys);
+  return value.is_number() ? dumped(value) : otherwise;
+}
+
+// Running, pending and backoff indexes. Adds nothing if the coordinator serves no such map.
+void add_index_map(ApiClient& client, const std::string& ns, const std::string& job, Rows& rows) {
+  auto map = object(client, "/apis/muster.dev/v1/namespaces/" + url_encoded(ns) + "/jobs/" +
+                                url_encoded(job) + "/indexes");
+  if (!map) return;
+  const std::pair<const char*, const char*> sets[] = {
+      {"Running:", "running"}, {"Pending:", "pending"}, {"In backoff:", "backoff"}};
+  for (const auto& [name, key] : sets) {
+    if (const std::string set = text_at(*map, {key}); !set.empty())
+      rows.push_back({name, cut_set(set, kSetMax)});
+  }
+}
+
+int describe_job(ApiClient& client, const DescribeOptions& options) {
+  const std::string& ns = options.target.ns;
+  auto found = object(client, object_path(Kind::job, ns, options.name));
+  if (!found) return fail(found.error());
+  const Json& job = *found;
+  auto explained = object(client, own_path(ns, options.name, "why"));
+  const Json why = explained ? std::move(*explained) : Json();
+  const bool indexed = is_indexed(job);
+  const std::string started = text_at(job, {"status", "startTime"}),
+                    finished = text_at(job, {"status", "completionTime"});
+  Rows rows = {{"Name:", options.name},
+               {"Namespace:", ns},
+               {"Labels:", labels_text(at(job, {"metadata", "labels"}))},
+               {"State:", job_state(job, why)}};
+  add_reasons(why, rows);
+  add_containers(at(job, {"spec", "template", "spec"}), rows);
+  rows.push_back({"Completions:", number_or(job, {"spec", "completions"}, "<none>") +
+                                      (indexed ? " (Indexed)" : " (NonIndexed)")});
+  rows.push_back({"Parallelism:", number_or(job, {"spec", "parallelism"}, "1")});
+  const Json& notes = at(job, {"metadata", "annotations"});
+  if (const std::string root = text_at(notes, {"muster.dev/retry-of"}); !root.empty())
+    rows.push_back({"Round:", text_at(notes, {"muster.dev/round"}) + " of job/" + root});
+  if (const std::string some = text_at(notes, {"muster.dev/indexes"}); !some.empty())
+    rows.push_back({"Indexes:", some + " only"});
+  for (auto& [name, text] : policy_rows(at(job, {"spec"}))) rows.push_back({name, text});
+  if (!started.empty()) rows.push_back({"Started:", started + " (" + ago(started) + ")"});
+  if (!finished.empty()) {
+    const auto from = parse_time(started), to = parse_time(finished);
+    rows.push_back(
+        {"Finished:", finished + (from && to ? " (took " + short_span(*to - *from) + ")" : "")});
+  }
+  rows.push_back(
+      {"Pods:", std::to_string(number_at(job, {"status", "active"})) + " active (" +
+                    std::to_string(number_at(job, {"status", "ready"})) + " running), " +
+                    std::to_string(number_at(job, {"status", "terminating"})) + " terminating, " +
+                    std::to_string(number_at(job, {"status", "succeeded"})) + " succeeded, " +
+                    std::to_string(number_at(job, {"status", "failed"})) + " failed"});
+  if (end_of(job) == JobEnd::none) {
+    const Standing standing = standing_of(job);
+    const auto from = parse_time(started);
+    const std::string pace =
+        from ? pace_text(standing.succeeded, standing.completions.value_or(0) - standing.settled(),
+                         wall_now() - *from)
+             : "";
+    if (!pace.empty()) rows.push_back({"Pace:", pace});
+  }
+  if (indexed) {
+    rows.push_back({"Completed:", none_if_empty(text_at(job, {"status", "completedIndexes"}))});
+    if (at(job, {"status", "failedIndexes"}).is_string()) {
+      rows.push_back({"Failed:", none_if_empty(text_at(job, {"status", "failedIndexes"}))});
+    }
+    add_index_map(client, ns, options.name, rows);
+  }
+  std::cout << aligned(rows, "");
+  print_conditions(job);
+  auto failures = failures_of(client, ns, job, kCausesMax, kLastLinesMax);
+  if (!failures) return fail(failures.error());
+  if (failures->all > 0)
+    std::cout << "Failures:\n"
+              << failures_text(*failures, "  ") << "  " << more_text(*failures, options.name, ns)
+              << "\n";
+  print_events(client, ns, options.name);
+  std::cout.flush();
+  return kDone;
+}
+
+int describe_pod(ApiClient& client, const DescribeOptions& options) {
+  const std::string& ns = options.target.ns;
+  auto found = object(client, object_path(Kind::pod, ns, options.name));
+  if (!found) return fail(found.error());
+  const Json& pod = *found;
+  const Json& owners = at(pod, {"metadata", "ownerReferences"});
+  const std::string job =
+      owners.is_array() && !owners.empty() ? text_at(owners.front(), {"name"}) : "";
+  const Json& containers = at(pod, {"spec", "containers"});
+  Rows rows = {{"Name:", options.name},
+               {"Namespace:", ns},
+               {"Job:", none_if_empty(job)},
+               {"Node:", none_if_empty(text_at(pod, {"spec", "nodeName"}))}};
+  if (const auto index = index_of(pod)) {
+    const auto attempt = attempt_of(pod);
+    rows.push_back({"Index:", std::to_string(*index) +
+                                  (attempt ? ", attempt " + std::to_string(*attempt) : "")});
+  }
+  const std::string phase = text_at(pod, {"status", "phase"});
+  rows.push_back({"Phase:", phase + (phase == "Failed" ? ": " + cause_of(pod) : "")});
+  for (const Json& container : containers.is_array() ? containers : Json::array()) {
+    std::string command;
+    for (const char* key : {"command", "args"}) {
+      for (const Json& word : at(container, {key}))
+        command += (command.empty() ? "" : " ") +
+                   shell_quoted(word.is_string() ? word.get<std::string>() : "");
+    }
+    rows.push_back({"Command:", command});
+  }
+  if (const std::string pid = text_at(pod, {"metadata", "annotations", "muster.dev/pid"});
+      !pid.empty())
+    rows.push_back({"Pid:", pid});
+  if (const std::string at_time = text_at(pod, {"status", "startTime"}); !at_time.empty())
+    rows.push_back({"Started:", at_time + " (" + ago(at_time) + ")"});
+  if (const std::string ended = failure_of(pod).ended; !ended.empty())
+    rows.push_back({"Ended:", ended + " (" + ago(ended) + ")"});
+  std::cout << aligned(rows, "");
+  print_conditions(pod);
+  const auto words = last_words(client, ns, options.name, kLastLinesMax);
+  if (!words.empty()) std::cout << "Last lines (all: muster logs " << options.name << "):\n";
+  for (const std::string& line : words) std::cout << "  | " << line << "\n";
+  std::cout.flush();
+  return kDone;
+}
+
+int describe_node(ApiClient& client, const DescribeOptions& options) {
+  auto found = object(client, object_path(Kind::node, "", options.name));
+  if (!found) return fail(found.error());
+  const Json& node = *found;
+  const Json& unschedulable = at(node, {"spec", "unschedulable"});
+  Rows rows = {{"Name:", options.name},
+               {"Labels:", labels_text(at(node, {"metadata", "labels"}))},
+               {"Schedulable:",
+                unschedulable.is_boolean() && unschedulable.get<bool>() ? "no (cordoned)" : "yes"},
+               {"Capacity:", labels_text(at(node, {"status", "capacity"}))},
+               {"Boot id:", none_if_empty(text_at(node, {"status", "nodeInfo", "bootID"}))}};
+  std::cout << aligned(rows, "");
+  print_conditions(node);
+  auto list =
+      object(client, object_path(Kind::pod, "") + "?fieldSelector=" +
+                         url_encoded("spec.nodeName=" + options.name + ",status.phase=Running"));
+  if (!list) return fail(list.error());
+  const Json& items = at(*list, {"items"});
+  const size_t count = items.is_array() ? items.size() : 0;
+  std::cout << "Running pods: " << count << "\n";
+  Rows pods = {{"NAMESPACE", "NAME", "STARTED"}};
+  for (size_t i = 0; i < std::min(count, kPodsMax); ++i) {
+    pods.push_back({text_at(items[i], {"metadata", "namespace"}),
+                    text_at(items[i], {"metadata", "name"}),
+                    none_if_empty(ago(text_at(items[i], {"status", "startTime"})))});
+  }
+  if (count > 0) std::cout << aligned(pods, "  ");
+  if (count > kPodsMax) std::cout << "  ... and " << count - kPodsMax << " more\n";
+  std::cout.flush();
+  return kDone;
+}
+
+// Describes a name given without a kind.
+int describe_any(ApiClient& client, const DescribeOptions& options) {
+  for (const Kind kind : {Kind::job, Kind::pod, Kind::node}) {
+    auto found = object(client, object_path(kind, options.target.ns, options.name));
+    if (!found && found.error().code == Errc::not_found) continue;
+    if (!found) return fail(found.error());
+    return kind == Kind::job   ? describe_job(client, options)
+           : kind == Kind::pod ? describe_pod(client, options)
+                               : describe_node(client, options);
+  }
+  return fail(kNotFound, "no job, pod or node \"" + options.name + "\" found in namespace " +
+                             options.target.ns + "\n  see: muster get all -A");
+}
+
+}  // namespace
+
+int execute(const DescribeOptions& options) {
+  const auto client = connect(options.target);
+  if (!options.kind) return describe_any(*client, options);
+  switch (*options.kind) {
+    case Kind::job:
+      return describe_job(*client, options);
+    case Kind::pod:
+      return describe_pod(*client, options);
+    case Kind::node:
+      return describe_node(*client, options);
+    case Kind::event:
+    case Kind::config_map:
+    case Kind::ns:
+      break;
+  }
+  return fail(kUsage, "describe: job, pod or node");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,148 @@
+// muster explain: the fields of an object, from the coordinator's OpenAPI document, which says what
+// muster does with each.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/table.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "text/nearest.hpp"
+
+#include <cctype>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kTextWidth = 80;  // of descriptions
+constexpr size_t kDepthMax = 12;   // of --recursive
+
+// One OpenAPI document, and the types that its schemas refer to.
+class Schemas {
+ public:
+  explicit Schemas(Json document) : document_(std::move(document)) {}
+
+  // Null: there is none.
+  const Json& of_kind(const std::string& kind) const {
+    for (const Json& schema : at(document_, {"components", "schemas"}))
+      for (const Json& named : at(schema, {"x-kubernetes-group-version-kind"}))
+        if (text_at(named, {"kind"}) == kind) return schema;
+    static const Json none;
+    return none;
+  }
+
+  // The type of a field's value, or of its items or map values; an object type has properties.
+  const Json& type_of(const Json& field) const {
+    const std::string reference = reference_of(field);
+    if (!reference.empty())
+      return at(document_, {"components", "schemas", name_of(reference).c_str()});
+    for (const char* inner : {"items", "additionalProperties"})
+      if (at(field, {inner}).is_object()) return type_of(at(field, {inner}));
+    return field;
+  }
+
+  // "integer", "[]Container", "map[string]string".
+  static std::string type_text(const Json& field) {
+    if (const std::string reference = reference_of(field); !reference.empty())
+      return reference.substr(reference.find_last_of("./") + 1);
+    if (at(field, {"items"}).is_object()) return "[]" + type_text(at(field, {"items"}));
+    if (at(field, {"additionalProperties"}).is_object())
+      return "map[string]" + type_text(at(field, {"additionalProperties"}));
+    const std::string type = text_at(field, {"type"});
+    return type.empty() ? "Object" : type;
+  }
+
+ private:
+  static std::string reference_of(const Json& field) {
+    const Json& all = at(field, {"allOf"});
+    return text_at(all.is_array() && !all.empty() ? all.front() : field, {"$ref"});
+  }
+  static std::string name_of(const std::string& reference) {
+    return reference.substr(reference.rfind('/') + 1);
+  }
+
+  const Json document_;
+};
+
+// Wraps text into lines of at most kTextWidth characters, each after `indent`.
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::string out, line;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > kTextWidth) {
+      out += indent + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return out + (line.empty() ? "" : indent + line + "\n");
+}
+
+void print_tree(const Schemas& schemas, const Json& type, const std::string& indent, size_t depth) {
+  if (depth == kDepthMax) return;
+  for (const auto& [name, field] : at(type, {"properties"}).items()) {
+    std::cout << indent << name << " <" << Schemas::type_text(field) << ">\n";
+    print_tree(schemas, schemas.type_of(field), indent + "  ", depth + 1);
+  }
+}
+
+// The kind as the API writes it.
+std::string kind_of_api(Kind kind) {
+  if (kind == Kind::config_map) return "ConfigMap";
+  std::string name = kind_name(kind);
+  name = name.substr(0, name.find('.'));
+  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return name;
+}
+
+}  // namespace
+
+int execute(const ExplainOptions& options) {
+  const auto client = connect(options.target);
+  const std::string kind = kind_of_api(options.kind);
+  const std::string group = group_path(options.kind);
+  auto document = object(*client, "/openapi/v3" + group);
+  if (!document) return fail(document.error());
+  const Schemas schemas(std::move(*document));
+  const Json* type = &schemas.of_kind(kind);
+  if (type->is_null())
+    return fail(kNotFound,
+                "the coordinator at " + client->address() + " has no documentation for " + kind);
+  const Json* shown = type;  // with the description
+  std::string so_far = kind_plural(options.kind), type_name;
+  for (const std::string& name : options.path) {
+    const Json& fields = at(*type, {"properties"});
+    if (!fields.contains(name)) {
+      std::vector<std::string> known;
+      for (const auto& [other, field] : fields.items()) known.push_back(other);
+      return fail(kNotFound, so_far + " has no field `" + name + "`" + did_you_mean(name, known));
+    }
+    shown = &fields.at(name);
+    type_name = Schemas::type_text(*shown);
+    type = &schemas.type_of(*shown);
+    so_far += "." + name;
+  }
+  std::cout << "KIND:     " << kind << "\nVERSION:  " << group.substr(group.find('/', 1) + 1)
+            << "\n\n";
+  if (!options.path.empty())
+    std::cout << "FIELD:    " << options.path.back() << " <" << type_name << ">\n\n";
+  std::cout << "DESCRIPTION:\n" << wrapped(text_at(*shown, {"description"}), "  ");
+  if (type != shown && text_at(*type, {"description"}) != text_at(*shown, {"description"}))
+    std::cout << wrapped(text_at(*type, {"description"}), "  ");
+  const Json& fields = at(*type, {"properties"});
+  if (fields.empty()) return kDone;
+  std::cout << "\nFIELDS:\n";
+  if (options.recursive) {
+    print_tree(schemas, *type, "  ", 0);
+  } else {
+    for (const auto& [name, field] : fields.items())
+      std::cout << "  " << name << " <" << Schemas::type_text(field) << ">\n"
+                << wrapped(text_at(field, {"description"}), "    ");
+  }
+  std::cout.flush();
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,242 @@
+// muster get: objects as a table, names, JSON or YAML; -w also shows changes.
+//
+// A broken watch continues from the last version it has seen; if that version is too old, get lists
+// again.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/table.hpp"
+#include "cli/output/text.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <iostream>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+// Retries of a broken watch, one every kPauseUs: long enough for the coordinator to restart.
+constexpr int kTriesMax = 50;
+constexpr useconds_t kPauseUs = 200'000;
+
+// The items of a list, each with its kind and version: those of a "JobList" lack them.
+Json items_of(Json list) {
+  const std::string version = text_at(list, {"apiVersion"});
+  std::string kind = text_at(list, {"kind"});
+  if (kind == "List" || !kind.ends_with("List")) return std::move(list["items"]);
+  kind.resize(kind.size() - 4);
+  Json items = std::move(list["items"]);
+  for (Json& item : items) {
+    item["apiVersion"] = version;
+    item["kind"] = kind;
+  }
+  return items;
+}
+
+class Getter {
+ public:
+  Getter(const GetOptions& options, ApiClient& client)
+      : options_(options),
+        client_(client),
+        table_(options.output == Output::wide, options.headers,
+               options.all_namespaces && is_namespaced(options.kind)) {
+    if (!options.more.empty()) table_.set_prefix(std::string(kind_name(options.kind)) + "/");
+  }
+
+  // All objects of the kind: a table, or a list.
+  Result<Json> fetch() {
+    std::string path = object_path(options_.kind, ns());
+    if (const std::string q = query(); !q.empty()) path += "?" + q.substr(1);
+    auto response = client_.get(path, accept());
+    if (!response) return response.error();
+    if (!response->ok()) return refusal(*response);
+    return read_json(response->body);
+  }
+
+  int run() {
+    if (!options_.watch) return options_.names.size() > 1 ? list_some() : list(nullptr);
+    for (;;) {
+      std::string version;
+      if (const int code = list(&version); code != kDone) return code;
+      if (const int code = watch(version); code != kDone) return code;
+    }
+  }
+
+  bool as_table() const {
+    return options_.output == Output::table || options_.output == Output::wide;
+  }
+  size_t count(const Json& answer) const {
+    return at(answer, {as_table() ? "rows" : "items"}).size();
+  }
+
+  void print(const Json& answer) {
+    if (as_table()) {
+      std::cout << table_.lines(answer);
+    } else if (options_.output == Output::name) {
+      const Json& items = at(answer, {"items"});
+      for (const Json& object : items.is_array() ? items : Json::array({answer})) {
+        std::cout << kind_name(options_.kind) << "/" << text_at(object, {"metadata", "name"})
+                  << "\n";
+      }
+    } else if (options_.output == Output::json) {
+      std::cout << dumped(shown(answer), 4) << "\n";
+    } else {
+      if (printed_) std::cout << "---\n";
+      std::cout << to_yaml(shown(answer));
+    }
+    printed_ = true;
+    std::cout.flush();
+  }
+
+ private:
+  const char* accept() const { return as_table() ? kTable : kJson; }
+  std::string ns() const { return options_.all_namespaces ? "" : options_.target.ns; }
+
+  std::string query() const {
+    std::string query;
+    if (!options_.selector.empty()) query += "&labelSelector=" + url_encoded(options_.selector);
+    if (options_.watch && !options_.names.empty()) {
+      query += "&fieldSelector=" + url_encoded("metadata.name=" + options_.names.front());
+    }
+    return query;
+  }
+
+  // A list or one object. A watch needs a list, and its version.
+  int list(std::string* version) {
+    const bool one = version == nullptr && !options_.names.empty();
+    std::string path = object_path(options_.kind, ns(), one ? options_.names.front() : "");
+    if (const std::string q = query(); !q.empty()) path += "?" + q.substr(1);
+    auto response = client_.get(path, accept());
+    if (!response) return fail(response.error());
+    if (!response->ok()) return fail(refusal(*response));
+    const Json answer = read_json(response->body);
+    if (version != nullptr) *version = text_at(answer, {"metadata", "resourceVersion"});
+    const bool empty = at(answer, {as_table() ? "rows" : "items"}).empty();
+    if (version != nullptr && empty && !options_.names.empty()) {
+      return fail(kNotFound, std::string(kind_name(options_.kind)) + " \"" +
+                                 options_.names.front() + "\" not found");
+    }
+    if (as_table() && empty && version == nullptr) {
+      std::cerr << "No " << kind_plural(options_.kind) << " found"
+                << (ns().empty() || !is_namespaced(options_.kind) ? "" : " in namespace " + ns())
+                << ".\n";
+      return kDone;
+    }
+    print(answer);
+    return kDone;
+  }
+
+  // Several names: shown like a list; a missing object is reported and the rest is shown.
+  int list_some() {
+    int code = kDone;
+    Json items = Json::array();
+    for (const std::string& name : options_.names) {
+      auto response = client_.get(object_path(options_.kind, ns(), name), accept());
+      if (!response) return fail(response.error());
+      if (!response->ok()) {
+        code = fail(refusal(*response));
+      } else if (as_table()) {
+        print(read_json(response->body));
+      } else {
+        items.push_back(read_json(response->body));
+      }
+    }
+    if (!as_table()) print({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}});
+    return code;
+  }
+
+  // Returns kDone if the caller must list again.
+  int watch(std::string version) {
+    for (int tries = 0; tries < kTriesMax; ++tries) {
+      bool too_old = false;
+      const std::string path =
+          object_path(options_.kind, ns()) +
+          "?watch=true&allowWatchBookmarks=true&resourceVersion=" + url_encoded(version) + query();
+      auto response = client_.lines(path, accept(), [&](std::string_view line) {
+        const Json event = read_json(line);
+        if (!event.is_object()) return true;  // truncated: the next watch sends it again
+        const std::string type = text_at(event, {"type"});
+        const Json& object = at(event, {"object"});
+        if (type == "ERROR") {
+          too_old = true;
+          return false;
+        }
+        tries = 0;
+        const Json& rows = at(object, {"rows"});
+        const Json& shown =
+            rows.is_array() && !rows.empty() ? at(rows.front(), {"object"}) : object;
+        if (const std::string seen = text_at(shown, {"metadata", "resourceVersion"}); !seen.empty())
+          version = seen;
+        if (type != "BOOKMARK") print(object);
+        return static_cast<bool>(std::cout);
+      });
+      if (too_old) return kDone;
+      if (response && response->status == 410) return kDone;
+      if (response && !response->ok() && response->status != 503) return fail(refusal(*response));
+      if (!response && tries + 1 == kTriesMax) return fail(response.error());
+      usleep(kPauseUs);
+    }
+    return fail(kUnreachable, "the coordinator at " + client_.address() + " is not serving");
+  }
+
+  // Like kubectl, prints a List whose items name their kind, even if all are of one kind, without
+  // managedFields.
+  static Json shown(Json answer) {
+    auto strip = [](Json& object) {
+      if (object.is_object() && object.contains("metadata") && object["metadata"].is_object())
+        object["metadata"].erase("managedFields");
+    };
+    strip(answer);
+    if (!answer.is_object() || !answer.contains("items")) return answer;
+    for (Json& one : answer["items"]) strip(one);
+    return {{"apiVersion", "v1"},
+            {"kind", "List"},
+            {"metadata", {{"resourceVersion", ""}}},
+            {"items", items_of(std::move(answer))}};
+  }
+
+  const GetOptions& options_;
+  ApiClient& client_;
+  TablePrinter table_;
+  bool printed_ = false;
+};
+
+// Objects of several kinds, one kind after the other; as JSON and YAML, they are one list.
+int get_kinds(const GetOptions& options, ApiClient& client) {
+  std::vector<Kind> kinds{options.kind};
+  kinds.insert(kinds.end(), options.more.begin(), options.more.end());
+  const bool listed = options.output == Output::json || options.output == Output::yaml;
+  Json items = Json::array();
+  bool any = false;
+  for (const Kind kind : kinds) {
+    GetOptions one = options;
+    one.kind = kind;
+    Getter getter(one, client);
+    auto answer = getter.fetch();
+    if (!answer) return fail(answer.error());
+    if (getter.count(*answer) == 0) continue;
+    if (!listed) {
+      if (any && getter.as_table()) std::cout << "\n";
+      getter.print(*answer);
+    } else {
+      for (Json& object : items_of(std::move(*answer))) items.push_back(std::move(object));
+    }
+    any = true;
+  }
+  if (listed)
+    Getter(options, client)
+        .print({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}});
+  else if (!any)
+    std::cerr << "No objects found"
+              << (options.all_namespaces ? "" : " in namespace " + options.target.ns) << ".\n";
+  return kDone;
+}
+
+}  // namespace
+
+int execute(const GetOptions& options) {
+  const auto client = connect(options.target);
+  return options.more.empty() ? Getter(options, *client).run() : get_kinds(options, *client);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,225 @@
+// muster logs: what pods wrote, stdout and then stderr (with -f both as they arrive).
+//
+// For a job, -f follows all attempts of all its pods until it is over.
+//
+// The log of an index is looked up by attempt, so it is found even when the Pod is no longer kept.
+// With several pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job
+// with the pod's name.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/client/news/attempts.hpp"
+#include "cli/client/output/follow.hpp"
+#include "cli/client/output/pod_output.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/text.hpp"
+#include "cli/verbs/show/selected_logs.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/index_set.hpp"
+
+#include <iostream>
+#include <map>
+
+namespace muster::cli {
+namespace {
+
+constexpr int64_t kFailedTail = 10;  // lines per failed index without --tail
+
+// The chosen attempt of each index.
+using Chosen = std::map<int64_t, int64_t>;
+
+int print_log(ApiClient& client, const std::string& path, const std::string& lead) {
+  auto write = [](std::string_view part) {
+    std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
+    return static_cast<bool>(std::cout);
+  };
+  auto response = lead.empty() ? client.stream(path, "*/*", write)
+                               : client.lines(path, "*/*", [&](std::string_view line) {
+                                   return write(lead + std::string(line) + '\n');
+                                 });
+  if (!response) return fail(response.error());
+  return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+}
+
+class JobLogs {
+ public:
+  JobLogs(const LogsOptions& options, ApiClient& client) : o_(options), client_(client) {}
+
+  int run() {
+    auto job = object(client_, object_path(Kind::job, o_.target.ns, o_.job));
+    if (!job) return fail(job.error());
+    indexed_ = is_indexed(*job);
+    if (!indexed_ && (o_.failed || !o_.indexes.empty()))
+      return fail(Error{Errc::invalid,
+                        "--index and --failed: job/" + o_.job +
+                            " is NonIndexed; name a pod instead (muster get pods -l " +
+                            "batch.kubernetes.io/job-name=" + o_.job + ")",
+                        {}});
+    if (o_.follow && !o_.attempt) return followed(*job);
+    if (!indexed_) return of_pods();
+    auto chosen = o_.failed ? failed(*job) : newest();
+    if (!chosen) return fail(chosen.error());
+    if (chosen->empty()) return none();
+    if (o_.follow && chosen->size() > 1)
+      return fail(Error{Errc::invalid,
+                        "--attempt: -f follows an attempt of one index, but there are " +
+                            std::to_string(chosen->size()) + ": choose one with --index I",
+                        {}});
+    for (auto [index, attempt] : *chosen) {
+      const std::string path = own_path(o_.target.ns, o_.job, "log") +
+                               "?index=" + std::to_string(index) +
+                               "&attempt=" + std::to_string(attempt) + "&stream=All" + options();
+      const std::string lead = !o_.prefix.value_or(chosen->size() > 1 || o_.failed)
+                                   ? ""
+                                   : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
+      if (int code = print(path, lead); code != kDone) return code;
+    }
+    return kDone;
+  }
+
+ private:
+  std::string options() const {
+    const auto tail = o_.tail || !o_.failed ? o_.tail : std::optional(kFailedTail);
+    return (o_.follow ? "&follow=true" : "") +
+           (tail ? "&tailLines=" + std::to_string(*tail) : std::string());
+  }
+
+  int none() const {
+    if (o_.failed) {
+      std::cerr << "no index of job/" << o_.job << " has failed\n";
+      return kDone;
+    }
+    return fail(Error{Errc::not_found,
+                      "job/" + o_.job + (o_.indexes.empty() ? "" : " index " + o_.indexes) +
+                          (o_.attempt ? " attempt " + std::to_string(*o_.attempt) : "") +
+                          " has no pod yet",
+                      {}});
+  }
+
+  // The newest attempt of each chosen index, or the attempt given by --attempt.
+  Result<Chosen> newest() {
+    Chosen chosen;
+    const core::IndexSet wanted = index_set(o_.indexes);
+    if (o_.attempt && wanted.size() == 1)
+      return Chosen{{static_cast<int64_t>(wanted.lowest()), *o_.attempt}};
+    auto take = [&](int64_t index, int64_t attempt) {
+      if ((o_.attempt && attempt != *o_.attempt)) return;
+      if (!o_.indexes.empty() && !wanted.contains(static_cast<uint32_t>(index))) return;
+      auto [at, fresh] = chosen.try_emplace(index, attempt);
+      if (!fresh && at->second < attempt) at->second = attempt;
+    };
+    const std::string query = o_.indexes.empty() ? "" : "index=" + url_encoded(o_.indexes);
+    Status read = each_attempt(client_, o_.target.ns, o_.job, query, [&](const Json& attempt) {
+      take(number_at(attempt, {"index"}), number_at(attempt, {"attempt"}));
+    });
+    if (!read) return read.error();
+    auto pods = pods_of(client_, o_.target.ns, o_.job,
+                        wanted.size() == 1 ? "batch.kubernetes.io/job-completion-index=" +
+                                                 std::to_string(wanted.lowest())
+                                           : "",
+                        "");
+    if (!pods) return pods.error();
+    for (const Json& pod : *pods) {
+      const auto index = index_of(pod), attempt = attempt_of(pod);
+      if (index && attempt) take(*index, *attempt);
+    }
+    return chosen;
+  }
+
+  // The last failed attempt of each index that has failed for good; if there is none, of each index
+  // that has failed and not yet succeeded.
+  Result<Chosen> failed(const Json& job) {
+    const core::IndexSet for_good = index_set(text_at(job, {"status", "failedIndexes"}));
+    const core::IndexSet done = index_set(text_at(job, {"status", "completedIndexes"}));
+    Chosen chosen;
+    Status read =
+        each_attempt(client_, o_.target.ns, o_.job, "failed=true", [&](const Json& attempt) {
+          const auto index = static_cast<uint32_t>(number_at(attempt, {"index"}));
+          if (for_good.empty() ? !done.contains(index) : for_good.contains(index))
+            chosen[index] = number_at(attempt, {"attempt"});
+        });
+    if (!read) return read.error();
+    return chosen;
+  }
+
+  int of_pods() {
+    auto pods = pods_of(client_, o_.target.ns, o_.job, "", "");
+    if (!pods) return fail(pods.error());
+    if (pods->empty()) return none();
+    for (const Json& pod : *pods) {
+      const std::string name = text_at(pod, {"metadata", "name"});
+      const std::string path =
+          object_path(Kind::pod, o_.target.ns, name) + "/log?stream=All" + options();
+      if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "");
+          code != kDone)
+        return code;
+    }
+    return kDone;
+  }
+
+  int followed(const Json& job) {
+    const core::IndexSet wanted = index_set(o_.indexes);
+    const auto all = static_cast<uint64_t>(number_at(job, {"spec", "completions"}));
+    if (const uint64_t strange = wanted.lowest(all); strange < uint64_t{1} << 32)
+      return fail(kNotFound, "job/" + o_.job + " has no index " + std::to_string(strange) +
+                                 ": it has " + std::to_string(all) + ", from 0");
+    OutputWishes wishes;
+    wishes.prefixed = o_.prefix.value_or(wanted.size() != 1 && has_several_pods(job));
+    wishes.as_log = true;
+    wishes.live_max = o_.live_max;
+    wishes.tail = o_.tail;
+    if (!o_.indexes.empty()) wishes.only = wanted;
+    Signals signals;
+    const auto output = output_of_api(client_, o_.target.ns, job, std::move(wishes));
+    FollowWishes follow_wishes;
+    follow_wishes.output = output.get();
+    follow_wishes.quiet = true;
+    if (!o_.indexes.empty())
+      follow_wishes.enough = [&](const Json& now) {
+        core::IndexSet settled = index_set(text_at(now, {"status", "completedIndexes"}));
+        settled.insert_all(index_set(text_at(now, {"status", "failedIndexes"})));
+        for (const auto& [first, last] : wanted.intervals())
+          if (settled.lowest_missing(first) <= last) return false;
+        return true;
+      };
+    const Follow end = follow(client_, signals, o_.target.ns, o_.job, follow_wishes);
+    switch (end.how) {
+      case Followed::complete:
+      case Followed::failed:
+        return kDone;
+      case Followed::gone:
+        return fail(kNotFound, "job/" + o_.job + " was deleted");
+      case Followed::interrupted:
+      case Followed::timeout:
+        return kInterrupted;
+      case Followed::unreachable:
+        break;
+    }
+    return fail(end.error);
+  }
+
+  int print(const std::string& path, const std::string& lead) {
+    return print_log(client_, path, lead);
+  }
+
+  const LogsOptions& o_;
+  ApiClient& client_;
+  bool indexed_ = false;
+};
+
+int log_of_pod(const LogsOptions& o, ApiClient& client) {
+  std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=All";
+  if (o.follow) path += "&follow=true";
+  if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);
+  return print_log(client, path, o.prefix.value_or(false) ? o.pod + " | " : "");
+}
+
+}  // namespace
+
+int execute(const LogsOptions& options) {
+  const auto client = connect(options.target);
+  if (!options.pod.empty()) return log_of_pod(options, *client);
+  if (!options.selector.empty()) return selected_logs(options, *client);
+  return JobLogs(options, *client).run();
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,47 @@
+// muster backup: copies the state so that it can be verified and restored; through the running
+// coordinator, or from the data-dir of a stopped one.
+#include "cli/client/connect/discovery.hpp"
+#include "cli/client/connect/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/json.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "coordinator/offline.hpp"
+
+#include <filesystem>
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+void tell(const std::string& dir, uint64_t commit, uint64_t files, uint64_t bytes) {
+  std::cout << "backup of commit " << commit << " in " << dir << ": " << files << " files, "
+            << (bytes + 1023) / 1024 << " KiB\n  check:   muster verify --data-dir " << dir
+            << "\n  restore: muster restore " << dir << " --data-dir NEW\n";
+}
+
+}  // namespace
+
+int execute(const BackupOptions& options) {
+  std::error_code ignored;
+  const std::string dir =
+      std::filesystem::absolute(options.dir, ignored).lexically_normal().string();
+  if (!options.data_dir.empty()) {
+    auto made = coordinator::back_up_data_dir(options.data_dir, dir);
+    if (!made.ok()) return fail(made.error());
+    tell(dir, made->commit, made->files, made->bytes);
+    return kDone;
+  }
+  const auto client = connect(options.target);
+  client->set_timeout(options.timeout_ms);
+  auto answer = client->post("/apis/muster.dev/v1/backups", dumped(Json{{"dir", dir}}));
+  if (!answer) return fail(answer.error());
+  if (!answer->ok()) return fail(refusal(*answer));
+  const Json made = read_json(answer->body);
+  auto number = [&made](const char* name) {
+    return static_cast<uint64_t>(number_at(made, {name}));
+  };
+  tell(dir, number("commit"), number("files"), number("bytes"));
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,78 @@
+// muster journal: shows what a data-dir or a backup contains, as a summary or as lines of JSON.
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/json.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "coordinator/journal_lines.hpp"
+
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <string>
+
+namespace muster::cli {
+namespace {
+
+using coordinator::JournalSummary;
+
+void print_json(const JournalSummary& s) {
+  OrderedJson out = {
+      {"clusterId", s.cluster_id}, {"format", s.format}, {"epoch", s.epoch}, {"commit", s.commit}};
+  if (s.acknowledged) out["acknowledged"] = *s.acknowledged;
+  if (s.pid) out["pid"] = *s.pid;
+  out["files"] = s.files;
+  out["bytes"] = s.bytes;
+  out["jobs"] = {{"unfinished", s.unfinished}, {"finished", s.finished}};
+  out["rows"] = s.rows;
+  out["records"] = s.records;
+  out["problems"] = s.problems;
+  std::cout << dumped(out) << "\n";
+}
+
+void print_counts(const char* title, const std::map<std::string, uint64_t>& counts) {
+  std::cout << title;
+  const char* gap = "";
+  for (const auto& [kind, count] : counts) {
+    std::cout << gap << kind << " " << count;
+    gap = ", ";
+  }
+  std::cout << (counts.empty() ? "none\n" : "\n");
+}
+
+void print_table(const JournalSummary& s) {
+  std::cout << "Cluster:  " << (s.cluster_id.empty() ? "none yet" : s.cluster_id)
+            << "\nFormat:   " << s.format << "\nEpoch:    " << s.epoch << "\nCommit:   " << s.commit
+            << " (acknowledged: " << (s.acknowledged ? std::to_string(*s.acknowledged) : "unknown")
+            << ")"
+            << "\nOpen in:  " << (s.pid ? "process " + std::to_string(*s.pid) : "no process")
+            << "\nSize:     " << (s.bytes + 1023) / 1024 << " KiB in " << s.files << " files"
+            << "\nJobs:     " << s.unfinished << " unfinished, " << s.finished << " finished\n";
+  print_counts("Rows:     ", s.rows);
+  print_counts("Records:  ", s.records);
+  std::cout << "Health:   " << (s.problems.empty() ? "every row can be read" : "NOT SOUND") << "\n";
+  for (const std::string& problem : s.problems) std::cout << "  " << problem << "\n";
+}
+
+}  // namespace
+
+int execute(const JournalOptions& options) {
+  if (options.exports) {
+    auto damaged = coordinator::export_journal(options.dir, [](const std::string& line) {
+      std::cout << line << "\n";
+      return std::cout.good();
+    });
+    if (!damaged.ok()) return fail(damaged.error());
+    if (!std::cout.flush()) return fail(kFailed, "the export is not complete: cannot write it");
+    return *damaged == 0 ? kDone
+                         : fail(kFailed, std::to_string(*damaged) +
+                                             " rows cannot be read; they have the kind damaged");
+  }
+  auto summary = coordinator::summarize_journal(options.dir);
+  if (!summary.ok()) return fail(summary.error());
+  if (options.output == Output::json)
+    print_json(*summary);
+  else
+    print_table(*summary);
+  return summary->problems.empty() ? kDone : kFailed;
+}
+
+}  // namespace muster::cli

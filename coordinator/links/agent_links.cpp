@@ -1,0 +1,196 @@
+#include "coordinator/links/agent_links.hpp"
+
+#include "actors/messages.hpp"
+#include "base/log.hpp"
+#include "coordinator/links/wire_convert.hpp"
+#include "coordinator/links/wire_text.hpp"
+#include "core/node/values.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::coordinator {
+
+namespace {
+
+constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an agent has not accepted
+
+}  // namespace
+
+void AgentLinks::connect(NodeId node, Link link) {
+  links_.erase(node);
+  links_.emplace(node, std::move(link));
+}
+
+std::optional<uint64_t> AgentLinks::disconnect(NodeId node) {
+  const auto it = links_.find(node);
+  if (it == links_.end()) return std::nullopt;
+  const uint64_t number = it->second.number;
+  links_.erase(it);
+  return number;
+}
+
+bool AgentLinks::current(NodeId node, uint64_t number) const {
+  const Link* link = find(node);
+  return link != nullptr && link->number == number;
+}
+
+const AgentLinks::Link* AgentLinks::find(NodeId node) const {
+  const auto it = links_.find(node);
+  return it == links_.end() ? nullptr : &it->second;
+}
+
+AgentLinks::Link* AgentLinks::find(NodeId node) {
+  const auto it = links_.find(node);
+  return it == links_.end() ? nullptr : &it->second;
+}
+
+// Distributes orders to their nodes.
+void AgentLinks::deliver(std::vector<Order> orders) {
+  std::set<NodeId> nodes;
+  for (Order& o : orders) {
+    auto it = links_.find(o.node);
+    if (it == links_.end() || (!o.kill && o.link != it->second.number))
+      continue;  // its next registration derives the order again
+    it->second.orders.push_back(std::move(o));
+    nodes.insert(it->first);
+  }
+  for (NodeId node : nodes) flush(node);
+}
+
+void AgentLinks::flush(NodeId node) {
+  auto it = links_.find(node);
+  if (it == links_.end()) return;
+  Link& link = it->second;
+  size_t sent = 0;
+  while (sent < link.orders.size() && link.in_flight < kListsInFlight) {
+    bool kill = link.orders[sent].kill;  // runs of launches and of kills, in order
+    size_t end = sent;
+    while (end < link.orders.size() && end - sent < core::node::kListMax &&
+           link.orders[end].kill == kill)
+      ++end;
+    kj::ArrayPtr<const Order> run(link.orders.data() + sent, link.orders.data() + end);
+    auto done = kill ? send_kills(link, run) : send_launches(link, run);
+    ++link.in_flight;
+    context_.tasks.add(done.then([this, node, number = link.number] { accepted(node, number); },
+                                 [this, node, number = link.number](kj::Exception&& e) {
+                                   warn_of(e, node, "rejected a request");
+                                   accepted(node, number);
+                                 }));
+    sent = end;
+  }
+  link.orders.erase(link.orders.begin(), link.orders.begin() + static_cast<ptrdiff_t>(sent));
+}
+
+void AgentLinks::accepted(NodeId node, uint64_t number) {
+  if (!current(node, number)) return;
+  Link& link = links_.at(node);
+  --link.in_flight;
+  if (!link.orders.empty()) flush(node);
+}
+
+kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order> run) {
+  std::vector<const Order*> fresh;
+  for (const Order& o : run)
+    if (link.templates.emplace(o.pod.job, o.object->meta.generation).second) fresh.push_back(&o);
+  auto request = link.agent.launchRequest(
+      capnp::MessageSize{64 + kSealWords + 6 * run.size() + 256 * fresh.size(), 1});
+  request.setEpoch(context_.options.epoch);
+  request.setNonce(context_.options.nonce);
+  context_.tell(request);
+  auto templates = request.initTemplates(static_cast<unsigned>(fresh.size()));
+  for (unsigned i = 0; i < fresh.size(); ++i) {
+    write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object, link.figures,
+                   context_.options.image_runtime);
+    if (context_.options.permit_key)
+      write_permit(templates[i], link, fresh[i]->pod.job, *fresh[i]->object);
+  }
+  auto pods = request.initPods(static_cast<unsigned>(run.size()));
+  for (unsigned i = 0; i < run.size(); ++i) {
+    write_pod(pods[i].initPod(), run[i].pod);
+    pods[i].setGeneration(run[i].object->meta.generation);
+  }
+  return request.send().ignoreResult();
+}
+
+void AgentLinks::write_permit(wire::PodTemplate::Builder out, const Link& link, JobId job,
+                              const core::JobObject& object) const {
+  if (const auto permit = permit_for(context_.options.cluster_id, link.node, job, object,
+                                     link.figures, wall_now(), context_.options.image_runtime))
+    write_signed(out, *permit, *context_.options.permit_key);
+}
+
+kj::Promise<void> AgentLinks::send_kills(Link& link, kj::ArrayPtr<const Order> run) {
+  auto request = link.agent.killRequest(capnp::MessageSize{32 + 8 * run.size(), 1});
+  request.setEpoch(context_.options.epoch);
+  request.setNonce(context_.options.nonce);
+  auto kills = request.initKills(static_cast<unsigned>(run.size()));
+  for (unsigned i = 0; i < run.size(); ++i) {
+    write_pod(kills[i].initPod(), run[i].pod);
+    kills[i].setGraceMs(run[i].grace_ms);
+  }
+  return request.send().ignoreResult();
+}
+
+// A disconnected agent is asked again once it reconnects.
+void AgentLinks::ask_ended(NodeId node, JobId job, uint64_t question) {
+  auto it = links_.find(node);
+  if (it == links_.end()) return;
+  auto request = it->second.agent.unackedRequest();
+  request.setJob(job);
+  auto answered = [this, node, job, question, number = it->second.number](auto&& answer) {
+    if (!current(node, number)) return;
+    actors::JobHears hears{job, {node, question, {}}};
+    for (auto pod : answer.getEnded()) hears.heard.ended.insert(read_pod(pod).key());
+    caf::anon_send(context_.registry, std::move(hears));
+  };
+  context_.tasks.add(request.send().then(std::move(answered), [this, node](kj::Exception&& e) {
+    warn_of(e, node, "did not report which pods have ended");
+  }));
+}
+
+void AgentLinks::ask_log(const api::LogRequest& ask,
+                         const std::function<void(Result<api::LogChunk>)>& done) {
+  auto it = links_.find(ask.node);
+  // A node that was lost and came back has a new id but the same files.
+  if (it == links_.end() && !ask.node_name.empty())
+    it = std::ranges::find_if(links_,
+                              [&ask](const auto& one) { return one.second.node == ask.node_name; });
+  if (it == links_.end())
+    return done(Error{Errc::unavailable, "the node of this pod is not connected", {}});
+  auto request = it->second.agent.readLogRequest();
+  write_pod(request.initPod(), ask.pod);
+  request.setContainer(ask.container);
+  request.setStream(ask.stderr_stream ? wire::LogStream::STDERR : wire::LogStream::STDOUT);
+  request.setOffset(ask.offset);
+  request.setLimit(ask.limit);
+  auto name = request.initTemplate();
+  name.setJobUid(ask.job_uid);
+  name.setPodName(ask.pod_name);
+  context_.tasks.add(request.send().then(
+      [done](auto&& response) {
+        api::LogChunk chunk;
+        chunk.found = response.getFound();
+        chunk.data.assign(reinterpret_cast<const char*>(response.getData().begin()),
+                          response.getData().size());
+        chunk.offset = response.getOffset();
+        chunk.size = response.getSize();
+        chunk.running = response.getRunning();
+        done(std::move(chunk));
+      },
+      [done](kj::Exception&& e) {
+        done(Error{Errc::unavailable,
+                   std::string("the node did not answer: ") + e.getDescription().cStr(),
+                   {}});
+      }));
+}
+
+void AgentLinks::warn_of(const kj::Exception& e, NodeId node, const char* what) {
+  if (e.getType() == kj::Exception::Type::DISCONNECTED) return;
+  if (const auto more = refused_orders_.due(boot_now()))
+    log::warn("n{} {}: {}{}", node, what, short_text(e), *more);
+}
+
+}  // namespace muster::coordinator

@@ -1,0 +1,42 @@
+// RpcOptions: the settings of the agents' port.
+#pragma once
+
+#include "api/view/query/pod_configs.hpp"
+#include "base/clock.hpp"
+#include "coordinator/trust/history_seal.hpp"
+#include "coordinator/trust/trust_store.hpp"
+#include "core/spec/fields/image_runtime.hpp"
+#include "permit/permit.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace muster::coordinator {
+
+struct RpcOptions {
+  std::string listen;  // HOST:PORT or unix:PATH
+  bool insecure = false;
+  // Where users have roles: signs permits; only agents that heed a job's owner are accepted.
+  std::optional<PermitKey> permit_key{};
+  std::string cluster_id;
+  std::string cluster_key;
+  uint64_t epoch = 0;
+  uint64_t nonce = 0;
+  Millis node_grace_ms = 40'000;
+  std::function<uint64_t()> last_commit;
+  // Agents of other machines, over TLS; empty: none.
+  std::string listen_tls{};
+  TrustStore* trust = nullptr;           // not null if there are any; outlives the server
+  Millis register_patience_ms = 30'000;  // time limit for a connection to register
+  HistorySeal seal{"", ""};
+  // Agents of other machines must use our seal to prove our data-dir outdated (actors::AgentHello).
+  bool seals_prove = true;
+  core::ImageRuntime image_runtime{};
+  // ApiThread::pod_configs().
+  std::function<void(PodId pod, NodeId node, std::function<void(Result<api::PodConfigs>)> done)>
+      pod_configs{};
+};
+
+}  // namespace muster::coordinator

@@ -1,0 +1,49 @@
+// Converts the wire's structs (schema/agent.capnp) to ours and back.
+#pragma once
+
+#include "actors/messages.hpp"
+#include "core/spec/fields/downward.hpp"
+#include "core/spec/fields/image_runtime.hpp"
+#include "permit/permit.hpp"
+#include "schema/agent.capnp.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace muster::coordinator {
+
+inline constexpr unsigned kHelloPodsMax = 1'000'000;  // pods in each list of a registration
+inline constexpr unsigned kContainersMax = 256;       // of one pod; more are dropped
+inline constexpr size_t kMessageMax = 4 << 10;        // bytes; longer text is truncated
+
+// `invalid`: it exceeds the limits for agents (core/cluster/nodes/node_rules.hpp).
+Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link);
+// Splits a report by job. The caller has checked that its lists have at most core::node::kListMax
+// entries.
+std::map<JobId, core::PodsReported> read_report(NodeId node,
+                                                capnp::List<wire::PodStart>::Reader starts,
+                                                capnp::List<wire::PodEnd>::Reader ends);
+// Signs the permit and puts it into the template.
+void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key);
+// The permit to run this job on a node for 30 days from now; nothing if the job has no owner.
+std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
+                                 const core::JobObject& object, const core::NodeFigures& figures,
+                                 Millis now_ms, const core::ImageRuntime& runtime = {},
+                                 const core::ConfigMaps& configs = {});
+// For the node with these figures. `configs`: contents of the config maps that the job uses, for
+// processes that are about to start.
+void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobObject& object,
+                    const core::NodeFigures& figures, const core::ImageRuntime& runtime = {},
+                    const core::ConfigMaps& configs = {});
+
+inline PodId read_pod(wire::PodId::Reader pod) {
+  return {pod.getJob(), pod.getIndex(), pod.getAttempt()};
+}
+inline void write_pod(wire::PodId::Builder out, PodId pod) {
+  out.setJob(pod.job);
+  out.setIndex(pod.index);
+  out.setAttempt(pod.attempt);
+}
+
+}  // namespace muster::coordinator

@@ -1,0 +1,48 @@
+#include "coordinator/threads/address.hpp"
+
+#include <arpa/inet.h>
+
+namespace muster::coordinator {
+
+std::string host_of(const std::string& address) {
+  if (address.starts_with('[')) return address.substr(1, address.find(']') - 1);
+  return address.substr(0, address.rfind(':'));
+}
+
+namespace {
+
+bool loopback(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+}  // namespace
+
+Status check_address(const std::string& flag, const std::string& address, bool insecure) {
+  if (address.starts_with("unix:")) return Nothing{};
+  if (address.rfind(':') == std::string::npos)
+    return Error{
+        Errc::invalid, flag + " " + address + ": must be ADDRESS:PORT, such as 127.0.0.1:0", {}};
+  if (insecure || loopback(host_of(address))) return Nothing{};
+  return Error{
+      Errc::invalid,
+      flag + " " + address +
+          ": not a loopback address; anyone who can reach this port could run programs as this "
+          "user. Use " +
+          flag +
+          "-tls to serve other machines, or --insecure on a network where that is "
+          "acceptable",
+      {}};
+}
+
+Status check_any_address(const std::string& flag, const std::string& address) {
+  const bool good = !address.starts_with("unix:") && address.rfind(':') != std::string::npos;
+  if (address.empty() || good) return Nothing{};
+  return Error{
+      Errc::invalid, flag + " " + address + ": must be ADDRESS:PORT, such as 0.0.0.0:7443", {}};
+}
+
+}  // namespace muster::coordinator

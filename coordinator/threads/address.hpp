@@ -1,0 +1,21 @@
+// Addresses to serve on. Without --insecure only loopback and Unix sockets are allowed, because
+// this API runs programs.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <string>
+
+namespace muster::coordinator {
+
+// `invalid`, with the reason: a malformed address, or, unless `insecure`, one that is neither
+// loopback nor a Unix socket.
+Status check_address(const std::string& flag, const std::string& address, bool insecure);
+
+// `invalid`: neither empty nor ADDRESS:PORT.
+Status check_any_address(const std::string& flag, const std::string& address);
+
+// The host of HOST:PORT or [V6]:PORT.
+std::string host_of(const std::string& address);
+
+}  // namespace muster::coordinator

@@ -1,0 +1,21 @@
+// Listening: on a TCP or Unix socket; errors say why it failed and what to do about it.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <kj/async-io.h>
+#include <kj/exception.h>
+
+#include <string>
+#include <sys/types.h>
+
+namespace muster::coordinator {
+
+// Listens on HOST:PORT, or on unix:PATH with this mode. `flag` is named in errors.
+Result<kj::Own<kj::ConnectionReceiver>> listen_on(kj::AsyncIoContext& io, const std::string& flag,
+                                                  const std::string& address, mode_t mode);
+
+// The address with the actual port, which differs if port 0 was requested.
+std::string with_port(const std::string& address, kj::ConnectionReceiver& port);
+
+}  // namespace muster::coordinator

@@ -1,0 +1,49 @@
+// FreeNode: a node as placement sees it: what is free and which pods it admits.
+#pragma once
+
+#include "core/cluster/slots/demand.hpp"
+#include "core/ids.hpp"
+
+#include <cstdint>
+#include <map>
+
+namespace muster::core {
+
+struct FreeNode {
+  NodeId node = kNoNode;
+  uint32_t free = 0;               // slots
+  Amounts room;                    // free resources; negative: overcommitted
+  const NodeInfo* info = nullptr;  // null: admits every pod
+  const StringMap* labels = nullptr;
+  uint32_t over = 0;  // pods beyond its slots; this many must end before a slot becomes free
+};
+
+// Number of places reserved for waiting pods, by node.
+using Reservation = std::map<NodeId, uint32_t>;
+
+struct WaitingJob {
+  JobId job = 0;
+  uint32_t wanted = 0;
+  const Demand* demand = nullptr;            // null: slots only
+  const Reservation* reservation = nullptr;  // null: none
+  // How many more pods the job's user may have, shared by all of the user's jobs. Null: no limit.
+  uint32_t* user_left = nullptr;
+  // Its pods by node, for a job that chose to be packed or spread. Null: none.
+  const std::map<NodeId, uint32_t>* held = nullptr;
+  // A gang some of whose members have slots, which they keep until the others have theirs.
+  bool begun = false;
+};
+
+// The job's demand, or one that needs only slots.
+const Demand& demand_of(const WaitingJob& job);
+
+bool admits(const FreeNode& node, const Demand& demand);
+// How many pods fit there now, up to `most`.
+uint32_t room_for(const FreeNode& node, const Demand& demand, uint64_t most);
+// Takes the slots and resources of `count` pods. If more than fit, nothing is left for others.
+void occupy(FreeNode& node, const Demand& demand, uint32_t count);
+
+// The number of slots for each job on each node.
+using Grants = std::map<JobId, std::map<NodeId, uint32_t>>;
+
+}  // namespace muster::core

@@ -1,0 +1,460 @@
+#include "core/cluster/slots/slots.hpp"
+
+#include "core/cluster/slots/prefetch.hpp"
+#include "core/spec/fields/owner.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+
+namespace {
+
+// How long to wait for a victim after its grace, to allow for SIGKILL and the report.
+constexpr Millis kReportMs = 30'000;
+// Preemption gives up after this many jobs for which it cannot make room.
+constexpr int kVainMax = 64;
+
+// Whether a user who may have `left` more pods may have at least one of these; for a gang, all.
+bool within(uint32_t left, const Demand& demand, uint32_t wanted) {
+  return demand.gang ? wanted <= left : left > 0;
+}
+
+}  // namespace
+
+// ---- nodes
+
+Slots::Site* Slots::site(NodeId node) {
+  auto it = sites_.find(node);
+  return it == sites_.end() ? nullptr : &it->second;
+}
+
+void Slots::set_node(const NodeInfo& info) {
+  Site& site = sites_[info.id];
+  site.info = info;
+  site.labels = labels_of(info);
+  std::vector<Taint> taints;
+  for (const Taint& taint : info.spec.taints)
+    if (taint.effect == "NoExecute") taints.push_back(taint);
+  if (taints == site.taints) return;
+  tainted_ += !taints.empty();
+  tainted_ -= !site.taints.empty();
+  site.taints = std::move(taints);
+  site.tainted_ms = 0;  // the next round sets it
+}
+
+void Slots::set_usable(NodeId node, bool usable) {
+  if (Site* s = site(node)) s->usable = usable;
+}
+
+void Slots::remove_node(NodeId node) {
+  Site* gone = site(node);
+  if (!gone) return;
+  tainted_ -= !gone->taints.empty();
+  sites_.erase(node);
+  for (auto it = clients_.begin(); it != clients_.end();) {
+    it->second.held.erase(node);
+    it->second.leaving.erase(node);
+    it->second.reservation.erase(node);
+    it = it->second.idle() ? clients_.erase(it) : std::next(it);
+  }
+}
+
+uint32_t Slots::used(NodeId node) const {
+  auto it = sites_.find(node);
+  return it == sites_.end() ? 0 : it->second.used;
+}
+
+// ---- jobs
+
+void Slots::learn(Client& client, const JobObjectPtr& object) {
+  if (client.object == object) return;
+  Demand demand = demand_of(*object);
+  if (client.object && demand.amounts != client.demand.amounts)  // recount what it holds
+    for (auto [node, count] : client.held)
+      if (Site* s = site(node)) {
+        s->taken.add(client.demand.amounts, -int64_t{count});
+        s->taken.add(demand.amounts, count);
+      }
+  client.object = object;
+  client.owner = owner_uid(object->meta.annotations);
+  client.demand = std::move(demand);
+}
+
+void Slots::take(Client& client, NodeId node, uint32_t count) {
+  Site* s = site(node);
+  if (!s) return;
+  s->used += count;
+  if (!client.demand.amounts.none()) s->taken.add(client.demand.amounts, count);
+  client.held[node] += count;
+}
+
+void Slots::release(Client& client, NodeId node, uint32_t count) {
+  auto held = client.held.find(node);
+  if (held == client.held.end()) return;
+  count = std::min(count, held->second);
+  if (Site* s = site(node)) {
+    s->used -= count;
+    if (!client.demand.amounts.none()) s->taken.add(client.demand.amounts, -int64_t{count});
+  }
+  if ((held->second -= count) == 0) client.held.erase(held);
+  auto leaving = client.leaving.find(node);
+  if (leaving == client.leaving.end()) return;
+  leaving->second.first -= std::min(leaving->second.first, count);
+  if (leaving->second.first == 0) client.leaving.erase(leaving);
+}
+
+void Slots::hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots) {
+  Client& client = clients_[job];
+  learn(client, object);
+  for (auto [node, count] : slots) take(client, node, count);
+  forget_idle(job);
+}
+
+void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object) {
+  if (pending == 0 && !clients_.contains(job)) return;
+  auto [it, fresh] = clients_.try_emplace(job);
+  Client& client = it->second;
+  if (fresh) client.granted = received;  // it was forgotten while nothing was in flight
+  client.asked = true;
+  learn(client, object);
+  client.pending = pending;
+  client.received = received;
+  if (client.wanted() == 0) {
+    client.reservation.clear();
+    client.short_since.reset();
+  }
+  forget_idle(job);
+}
+
+void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, const QuickEndsOfNodes& quick,
+                  Millis now) {
+  auto it = clients_.find(job);
+  if (it == clients_.end()) return;
+  for (auto [node, count] : slots) release(it->second, node, count);
+  for (const auto& [node, ends] : quick)
+    if (Site* s = site(node)) s->quick.emplace_back(now, ends);
+  forget_idle(job);
+}
+
+void Slots::left(JobId job) {
+  auto it = clients_.find(job);
+  if (it == clients_.end()) return;
+  while (!it->second.held.empty()) release(it->second, it->second.held.begin()->first, UINT32_MAX);
+  clients_.erase(it);
+}
+
+bool Slots::lacks() {
+  count_users();
+  return std::any_of(clients_.begin(), clients_.end(), [this](const auto& one) {
+    return one.second.wanted() > 0 && may_have(one.second);
+  });
+}
+
+bool Slots::may_keep(JobId job) const {
+  const Client& client = clients_.at(job);
+  if (client.demand.gang) return false;
+  if (client.owner && user_pods_max_ > 0)
+    if (const auto user = users_.find(*client.owner); user != users_.end())
+      if (user->second.over || user->second.wanting > (client.wanted() > 0 ? 1 : 0)) return false;
+  return std::all_of(client.held.begin(), client.held.end(), [&](const auto& held) {
+    auto found = sites_.find(held.first);
+    if (found == sites_.end()) return false;
+    const Site& site = found->second;
+    return site.usable && site.used <= site.info.slots &&
+           admits(site.info, site.labels, client.demand);
+  });
+}
+
+void Slots::forget_idle(JobId job) {
+  auto it = clients_.find(job);
+  if (it != clients_.end() && it->second.idle()) clients_.erase(it);
+}
+
+// ---- placement
+
+FreeNode Slots::free_node(NodeId node, const Site& site) const {
+  uint32_t slots = site.info.slots;
+  FreeNode entry{node, slots > site.used ? slots - site.used : 0, capacity_of(site.info),
+                 &site.info, &site.labels};
+  entry.room.add(site.taken, -1);
+  return entry;
+}
+
+uint32_t Slots::prefetch_max(Site& site, Millis now) const {
+  while (!site.quick.empty() && site.quick.front().first + kPrefetchSpanMs < now)
+    site.quick.pop_front();
+  QuickEnds recent;
+  for (const auto& [at, ends] : site.quick) {
+    recent.count += ends.count;
+    recent.ran_ms += ends.ran_ms;
+  }
+  return prefetch_of(recent, site.info.slots);
+}
+
+void Slots::count_users() {
+  users_.clear();
+  if (user_pods_max_ == 0) return;
+  for (const auto& [id, client] : clients_) {
+    if (!client.owner) continue;
+    User& user = users_.try_emplace(*client.owner, User{user_pods_max_}).first->second;
+    const uint32_t pods = client.held_pods();
+    user.over = user.over || pods > user.left;
+    user.left -= std::min(user.left, pods);
+    user.wanting += client.wanted() > 0;
+  }
+}
+
+bool Slots::may_have(const Client& client) const {
+  if (!client.owner || user_pods_max_ == 0) return true;
+  return within(users_.at(*client.owner).left, client.demand, client.wanted());
+}
+
+// Leaves out jobs whose user may have no more pods: they wait for the limit, not for slots.
+std::vector<WaitingJob> Slots::waiting() {
+  count_users();
+  std::vector<WaitingJob> jobs;
+  auto add = [&](JobId id, const Client& client) {
+    if (client.wanted() == 0 || !may_have(client)) return;
+    WaitingJob job{id, client.wanted(), &client.demand,
+                   client.reservation.empty() ? nullptr : &client.reservation};
+    job.begun = client.demand.gang && client.held_pods() > 0;
+    if (client.demand.placement != PlacementChoice::usual) job.held = &client.held;
+    if (client.owner && user_pods_max_ > 0) {
+      job.user_left = &users_.at(*client.owner).left;
+      job.wanted = std::min(job.wanted, *job.user_left);
+    }
+    jobs.push_back(job);
+  };
+  auto first = clients_.upper_bound(last_served_);
+  for (auto it = first; it != clients_.end(); ++it) add(it->first, it->second);
+  for (auto it = clients_.begin(); it != first; ++it) add(it->first, it->second);
+  return jobs;
+}
+
+void Slots::grant(const Grants& grants, Round& round) {
+  for (const auto& [job, slots] : grants) {
+    Client& client = clients_.at(job);
+    for (auto [node, count] : slots) {
+      take(client, node, count);
+      client.granted += count;
+      round.grants[job][node] += count;
+      if (auto place = client.reservation.find(node); place != client.reservation.end()) {
+        place->second -= std::min(place->second, count);
+        if (place->second == 0) client.reservation.erase(place);
+      }
+    }
+    client.short_since.reset();
+    if (client.wanted() == 0 || job == patient_) client.reservation.clear();
+    if (job == patient_) patient_.reset();  // it has what it waited for
+  }
+}
+
+// Notifies jobs that still hold slots there again, since pods may have been bound meanwhile.
+void Slots::leave_tainted(Millis now, Round& round) {
+  constexpr Millis kNotifyAgainMs = 1'000;
+  for (auto& [id, site] : sites_) {
+    if (site.taints.empty()) continue;
+    if (site.tainted_ms == 0) site.tainted_ms = now;
+    for (auto& [job, client] : clients_) {
+      if (!client.asked || !client.held.contains(id)) continue;
+      auto stay = may_stay(site.info, client.demand);
+      if (!stay) continue;
+      Millis due = std::max(site.tainted_ms + *stay, client.taint_notified_ms + kNotifyAgainMs);
+      if (due > now) {
+        round.again_in(due - now);
+        continue;
+      }
+      round.tainted[job].push_back(id);
+      round.again_in(kNotifyAgainMs);
+    }
+  }
+  for (const auto& [job, nodes] : round.tainted) clients_.at(job).taint_notified_ms = now;
+}
+
+Slots::Round Slots::place(Millis now) {
+  Round round;
+  if (tainted_ > 0) leave_tainted(now, round);
+  std::vector<FreeNode> free, ahead;
+  for (auto& [id, site] : sites_) {
+    uint32_t most = prefetch_max(site, now);
+    if (!site.usable) continue;
+    uint32_t beyond = site.used > site.info.slots ? site.used - site.info.slots : 0;
+    if (site.used >= site.info.slots && most <= beyond) continue;
+    FreeNode entry = free_node(id, site);
+    if (entry.free > 0) free.push_back(entry);
+    entry.free = most - std::min(most, beyond);
+    if (entry.free > 0) ahead.push_back(std::move(entry));
+  }
+  std::vector<WaitingJob> jobs = waiting();
+  if (jobs.empty()) return round;
+  last_served_ = jobs.front().job;
+  if (!free.empty()) {
+    grant(core::place(std::move(free), std::move(jobs)), round);
+    jobs = waiting();
+  }
+  be_patient(jobs, now);
+  preempt(std::move(jobs), now, round);
+  if (!ahead.empty()) place_ahead(std::move(ahead), round);
+  return round;
+}
+
+// ---- patience
+
+// Whether all places reserved for the job can still be used.
+bool Slots::still_good(const Client& client) const {
+  uint64_t places = 0;
+  for (auto [node, count] : client.reservation) {
+    auto it = sites_.find(node);
+    if (it == sites_.end() || !it->second.usable ||
+        !admits(it->second.info, it->second.labels, client.demand))
+      return false;
+    places += count;
+  }
+  return places > 0 && (!client.demand.gang || places == client.wanted());
+}
+
+// Gives one job at a time a reservation: the one with the highest priority that has waited longest.
+// It is served before jobs of equal priority, so they cannot take its places.
+void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
+  if (patient_) {
+    auto it = clients_.find(*patient_);
+    if (it == clients_.end() || !still_good(it->second) || !may_have(it->second)) {
+      if (it != clients_.end()) it->second.reservation.clear();
+      patient_.reset();
+    }
+  }
+  std::optional<JobId> longest;
+  for (const WaitingJob& job : waiting) {
+    Client& client = clients_.at(job.job);
+    if (!client.short_since) client.short_since = now;
+    bool needs_much = client.demand.gang || !client.demand.amounts.none();
+    if (!needs_much || now - *client.short_since < kPatienceMs) continue;
+    if (longest) {
+      const Client& other = clients_.at(*longest);
+      if (std::pair(-other.demand.priority, *other.short_since) <=
+          std::pair(-client.demand.priority, *client.short_since))
+        continue;
+    }
+    longest = job.job;
+  }
+  if (!longest || patient_) return;
+  Client& client = clients_.at(*longest);
+  // Everything that could become free for the job, including what others hold.
+  std::vector<std::pair<uint32_t, FreeNode>> nodes;
+  for (const auto& [id, site] : sites_) {
+    if (!site.usable) continue;
+    FreeNode node = free_node(id, site);
+    uint32_t free = node.free;
+    auto held = client.held.find(id);
+    uint32_t own = held == client.held.end() ? 0 : held->second;
+    node.free = site.info.slots - std::min(site.info.slots, own);
+    node.room = capacity_of(site.info);
+    node.room.add(client.demand.amounts, -int64_t{own});
+    nodes.emplace_back(free, std::move(node));
+  }
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<FreeNode> order;
+  for (auto& [free, node] : nodes) order.push_back(std::move(node));
+  client.reservation = reservation_for(order, {*longest, client.wanted(), &client.demand});
+  if (client.reservation.empty())
+    client.short_since = now;  // it can never fit on these nodes: let another job try
+  else
+    patient_ = longest;
+}
+
+// ---- preemption
+
+void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
+  if (waiting.empty()) return;
+  int32_t lowest = INT32_MAX;
+  for (const auto& [id, client] : clients_)
+    if (client.asked && !client.held.empty()) lowest = std::min(lowest, client.demand.priority);
+  std::erase_if(waiting, [lowest](const WaitingJob& job) {
+    return !job.demand->preempts || job.demand->priority <= lowest;
+  });
+  if (!waiting.empty() && preempted_ms_ && now < *preempted_ms_ + kPreemptEveryMs) {
+    round.again_in(*preempted_ms_ + kPreemptEveryMs - now);
+    return;
+  }
+  for (auto& [id, client] : clients_)
+    if (id != patient_) client.reservation.clear();
+  if (waiting.empty()) return;
+  preempted_ms_ = now;
+
+  std::map<NodeId, int64_t> leaving;
+  std::map<NodeId, Amounts> freeing;
+  std::vector<Holder> holders;
+  for (auto& [id, client] : clients_) {
+    std::erase_if(client.leaving, [now](const auto& one) { return one.second.second < now; });
+    for (auto [node, count] : client.held) {
+      auto going = client.leaving.find(node);
+      uint32_t gone = going == client.leaving.end() ? 0 : std::min(going->second.first, count);
+      if (gone > 0) {
+        leaving[node] += gone;
+        freeing[node].add(client.demand.amounts, gone);
+      }
+      if (client.asked && count > gone) holders.push_back({id, node, count - gone, &client.demand});
+    }
+  }
+  std::vector<FreeNode> nodes;
+  for (const auto& [id, site] : sites_) {
+    if (!site.usable) continue;
+    FreeNode node = free_node(id, site);
+    int64_t free = int64_t{site.info.slots} - site.used;
+    if (auto it = leaving.find(id); it != leaving.end()) {
+      free += it->second;
+      node.room.add(freeing[id], 1);
+    }
+    node.free = free > 0 ? static_cast<uint32_t>(free) : 0;
+    node.over = free < 0 ? static_cast<uint32_t>(-free) : 0;
+    nodes.push_back(std::move(node));
+  }
+  std::stable_sort(waiting.begin(), waiting.end(), [](const WaitingJob& a, const WaitingJob& b) {
+    return a.demand->priority > b.demand->priority;
+  });
+  Preemption preemption(std::move(nodes), std::move(holders));
+  int in_vain = 0;
+  for (WaitingJob& job : waiting) {
+    if (job.user_left) {
+      if (!within(*job.user_left, *job.demand, job.wanted)) continue;
+      job.wanted = std::min(job.wanted, *job.user_left);
+    }
+    MadeRoom made = preemption.make_room(job);
+    if (made.places.empty()) {
+      if (++in_vain == kVainMax) break;
+      continue;
+    }
+    for (auto [node, count] : made.places)
+      if (job.user_left) *job.user_left -= std::min(*job.user_left, count);
+    clients_.at(job.job).reservation = std::move(made.places);
+    for (const auto& [victim, slots] : made.victims) {
+      Client& client = clients_.at(victim);
+      Millis grace_ms = client.object->spec.pod.termination_grace_s.value_or(30) * 1000;
+      for (auto [node, count] : slots) {
+        auto& going = client.leaving[node];
+        going = {going.first + count, now + grace_ms + kReportMs};
+        round.victims[victim][node] += count;
+      }
+    }
+  }
+}
+
+// ---- prefetch
+
+void Slots::place_ahead(std::vector<FreeNode> nodes, Round& round) {
+  std::vector<WaitingJob> jobs = waiting();
+  if (jobs.empty()) return;
+  int32_t top = INT32_MIN;
+  for (const WaitingJob& job : jobs) {
+    top = std::max(top, job.demand->priority);
+    if (!job.reservation) continue;
+    std::erase_if(nodes, [&job](const FreeNode& n) { return job.reservation->contains(n.node); });
+  }
+  std::erase_if(jobs, [top](const WaitingJob& job) {
+    return job.demand->gang || !job.demand->amounts.none() || job.demand->priority < top;
+  });
+  if (!jobs.empty() && !nodes.empty()) grant(core::place(std::move(nodes), std::move(jobs)), round);
+}
+
+}  // namespace muster::core

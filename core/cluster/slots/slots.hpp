@@ -1,0 +1,151 @@
+// Slots: which jobs hold and wait for slots and resources, and which job gets what becomes free.
+//
+// Nothing here is durable: at startup, hold() restores what jobs hold, and jobs ask again for what
+// they want. A job is known here only while it waits for slots or holds some.
+//
+// place() goes through these steps in order:
+//  - Taints: jobs must take their pods off nodes with NoExecute taints that they do not tolerate,
+//    or no longer tolerate.
+//  - Placement of free slots (placement.hpp).
+//  - Patience: a job that needs much at once (a gang, pods with requests) and has waited for
+//    kPatienceMs gets a reservation. Only one job at a time has one: two would each collect part of
+//    what both need.
+//  - Preemption of pods of lower priority (preemption.hpp). The room is reserved for the job. Slots
+//    of victims that have not ended yet count as becoming free, so no second pod is preempted for
+//    the same need.
+//  - Prefetch: a node gets about as many pods beyond its slots as short ones end there in
+//    kPrefetchSpanMs, so that a free slot is filled at once. Only pods of the highest waiting
+//    priority, never pods of gangs or pods that request resources. The node returns pods that wait
+//    there too long.
+//
+// Invariant: no node holds more than it has, except by prefetch or if it has shrunk.
+#pragma once
+
+#include "base/clock.hpp"
+#include "core/cluster/slots/placement.hpp"
+#include "core/cluster/slots/preemption.hpp"
+#include "core/quick_ends.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace muster::core {
+
+class Slots {
+ public:
+  // `user_pods_max`: pods that all jobs of one owner may have on nodes at a time; 0: no limit.
+  explicit Slots(uint32_t user_pods_max = 0) : user_pods_max_(user_pods_max) {}
+
+  // How long a job that needs much at once competes with the others before it gets a reservation.
+  static constexpr Millis kPatienceMs = 30'000;
+  // Minimum interval between two preemptions.
+  static constexpr Millis kPreemptEveryMs = 50;
+
+  // Adds or updates a node; nothing is placed there until it is usable.
+  void set_node(const NodeInfo& info);
+  void set_usable(NodeId node, bool usable);
+  // The node was lost, replaced or deleted: releases everything held there.
+  void remove_node(NodeId node);
+
+  // At startup: the slots that a job's open pods hold.
+  void hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots);
+  // `pending`: the number of waiting pods. `received`: how many of the slots ever granted to the
+  // job have arrived; the rest are in flight.
+  void want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object);
+  // `quick`: the slots freed by short pods; prefetch is based on these.
+  void freed(JobId job, const std::map<NodeId, uint32_t>& slots, const QuickEndsOfNodes& quick,
+             Millis now);
+  void left(JobId job);  // it has no pods left
+  bool knows(JobId job) const { return clients_.contains(job); }
+  bool lacks();  // a job waits for slots, and its owner may have them
+  // Whether the job may use the slots that it frees for its next pods: if its nodes would still
+  // take them and hold no more pods than slots. Not for a gang, which needs all its slots at once,
+  // nor if the owner has too many pods, or other jobs that wait for them.
+  bool may_keep(JobId job) const;
+  // Slots granted or occupied by a pod.
+  uint32_t used(NodeId node) const;
+
+  struct Round {
+    Grants grants;
+    Grants victims;                                // slots to take back
+    std::map<JobId, std::vector<NodeId>> tainted;  // nodes that a job's pods must leave
+    std::optional<Millis> again_ms{};  // at the latest, call place() again after this time
+    void again_in(Millis ms) { again_ms = std::min(ms, again_ms.value_or(ms)); }
+  };
+  // `now` never goes back (it is not the wall clock).
+  Round place(Millis now);
+
+ private:
+  struct Site {
+    NodeInfo info;
+    StringMap labels;
+    bool usable = false;
+    uint32_t used = 0;
+    Amounts taken;                                   // resources of the used slots
+    std::deque<std::pair<Millis, QuickEnds>> quick;  // recent
+    std::vector<Taint> taints;                       // its NoExecute taints, seen since tainted_ms
+    Millis tainted_ms = 0;
+  };
+  struct Client {
+    JobObjectPtr object;
+    std::optional<uint32_t> owner;  // uid
+    Demand demand;
+    uint32_t pending = 0;
+    uint64_t received = 0;
+    uint64_t granted = 0;
+    bool asked = false;  // it has called want() since the start, so it can give slots back
+    std::map<NodeId, uint32_t> held;
+    std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted slots; awaited until then
+    Reservation reservation;
+    Millis taint_notified_ms = 0;       // when it was last notified of taints
+    std::optional<Millis> short_since;  // waiting without a grant since then
+
+    // Grants in flight count against what the job wants.
+    uint32_t wanted() const {
+      uint64_t coming = granted - received;
+      return pending > coming ? static_cast<uint32_t>(pending - coming) : 0;
+    }
+    uint32_t held_pods() const {
+      uint32_t pods = 0;
+      for (auto [node, count] : held) pods += count;
+      return pods;
+    }
+    bool idle() const { return pending == 0 && held.empty() && granted == received; }
+  };
+
+  Site* site(NodeId node);
+  void learn(Client& client, const JobObjectPtr& object);
+  void take(Client& client, NodeId node, uint32_t count);
+  void release(Client& client, NodeId node, uint32_t count);
+  void forget_idle(JobId job);
+  FreeNode free_node(NodeId node, const Site& site) const;
+  uint32_t prefetch_max(Site& site, Millis now) const;
+  void count_users();
+  bool may_have(const Client& client) const;  // at least one more pod; for a gang, all it wants
+  std::vector<WaitingJob> waiting();
+  void grant(const Grants& grants, Round& round);
+  bool still_good(const Client& client) const;
+  void be_patient(const std::vector<WaitingJob>& waiting, Millis now);
+  void preempt(std::vector<WaitingJob> waiting, Millis now, Round& round);
+  void place_ahead(std::vector<FreeNode> nodes, Round& round);
+  void leave_tainted(Millis now, Round& round);
+
+  const uint32_t user_pods_max_;
+  struct User {
+    uint32_t left = 0;   // how many more pods the user may have
+    bool over = false;   // the user has more than the limit
+    size_t wanting = 0;  // jobs that want slots
+  };
+  std::map<uint32_t, User> users_;  // from count_users(), by uid; empty without a limit
+  std::map<NodeId, Site> sites_;
+  std::map<JobId, Client> clients_;
+  JobId last_served_ = 0;
+  std::optional<JobId> patient_;        // the job that patience gave a reservation
+  std::optional<Millis> preempted_ms_;  // time of the last preemption
+  size_t tainted_ = 0;                  // nodes with NoExecute taints
+};
+
+}  // namespace muster::core

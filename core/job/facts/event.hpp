@@ -1,0 +1,148 @@
+// Events: what a job reacts to. All events that have arrived go into one sync (job-semantics 14).
+#pragma once
+
+#include "core/job/facts/dependency.hpp"
+#include "core/job/facts/pod.hpp"
+#include "core/spec/fields/job_spec.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+namespace muster::core {
+
+// Slots that the cluster grants: how many on each node, and the node's registration at that time. A
+// registration is one welcome of an agent; orders under an earlier one never arrive.
+struct SlotsGranted {
+  std::map<NodeId, uint32_t> slots;
+  std::map<NodeId, uint64_t> registrations;
+};
+
+// A report from an agent. Answered by AckReport with this token once durable.
+struct PodsReported {
+  struct Start {
+    PodKey pod;
+    std::optional<int32_t> pid{};  // absent: no process of it has started yet
+    int32_t restarts = 0;
+    Age age;
+    Readiness readiness = Readiness::ready;
+  };
+  using Ended = PodEndReport<PodKey, Age>;
+  uint64_t token = 0;
+  NodeId node = kNoNode;
+  std::vector<Start> starts;
+  std::vector<Ended> ends;
+};
+
+// The node was declared lost (or its Node object deleted): every open pod there ends with this
+// cause.
+struct NodeLost {
+  NodeId node = kNoNode;
+  EndCause cause = EndCause::node_lost;
+};
+
+// The agent of this incarnation registered and knows these pods of the job (running, waiting,
+// ended). Answered by AnswerReconcile with the pods that it must end.
+struct NodeRegistered {
+  NodeId node = kNoNode;
+  std::set<PodKey> known;
+  // What the agent knows is from before a restore. A pod that is bound to the node and not known to
+  // have started may have run and ended since the backup, so it is not launched again.
+  bool restored = false;
+};
+
+// The node's agent was welcomed: launches and kills may be sent (again). Pods that the agent knew
+// when it registered are not launched: their ends may be in flight, and once such an end is
+// acknowledged, the agent would start the pod a second time.
+struct NodeReady {
+  NodeId node = kNoNode;
+  std::set<PodKey> known;
+  uint64_t registration = 0;
+};
+
+// An agent's answer to AskNodes: these pods of the job had ended there and were not acknowledged.
+struct NodeHeard {
+  NodeId node = kNoNode;
+  uint64_t question = 0;
+  std::set<PodKey> ended;
+};
+
+// An instant that the job waits for may have passed; also the first event of a new job.
+struct TimePassed {};
+
+// The owner's requests are answered by Answer with their token once durable.
+
+// Another job, which this one may wait for (muster.dev/after), has ended. Answered like the owner's
+// requests, even if this job does not wait for it.
+struct DependencyHasEnded {
+  uint64_t token = 0;
+  JobId job = 0;
+  DependencyEnd how = DependencyEnd::succeeded;
+};
+
+// Deletes the job. `orphan` implies background: the pods keep running.
+struct JobDeletion {
+  uint64_t token = 0;
+  bool background = true;
+  bool orphan = false;
+};
+
+// The owner changed metadata or spec. A conflict if the job's object is no longer `seen`.
+struct OwnerUpdate {
+  uint64_t token = 0;
+  JobObjectPtr seen;
+  JobObjectPtr object;
+};
+
+// Deletes pods: for their owner, or because of a disruption, which the pods' DisruptionTarget
+// condition then shows. Unknown pods are ignored.
+struct PodsDeletion {
+  enum class Why : uint8_t {
+    owner,       // a plain delete
+    eviction,    // DisruptionTarget/EvictionByEvictionAPI
+    preemption,  // DisruptionTarget/PreemptionByScheduler
+    taint,       // DisruptionTarget/DeletionByTaintManager
+  };
+  uint64_t token = 0;  // 0: no answer is expected
+  std::vector<PodKey> pods;
+  Why why = Why::owner;
+  std::optional<Millis> grace_ms;  // absent: the template's
+};
+
+// The cluster takes slots back on these nodes for pods of a higher priority.
+struct Preempted {
+  std::map<NodeId, uint32_t> slots;
+};
+
+// The job's pods on these nodes must leave: they do not tolerate a NoExecute taint there.
+struct Tainted {
+  std::vector<NodeId> nodes;
+};
+
+// Sets conditions, labels and annotations of a pod.
+struct PodConditionsWrite {
+  uint64_t token = 0;
+  PodKey pod;
+  std::vector<PodCondition> conditions;
+  std::vector<PodMetaChange> meta{};
+};
+
+// Sets a status, as JSON: the whole status of a job that another controller manages, or the list of
+// conditions set from outside on a job that muster manages. A conflict if `seen` or `seen_json` is
+// no longer current.
+struct StatusWrite {
+  uint64_t token = 0;
+  std::string json;
+  bool conditions = false;  // muster manages the job
+  JobObjectPtr seen{};      // null: unconditional
+  std::string seen_json{};  // with `seen`
+  JobObjectPtr object{};    // with `seen`: metadata written in the same request
+};
+
+using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
+                           TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
+                           PodConditionsWrite, StatusWrite, NodeHeard, DependencyHasEnded>;
+
+}  // namespace muster::core

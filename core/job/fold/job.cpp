@@ -1,0 +1,591 @@
+#include "core/job/fold/job.hpp"
+
+#include "base/check.hpp"
+#include "core/spec/fields/annotations.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace muster::core {
+
+// Applies records to a job: one function per kind of record.
+struct Applier {
+  Job& job;
+  JobState& s;
+  Touched* touched;
+  std::vector<Pod>* closed;
+  Millis at = 0;
+
+  void touch(PodKey key) {
+    if (touched) touched->pods.push_back(key);
+  }
+
+  void tell(JobEvent::Kind kind, PodKey pod = {}) {
+    JobEvent event{kind, at, pod, s.events_total++};
+    if (touched) touched->events.push_back(event);
+    s.events.push_back(event);
+    if (s.events.size() <= kEventsMax) return;
+    // Creations must not push out warnings: drop the oldest normal event.
+    auto oldest = std::find_if(s.events.begin(), s.events.end(),
+                               [](const JobEvent& e) { return !e.warning(); });
+    s.events.erase(oldest == s.events.end() ? s.events.begin() : oldest);
+  }
+
+  // Whether an open pod blocks a new one for this index.
+  bool index_deferred(uint32_t index) const {
+    bool also_terminating = job.spec().replace_only_failed();
+    for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
+         ++it)
+      if (it->second.active() || also_terminating) return true;
+    return false;
+  }
+
+  // The index is completed or failed: it gets no more pods.
+  void settle(uint32_t index) {
+    s.attempts.erase(index);
+    s.inherited.erase(index);
+  }
+
+  // The gang is no longer broken.
+  void mend() {
+    s.broken.reset();
+    for (auto& [key, pod] : s.open) pod.spared = false;
+  }
+
+  // A pod of a broken gang is judged: the next pod of its index inherits its counts, unless that
+  // pod already exists or the index gets none.
+  void pass_on(const Pod& pod, Counted how, Millis ended_ms) {
+    const uint32_t index = pod.key.index;
+    const bool broke = s.broken && s.broken->by == pod.key;
+    if (!job.per_index_ || how == Counted::succeeded || !(broke || pod.spared)) return;
+    if (static_cast<int64_t>(index) >= job.index_count() || s.completed.contains(index) ||
+        s.failed_indexes.contains(index))
+      return;
+    for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
+         ++it)
+      if (it->first != pod.key && it->second.active()) return;
+    FailureCounts counts{pod.failures, pod.ignored, 0};
+    const bool pays = s.broken && (s.broken->leader_pays ? index == 0 : broke);
+    if (pays && (!broke || how != Counted::released)) {
+      ++(how == Counted::ignored ? counts.ignored : counts.failures);
+      counts.failed_ms = ended_ms;
+    }
+    s.inherited.try_emplace(index, counts);
+  }
+
+  void fail_index(uint32_t index) {
+    s.failed_indexes.insert(index);
+    settle(index);
+    count_waiting(index);
+  }
+
+  void retake(uint32_t index) {
+    if (!job.indexed_) return;
+    if (s.completed.contains(index) || s.failed_indexes.contains(index) || index_deferred(index))
+      job.taken_.insert(index);
+    else
+      job.taken_.erase(index);
+  }
+
+  void count(Pod& pod, Counted how) {
+    if (how == Counted::not_yet) return;
+    MUSTER_CHECK(pod.counted == Counted::not_yet, to_string(pod.key));
+    pod.counted = how;
+    if (how == Counted::failed) ++s.failed;
+    if (how != Counted::succeeded) return;
+    if (!job.indexed_) {
+      ++s.succeeded;
+    } else {
+      s.completed.insert(pod.key.index);
+      settle(pod.key.index);
+      bool leader = s.broken && !s.broken->whole && pod.key.index == 0;
+      if (leader) mend();
+    }
+  }
+
+  // A pod that is shown: open, deferred or finished.
+  Pod* shown(PodKey key) { return const_cast<Pod*>(job.pod(key)); }
+
+  void show_no_more(Pod pod) {
+    if (touched) touched->removed.push_back(std::move(pod));
+  }
+
+  // The pod is no longer open: it is kept as finished, deferred, or dropped.
+  void retire(Pod pod) {
+    touch(pod.key);
+    if (pod.counted == Counted::not_yet && pod.ended) {
+      uint32_t index = pod.key.index;
+      MUSTER_CHECK(!s.deferred.contains(index), index);
+      if (pod.counts_when_replaced() != Counted::failed) ++job.deferred_not_failed_;
+      s.deferred.emplace(index, std::move(pod));
+      return;
+    }
+    bool returned = pod.ended && pod.end.cause == EndCause::returned;
+    if (closed && pod.ended && pod.bound() && !returned) closed->push_back(pod);
+    if (pod.stopping_at.has_value() || (returned && !s.orphaned))
+      return show_no_more(std::move(pod));
+    s.finished.push_back(std::move(pod));
+    job.finished_at_[s.finished.back().key] = std::prev(s.finished.end());
+    if (s.finished.size() > kFinishedPodsMax) drop_finished(s.finished.front().key);
+  }
+
+  void drop_finished(PodKey key) {
+    auto it = job.finished_at_.find(key);
+    if (it == job.finished_at_.end()) return;
+    show_no_more(std::move(*it->second));
+    s.finished.erase(it->second);
+    job.finished_at_.erase(it);
+  }
+
+  // Counts the failed pod of this index that waits for its replacement, deferred or still ending.
+  void count_waiting(uint32_t index, std::optional<Counted> how = {}) {
+    if (auto it = s.deferred.find(index); it != s.deferred.end()) {
+      Pod pod = std::move(it->second);
+      s.deferred.erase(it);
+      Counted counts = pod.counts_when_replaced();
+      if (counts != Counted::failed) --job.deferred_not_failed_;
+      count(pod, how.value_or(counts));
+      return retire(std::move(pod));
+    }
+    auto it = job.unjudged_.lower_bound({index, 0});
+    if (!job.per_index_ || it == job.unjudged_.end() || it->index != index ||
+        job.spec().replace_only_failed())
+      return;
+    touch(*it);
+    count(s.open.at(*it), how.value_or(Counted::failed));
+    job.unjudged_.erase(it);
+  }
+
+  // Removes an open pod from the counters and the map.
+  Pod take(std::map<PodKey, Pod>::iterator it) {
+    Pod pod = std::move(it->second);
+    if (pod.active()) --job.active_;
+    if (pod.ready()) --job.ready_;
+    job.restarts_ -= static_cast<uint64_t>(pod.restarts);
+    job.pending_.erase(pod.key);
+    job.unjudged_.erase(pod.key);
+    s.open.erase(it);
+    return pod;
+  }
+
+  // The pod's deletion was requested, or it is now known how the pod counts. A counted pod that was
+  // never bound is gone at once.
+  void stop(std::map<PodKey, Pod>::iterator it, Counted how) {
+    Pod& pod = it->second;
+    if (pod.active()) {
+      --job.active_;
+      if (pod.ready()) --job.ready_;
+      pod.stopping_at = at;
+      job.pending_.erase(pod.key);
+    }
+    if (pod.counted == Counted::not_yet) count(pod, how);
+    if (pod.counted == Counted::not_yet)
+      job.unjudged_.insert(pod.key);
+    else
+      job.unjudged_.erase(pod.key);
+    touch(pod.key);
+    if (!pod.bound() && pod.counted != Counted::not_yet) show_no_more(take(it));
+  }
+
+  void stop_all(Counted how, bool tell_each) {
+    for (auto it = s.open.begin(); it != s.open.end();) {
+      auto next = std::next(it);
+      if (tell_each && it->second.active()) tell(JobEvent::Kind::successful_delete, it->first);
+      stop(it, how);
+      it = next;
+    }
+    count_all_deferred();
+  }
+
+  void count_all_deferred() {
+    while (!s.deferred.empty()) count_waiting(s.deferred.begin()->first);
+  }
+
+  // Changes a condition in place, or adds it unless it would be False (job-semantics 3.1). Returns
+  // whether anything changed.
+  bool ensure(ConditionType type, bool status, ConditionReason reason, const char* message) {
+    for (Condition& c : s.conditions) {
+      if (c.type != type) continue;
+      if (c.status == status) return false;
+      c = {type, status, at, reason, message};
+      return true;
+    }
+    if (status) s.conditions.push_back({type, true, at, reason, message});
+    return status;
+  }
+
+  void operator()(const JobAdmitted& r) {
+    s.admitted_ms = r.at_ms;
+    s.generation = job.object_->meta.generation;
+    s.parallelism = job.spec().parallelism.value_or(1);
+    s.completions = job.spec().completions;
+    s.dependencies = r.after;
+    job.rebuild();
+  }
+
+  void operator()(const JobSpecChanged& r) {
+    if (r.object) job.object_ = r.object;
+    s.generation = r.generation;
+    s.parallelism = r.parallelism;
+    if (job.indexed_ && r.completions < s.completions) {
+      // Forget the indexes that were scaled away, but never reuse their attempts.
+      auto end = static_cast<uint32_t>(r.completions.value_or(0));
+      s.attempt_floor = s.attempt_max;
+      s.completed.erase_from(end);
+      s.failed_indexes.erase_from(end);
+      s.attempts.erase(s.attempts.lower_bound(end), s.attempts.end());
+      s.inherited.erase(s.inherited.lower_bound(end), s.inherited.end());
+      while (!s.deferred.empty() && s.deferred.rbegin()->first >= end)
+        count_waiting(s.deferred.rbegin()->first, Counted::released);
+    }
+    s.completions = r.completions;
+    job.rebuild();
+  }
+
+  void operator()(const JobStarted& r) {
+    s.started_at = r.at_ms;
+    s.synced = true;
+  }
+
+  void operator()(const PodsCreated& r) {
+    if (s.broken && (s.broken->whole || (!r.runs.empty() && r.runs.front().first == 0))) mend();
+    for (const auto& run : r.runs) {
+      for (uint32_t i = 0; i < run.count; ++i) {
+        Pod pod;
+        pod.key = {run.first + i, run.attempt};
+        pod.created_ms = r.at_ms;
+        pod.failures = run.failures;
+        pod.ignored = run.ignored;
+        if (run.deferred_counted != Counted::not_yet)
+          count_waiting(pod.key.index, run.deferred_counted);
+        if (job.indexed_) {
+          s.attempts[pod.key.index] = run.attempt + 1;
+          s.inherited.erase(pod.key.index);
+          s.attempt_max = std::max(s.attempt_max, run.attempt + 1);
+          job.taken_.insert(pod.key.index);
+        } else {
+          s.next_number = std::max(s.next_number, pod.key.index + 1);
+        }
+        ++s.pods_created;
+        ++job.active_;
+        job.pending_.insert(pod.key);
+        tell(JobEvent::Kind::successful_create, pod.key);
+        touch(pod.key);
+        bool fresh = s.open.emplace(pod.key, pod).second;
+        MUSTER_CHECK(fresh, to_string(pod.key));
+      }
+    }
+  }
+
+  void operator()(const PodsBound& r) {
+    for (const auto& binding : r.bindings) {
+      auto it = s.open.find(binding.pod);
+      MUSTER_CHECK(it != s.open.end() && !it->second.bound(), to_string(binding.pod));
+      it->second.node = binding.node;
+      it->second.bound_ms = r.at_ms;
+      job.pending_.erase(binding.pod);
+      touch(binding.pod);
+    }
+  }
+
+  void operator()(const PodsStarted& r) {
+    for (const auto& start : r.starts) {
+      auto it = s.open.find(start.pod);
+      if (it == s.open.end()) continue;
+      Pod& pod = it->second;
+      bool was_ready = pod.ready();
+      job.restarts_ += static_cast<uint64_t>(start.restarts) - static_cast<uint64_t>(pod.restarts);
+      pod.pid = start.pid;
+      pod.restarts = start.restarts;
+      pod.readiness = start.readiness;
+      if (!pod.started_at) pod.started_at = start.started_ms;
+      if (pod.ready() && !was_ready) ++job.ready_;
+      if (was_ready && !pod.ready()) --job.ready_;
+      touch(start.pod);
+    }
+  }
+
+  void operator()(const PodsEnded& r) {
+    for (const auto& one : r.ends) {
+      auto it = s.open.find(one.pod);
+      MUSTER_CHECK(it != s.open.end(), to_string(one.pod));
+      Pod pod = take(it);
+      pod.ended = true;
+      pod.end = one.end;
+      if (one.start) {
+        pod.pid = one.start->pid;
+        pod.restarts = one.restarts;
+        if (!pod.started_at) pod.started_at = one.start->at;
+      }
+      pod.action = one.action;
+      count(pod, one.counted);
+      if (one.fails_index) fail_index(pod.key.index);
+      if (one.counted != Counted::not_yet) pass_on(pod, one.counted, one.end.ended_at);
+      if (s.completed.contains(pod.key.index)) count_waiting(pod.key.index);
+      uint32_t index = pod.key.index;
+      retire(std::move(pod));
+      retake(index);
+    }
+    s.backoff_failures = r.backoff_failures;
+    s.backoff_last_ms = r.backoff_last_ms;
+  }
+
+  void operator()(const PodsStopping& r) {
+    for (const auto& one : r.pods) {
+      Pod* pod = shown(one.pod);
+      MUSTER_CHECK(pod != nullptr, to_string(one.pod));
+      if (one.grace_ms) pod->grace_ms = one.grace_ms;
+      if (pod->ended) {  // deferred: still waiting for its replacement
+        pod->stopping_at = r.at_ms;
+        touch(one.pod);
+        continue;
+      }
+      if (r.by_job && pod->active()) tell(JobEvent::Kind::successful_delete, one.pod);
+      if (pod->counted == Counted::not_yet && one.counted != Counted::not_yet && !one.fails_index)
+        pass_on(*pod, one.counted, pod->stopping_at.value_or(r.at_ms));
+      stop(s.open.find(one.pod), one.counted);
+      if (one.fails_index) fail_index(one.pod.index);
+      retake(one.pod.index);
+    }
+    s.backoff_failures = r.backoff_failures;
+    s.backoff_last_ms = r.backoff_last_ms;
+  }
+
+  void operator()(const PodConditionSet& r) {
+    Pod* pod = shown(r.pod);
+    MUSTER_CHECK(pod != nullptr, to_string(r.pod));
+    auto it = std::find_if(pod->conditions.begin(), pod->conditions.end(),
+                           [&r](const PodCondition& c) { return c.type == r.condition.type; });
+    if (it == pod->conditions.end())
+      pod->conditions.push_back(r.condition);
+    else
+      *it = r.condition;
+    touch(r.pod);
+  }
+
+  void operator()(const PodsRemoved& r) {
+    for (PodKey key : r.pods) drop_finished(key);
+  }
+
+  void operator()(const JobSuspended& r) {
+    bool changed = r.suspended ? ensure(ConditionType::suspended, true,
+                                        ConditionReason::job_suspended, "Job suspended")
+                               : ensure(ConditionType::suspended, false,
+                                        ConditionReason::job_resumed, "Job resumed");
+    s.synced = true;
+    if (!changed) return;
+    s.started_at = r.suspended || job.held() ? std::nullopt : std::optional(r.at_ms);
+    tell(r.suspended ? JobEvent::Kind::suspended : JobEvent::Kind::resumed);
+  }
+
+  void operator()(const DependencyEnded& r) {
+    std::erase_if(s.dependencies, [&r](const Dependency& one) { return one.job == r.job; });
+  }
+
+  void operator()(const StatusWritten& r) { s.external_status = r.json; }
+  void operator()(const ConditionsWritten& r) { s.own_conditions = r.json; }
+
+  void operator()(const PodMetaSet& r) {
+    Pod* pod = shown(r.pod);
+    MUSTER_CHECK(pod != nullptr, to_string(r.pod));
+    for (const PodMetaChange& change : r.changes) {
+      auto it = std::find_if(pod->meta.begin(), pod->meta.end(), [&change](const PodMetaChange& c) {
+        return c.label == change.label && c.key == change.key;
+      });
+      if (it == pod->meta.end())
+        pod->meta.push_back(change);
+      else
+        *it = change;
+    }
+    job.relabeled_ = true;
+    touch(r.pod);
+  }
+
+  void operator()(const FinishDecided& r) {
+    s.synced = true;
+    s.dependencies.clear();
+    s.conditions.push_back(
+        {r.success ? ConditionType::success_criteria_met : ConditionType::failure_target, true,
+         r.at_ms, r.reason, r.message});
+    stop_all(r.success ? Counted::released : Counted::failed, true);
+  }
+
+  void operator()(const JobFinished& r) {
+    const Condition* interim = job.condition(ConditionType::success_criteria_met);
+    bool success = interim != nullptr;
+    if (!success) interim = job.condition(ConditionType::failure_target);
+    MUSTER_CHECK(interim != nullptr);
+    s.conditions.push_back({success ? ConditionType::complete : ConditionType::failed, true,
+                            r.at_ms, interim->reason, interim->message});
+    if (success) s.completed_at = r.at_ms;
+    if (success && s.completions && job.succeeded() > static_cast<uint64_t>(*s.completions))
+      tell(JobEvent::Kind::too_many_succeeded);
+    tell(success ? JobEvent::Kind::completed : JobEvent::Kind::failed);
+  }
+
+  void operator()(const JobDeleted& r) {
+    if (!s.deleted_at) s.deleted_at = r.at_ms;
+    s.background_deleted = s.background_deleted || r.background;
+    s.deletion_waits = r.waits;
+    if (!r.orphan && !r.waits) {
+      s.orphaned = false;
+      return stop_all(Counted::released, false);
+    }
+    s.orphaned = r.orphan;
+    for (auto it = s.open.begin(); it != s.open.end();) {
+      auto next = std::next(it);
+      touch(it->first);
+      if (it->second.terminating())
+        stop(it, Counted::released);
+      else
+        count(it->second,
+              it->second.counted == Counted::not_yet ? Counted::released : Counted::not_yet);
+      it = next;
+    }
+    count_all_deferred();
+    if (r.orphan)
+      for (const Pod& pod : s.finished) touch(pod.key);  // they no longer have an owner
+  }
+
+  void operator()(const GangBroken& r) {
+    s.broken = r.how;
+    for (auto& [key, pod] : s.open) pod.spared = key != r.how.by && pod.counted == Counted::not_yet;
+    tell(JobEvent::Kind::gang_broken, r.how.by);
+  }
+
+  void operator()(const JobForgotten&) { s.forgotten = true; }
+
+  void operator()(const IndexLimitsSet& r) {
+    s.index_limits_off = !r.on;
+    if (r.on || s.failed_indexes.empty()) return;
+    s.attempt_floor = s.attempt_max;  // never reuse their attempts
+    s.failed_indexes = IndexSet{};
+    job.rebuild();
+  }
+};
+
+Job::Job(JobId id, JobObjectPtr object) : Job(id, std::move(object), JobState{}) {}
+
+Job::Job(JobId id, JobObjectPtr object, JobState state)
+    : id_(id),
+      object_(std::move(object)),
+      indexed_(object_->spec.indexed()),
+      per_index_(object_->spec.backoff_limit_per_index.has_value()),
+      state_(std::move(state)) {
+  for (auto it = state_.finished.begin(); it != state_.finished.end(); ++it)
+    finished_at_[it->key] = it;
+  rebuild();
+}
+
+void Job::rebuild() {
+  active_ = ready_ = deferred_not_failed_ = 0;
+  restarts_ = 0;
+  pending_.clear();
+  unjudged_.clear();
+  left_out_ = taken_ = IndexSet{};
+  if (indexed_) {
+    const JobAnnotations own = read_annotations(object_->meta.annotations);
+    gang_ = {own.gang, own.mpi && !own.mpi->direct, own.restart_gang, own.mpi && own.mpi->direct};
+    leave_out(own.indexes);
+    taken_.insert_all(left_out_);
+    taken_.insert_all(state_.completed);
+    taken_.insert_all(state_.failed_indexes);
+  }
+  for (const auto& [key, pod] : state_.open) {
+    if (pod.active()) ++active_;
+    if (pod.ready()) ++ready_;
+    restarts_ += static_cast<uint64_t>(pod.restarts);
+    if (!pod.bound() && pod.active()) pending_.insert(key);
+    if (pod.terminating() && pod.counted == Counted::not_yet) unjudged_.insert(key);
+    if (indexed_ && (pod.active() || spec().replace_only_failed())) taken_.insert(key.index);
+  }
+  for (const auto& [index, pod] : state_.deferred)
+    if (pod.counts_when_replaced() != Counted::failed) ++deferred_not_failed_;
+  each_pod([this](const Pod& pod) { relabeled_ = relabeled_ || !pod.meta.empty(); });
+}
+
+void Job::leave_out(const std::optional<IndexSet>& indexes) {
+  if (!indexes) return;
+  uint64_t end = static_cast<uint64_t>(index_count()), next = 0;
+  for (const auto& [first, last] : indexes->intervals()) {
+    if (first >= end) break;
+    if (first > next) left_out_.insert_range(static_cast<uint32_t>(next), first - 1);
+    next = uint64_t{last} + 1;
+  }
+  if (next < end)
+    left_out_.insert_range(static_cast<uint32_t>(next), static_cast<uint32_t>(end - 1));
+}
+
+std::optional<int64_t> Job::needed() const {
+  if (!state_.completions) return std::nullopt;
+  return *state_.completions - static_cast<int64_t>(left_out_.size());
+}
+
+void Job::apply(const Record& record, Touched* touched, std::vector<Pod>* closed) {
+  Applier applier{*this, state_, touched, closed, at(record)};
+  state_.last_record_ms = std::max(state_.last_record_ms, applier.at);
+  std::visit(applier, record);
+}
+
+Millis Job::kill_deadline(const Pod& pod) const {
+  const int64_t template_s = spec().pod.termination_grace_s.value_or(30);
+  return pod.stopping_at.value_or(0) + pod.grace_ms.value_or(template_s * 1000);
+}
+
+KillPods Job::kills(const std::vector<PodKey>& pods) const {
+  KillPods kill;
+  for (const PodKey key : pods) {
+    auto pod = state_.open.find(key);
+    if (pod != state_.open.end() && pod->second.bound())
+      kill.pods.push_back({key, pod->second.node, kill_deadline(pod->second)});
+  }
+  return kill;
+}
+
+std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& known,
+                                         uint64_t registration) const {
+  LaunchPods launch;
+  KillPods kill;
+  for (const auto& [key, pod] : state_.open) {
+    if (!pod.bound() || (node != kNoNode && pod.node != node)) continue;
+    if (pod.stopping_at)
+      kill.pods.push_back({key, pod.node, kill_deadline(pod)});
+    else if (pod.to_launch() && !known.contains(key))
+      launch.pods.push_back({key, pod.node, registration});
+  }
+  std::vector<Effect> effects;
+  if (!launch.pods.empty()) effects.push_back(std::move(launch));
+  if (!kill.pods.empty()) effects.push_back(std::move(kill));
+  return effects;
+}
+
+const Condition* Job::condition(ConditionType type) const {
+  for (const Condition& c : state_.conditions)
+    if (c.type == type && c.status) return &c;
+  return nullptr;
+}
+
+bool Job::finished() const {
+  return condition(ConditionType::complete) || condition(ConditionType::failed);
+}
+
+bool Job::decided() const {
+  return condition(ConditionType::success_criteria_met) || condition(ConditionType::failure_target);
+}
+
+const Pod* Job::pod(PodKey key) const {
+  if (auto it = state_.open.find(key); it != state_.open.end()) return &it->second;
+  if (auto it = state_.deferred.find(key.index);
+      it != state_.deferred.end() && it->second.key == key)
+    return &it->second;
+  if (auto it = finished_at_.find(key); it != finished_at_.end()) return &*it->second;
+  return nullptr;
+}
+
+uint32_t Job::next_attempt(uint32_t index) const {
+  auto it = state_.attempts.find(index);
+  return it == state_.attempts.end() ? state_.attempt_floor : it->second;
+}
+
+}  // namespace muster::core

@@ -1,0 +1,125 @@
+// The order of a sync (job-semantics 14); each rule has its own file.
+#include "core/job/rules/decide.hpp"
+
+#include "core/job/rules/failure_policy.hpp"
+#include "core/job/rules/sync.hpp"
+#include "core/spec/values/well_known.hpp"
+
+namespace muster::core {
+
+namespace {
+
+// Drops launches of pods that this sync stopped or ended later, and adds the desired effects for
+// nodes that became ready.
+void settle_launches(Sync& sync) {
+  const auto& open = sync.state().open;
+  for (Effect& effect : sync.out.effects)
+    if (auto* launch = std::get_if<LaunchPods>(&effect))
+      std::erase_if(launch->pods, [&open](const LaunchPods::One& one) {
+        auto it = open.find(one.pod);
+        return it == open.end() || !it->second.to_launch();
+      });
+  std::erase_if(sync.out.effects, [](const Effect& effect) {
+    auto* launch = std::get_if<LaunchPods>(&effect);
+    return launch && launch->pods.empty();
+  });
+  for (const NodeReady& ready : sync.ready)
+    for (Effect& effect : sync.job.desired_effects(ready.node, ready.known, ready.registration))
+      sync.order(std::move(effect));
+}
+
+// A job that names another controller is only stored (4.7).
+bool managed(const Sync& sync) {
+  const auto& by = sync.spec().managed_by;
+  return !by || *by == kReservedManager || !sync.knobs.gates.managed_by;
+}
+
+std::optional<bool> end_of(const Job& job) {
+  if (!job.finished()) return std::nullopt;
+  return job.condition(ConditionType::complete) != nullptr;
+}
+
+void settle_pods(Sync& sync) {
+  judge_ends(sync);
+  delete_pods(sync);
+  judge_deleted(sync);
+}
+
+// Treats everything as new if a decision had to wait or the job was just recovered.
+void look_again(Sync& sync) {
+  if (!sync.hearing.look_again()) return;
+  sync.new_successes = true;
+  auto look = [&sync](const Pod& pod) {
+    if (sync.fail_job.empty() && pod.action == FailureAction::fail_job)
+      sync.fail_job = match_failure(sync.job, pod, sync.knobs.gates).message;
+  };
+  for (const auto& [index, pod] : sync.state().deferred) look(pod);
+  for (const Pod& pod : sync.state().finished) look(pod);
+}
+
+void run_job(Sync& sync) {
+  look_again(sync);
+  if (sync.state().deletion_waits) {  // it can still finish, but gets no pods (10.4)
+    if (!decide_finish(sync)) decide_completion(sync);
+    return;
+  }
+  if (sync.state().deleted_at) return;
+  bool managed = !decide_finish(sync);
+  if (managed)
+    manage_pods(sync);
+  else
+    sync.out.action = SyncAction::reconciling;
+  bool ended = decide_completion(sync);
+  // While a decision waits, the job may be resumed (it has its startTime) but not suspended.
+  bool settled = managed && !ended;
+  if (sync.waits) settled = !sync.job.decided() && !sync.wants_suspended();
+  if (settled) keep_suspended(sync);
+}
+
+}  // namespace
+
+Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs) {
+  Hearing hearing = Hearing::all_known();
+  return decide(job, events, now, knobs, hearing);
+}
+
+Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs,
+                Hearing& hearing) {
+  Sync sync{job, std::max(now, job.state().last_record_ms), knobs, hearing};
+  uint32_t wanted_before = job.slots_wanted();
+  ingest(sync, events);
+  bool deleted = job.state().deleted_at.has_value();
+  if (managed(sync) && (!deleted || job.state().deletion_waits) && !job.finished()) {
+    if (!deleted && job.state().started_at == std::nullopt && !sync.wants_suspended() &&
+        !job.held())
+      sync.emit(JobStarted{sync.now});
+    if (job.per_index() && sync.per_index() == job.state().index_limits_off)
+      sync.emit(IndexLimitsSet{sync.now, sync.per_index()});
+    settle_pods(sync);
+    delete_job(sync);
+    run_job(sync);
+  } else {
+    settle_pods(sync);
+    delete_job(sync);
+  }
+  finish_when_empty(sync);
+  check_status(job);
+  settle_launches(sync);
+  if (auto ask = hearing.settle(sync.waits); !ask.empty()) {
+    // Ask before any kill, so that the answers do not include pods that the kill ends.
+    sync.out.effects.insert(sync.out.effects.begin(), AskNodes{std::move(ask)});
+  }
+
+  if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});
+  if (!sync.freed.empty())
+    sync.order(FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly)});
+  if (sync.granted || job.slots_wanted() != wanted_before) sync.order(AskSlots{job.slots_wanted()});
+  if (sync.wake_ms) sync.order(WakeAt{*sync.wake_ms});
+  bool over = job.finished() || job.state().orphaned;
+  if (job.state().forgotten || (over && job.state().open.empty()))
+    sync.order(JobOver{job.state().forgotten,
+                       job.state().forgotten ? std::nullopt : expires_at(job), end_of(job)});
+  return std::move(sync.out);
+}
+
+}  // namespace muster::core

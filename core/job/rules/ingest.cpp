@@ -1,0 +1,186 @@
+// Turns events into starts, ends and bindings. A report about a pod that is not open, or not bound
+// to the reporting node, changes nothing, since the pod has been judged; it is still acknowledged.
+#include "core/job/rules/sync.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace muster::core {
+
+namespace {
+
+// How long a leader's failure may wait for the workers' nodes, some of which may be cut off or
+// frozen. A healthy node answers within milliseconds.
+constexpr Millis kHoldMs = 5'000;
+
+// Converts a reported age to an instant: never before the pod was bound, never after now.
+Millis instant(const Sync& sync, const Pod& pod, Age age) {
+  return std::clamp(sync.now - age.ms, std::min(pod.bound_ms, sync.now), sync.now);
+}
+
+void end_pod(Sync& sync, const Pod& pod, PodEnd end) {
+  PodsEnded::One one;
+  one.pod = pod.key;
+  one.end = std::move(end);
+  sync.ends.push_back(std::move(one));
+}
+
+struct Ingest {
+  Sync& sync;
+  std::set<PodKey> ended{};  // in this sync
+
+  const Pod* open_on(PodKey key, NodeId node) const {
+    auto it = sync.state().open.find(key);
+    return it == sync.state().open.end() || it->second.node != node ? nullptr : &it->second;
+  }
+
+  bool held(PodKey key) const {
+    const auto& all = sync.hearing.held;
+    return std::any_of(all.begin(), all.end(),
+                       [key](const Hearing::HeldEnd& end) { return end.one.pod == key; });
+  }
+
+  // Nothing follows JobForgotten: later requests are answered with "not found".
+  bool gone(uint64_t token) const {
+    if (!sync.state().forgotten) return false;
+    sync.order(Answer{token, Answer::Outcome::not_found});
+    return true;
+  }
+
+  void operator()(const SlotsGranted& e) {
+    sync.granted = true;
+    PodsBound bound{sync.now, {}};
+    LaunchPods launch;
+    FreeSlots back;
+    // A job with scheduling gates binds nothing.
+    auto next = sync.job.gated() ? sync.job.pending().end() : sync.job.pending().begin();
+    for (auto [node, count] : e.slots) {
+      auto under = e.registrations.find(node);
+      uint64_t registration = under == e.registrations.end() ? 0 : under->second;
+      for (; count > 0 && next != sync.job.pending().end(); --count, ++next) {
+        bound.bindings.push_back({*next, node});
+        launch.pods.push_back({*next, node, registration});
+      }
+      if (count > 0) back.slots[node] += count;
+    }
+    if (!bound.bindings.empty()) {
+      sync.emit(std::move(bound));
+      sync.order(std::move(launch));
+    }
+    if (!back.slots.empty()) sync.order(std::move(back));
+  }
+
+  void operator()(const PodsReported& e) {
+    std::map<PodKey, const PodsReported::Start*> unrecorded;
+    bool holds = false;
+    for (const auto& start : e.starts)
+      if (open_on(start.pod, e.node)) unrecorded[start.pod] = &start;
+    for (const auto& end : e.ends) {
+      const Pod* pod = open_on(end.pod, e.node);
+      if (!pod || (!ended.insert(end.pod).second && !held(end.pod))) continue;
+      PodsEnded::One one;
+      one.pod = end.pod;
+      one.end = with_times<Millis>(end, [this, pod](Age age) { return instant(sync, *pod, age); });
+      // It was being deleted, so it ends as a pod killed before it started.
+      if (end.cause == EndCause::returned && !pod->active())
+        one.end.cause = EndCause::never_started;
+      if (end.start) {
+        const Millis at = std::min(instant(sync, *pod, end.start->at), one.end.ended_at);
+        one.start = {end.start->pid, pod->started_at.value_or(at)};
+        one.restarts = end.restarts;
+      }
+      if (held(end.pod) || may_blame_worker(sync, *pod, one.end)) {
+        sync.hearing.held.push_back({e.node, e.token, sync.now, std::move(one)});
+        holds = true;
+      } else {
+        sync.ends.push_back(std::move(one));
+      }
+      unrecorded.erase(end.pod);  // start and end that arrive together are one record
+    }
+    for (const auto& [key, start] : unrecorded) {
+      const Pod* pod = open_on(key, e.node);
+      if (pod->started_at && pod->pid == start->pid && pod->restarts == start->restarts &&
+          pod->readiness == start->readiness)
+        continue;
+      // A repeated report may be older than what is recorded.
+      sync.starts.push_back({key, start->pid, std::max(pod->restarts, start->restarts),
+                             instant(sync, *pod, start->age), start->readiness});
+    }
+    if (!holds) sync.order(AckReport{e.token});
+  }
+
+  // Passes on the held ends to be judged, or keeps holding them.
+  void release() {
+    std::vector<Hearing::HeldEnd>& all = sync.hearing.held;
+    if (all.empty()) return;
+    std::set<PodKey> ending = ended;
+    Millis until = all.front().since + kHoldMs;
+    for (const Hearing::HeldEnd& end : all) ending.insert(end.one.pod);
+    if (sync.now < until && awaits_workers(sync, ending)) return sync.wake(until);
+    std::set<PodKey> released;
+    for (Hearing::HeldEnd& end : std::exchange(all, {})) {
+      if (open_on(end.one.pod, end.node) && released.insert(end.one.pod).second)
+        sync.ends.push_back(std::move(end.one));
+      sync.order(AckReport{end.token});
+    }
+  }
+
+  void operator()(const NodeLost& e) {
+    for (const auto& [key, pod] : sync.state().open)
+      if (pod.node == e.node && !held(key) && ended.insert(key).second)
+        end_pod(sync, pod, {e.cause, 137, 0, sync.now, ""});
+  }
+
+  // ARCHITECTURE.md, "Registration": pods that the agent knows but that are not open here must end;
+  // pods that were started but that the agent does not know are lost; pods that are bound and never
+  // started are launched again by NodeReady. After a restore it is unknown whether a pod that the
+  // agent does not know ran or how it ended: it counts nowhere and is replaced.
+  void operator()(const NodeRegistered& e) {
+    AnswerReconcile answer{e.node, {}};
+    for (PodKey key : e.known)
+      if (!open_on(key, e.node)) answer.end.push_back(key);
+    for (const auto& [key, pod] : sync.state().open)
+      if (pod.node == e.node && (pod.started_at.has_value() || e.restored) &&
+          !e.known.contains(key) && !held(key) && ended.insert(key).second)
+        end_pod(sync, pod,
+                {e.restored && pod.active() ? EndCause::returned : EndCause::node_lost, 137, 0,
+                 sync.now, "the node no longer knows this pod"});
+    sync.order(std::move(answer));
+  }
+
+  void operator()(const NodeReady& e) {
+    sync.hearing.reconnected(e.node);
+    sync.ready.push_back(e);
+  }
+  void operator()(const NodeHeard& e) { sync.hearing.answered(e); }
+
+  void operator()(const TimePassed&) {}
+
+  void operator()(const JobDeletion& e) { sync.deletions.push_back(e); }
+  void operator()(const OwnerUpdate& e) { take_update(sync, e); }
+  void operator()(const PodsDeletion& e) {
+    if (!gone(e.token)) sync.pod_deletions.push_back(e);
+  }
+  void operator()(const Preempted& e) { choose_victims(sync, e); }
+  void operator()(const Tainted& e) { leave_nodes(sync, e); }
+  void operator()(const PodConditionsWrite& e) {
+    if (!gone(e.token)) take_conditions(sync, e);
+  }
+  void operator()(const StatusWrite& e) { take_status(sync, e); }
+  void operator()(const DependencyHasEnded& e) { take_dependency(sync, e); }
+};
+
+}  // namespace
+
+void ingest(Sync& sync, const std::vector<Event>& events) {
+  Ingest ingest{sync};
+  for (const Event& event : events) std::visit(ingest, event);
+  ingest.release();
+  // A pod whose end arrived in another report of this sync needs no separate start.
+  std::erase_if(sync.starts, [&ingest](const auto& s) { return ingest.ended.contains(s.pod); });
+  if (!sync.starts.empty()) sync.emit(PodsStarted{sync.now, std::move(sync.starts)});
+}
+
+}  // namespace muster::core

@@ -1,0 +1,145 @@
+// How an end counts (job-semantics 2.2, 5.5, 11.2, 11.3): judge() applies the failure policy
+// (failure_policy.cpp) and the limit per index. The limit per job is in finish.cpp.
+//
+// Each pod is judged once: here, before its end (deletion.cpp; finish.cpp, when its job is
+// decided), or later (deferred: pods.cpp, when its replacement is created).
+#include "core/job/rules/failure_policy.hpp"
+#include "core/job/rules/sync.hpp"
+#include "core/spec/fields/annotations.hpp"
+
+namespace muster::core {
+
+namespace {
+
+struct Verdict {
+  Counted counted = Counted::not_yet;
+  bool fails_index = false;
+  FailureAction action = FailureAction::none;
+  Counted if_not_deferred = Counted::failed;  // when counted is not_yet
+  bool spared = false;                        // a failure that counts nowhere: its gang broke
+};
+
+PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) {
+  if (!sync.spec().pod_failure_policy || !sync.knobs.gates.pod_failure_policy) return {};
+  Pod ended = pod;
+  ended.ended = true;
+  ended.end = end;
+  return match_failure(sync.job, ended, sync.knobs.gates);
+}
+
+// If the job's annotation says so, a failed start fails the job: a command that cannot be started
+// now could not be started an hour later either.
+bool start_failure_ends_job(const Sync& sync, const PodEnd& end) {
+  return end.cause == EndCause::start_failed &&
+         start_failure_fails_job(sync.job.object().meta.annotations);
+}
+
+// Whether this pod broke its gang. Such a pod is not deferred: the state passes on its counts.
+bool broke_gang(const JobState& s, const Pod& pod) {
+  return s.broken && s.broken->by == pod.key;
+}
+
+Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& just_succeeded) {
+  const Job& job = sync.job;
+  const JobState& s = job.state();
+  uint32_t index = pod.key.index;
+  if (pod.counted != Counted::not_yet) return {};  // counted before its end
+  bool valid = !job.indexed() || static_cast<int64_t>(index) < job.index_count();
+  if (!valid) return {Counted::released};
+  if (counts_as_success(job, pod, end)) {
+    bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
+    return {again ? Counted::released : Counted::succeeded};
+  }
+  if (pod.spared)
+    return {.counted = Counted::released, .fails_index = leader_fails(sync, pod), .spared = true};
+  bool returned = end.cause == EndCause::returned;
+  PolicyMatch match = returned ? PolicyMatch{} : policy_verdict(sync, pod, end);
+  bool ignored = match.action == FailureAction::ignore;
+  Verdict counts{Counted::failed, false, match.action};
+  if (ignored) counts.counted = Counted::ignored;
+  if (returned) counts.counted = Counted::released;  // its replacement inherits the failure counts
+  counts.if_not_deferred = counts.counted;
+  if (start_failure_ends_job(sync, end)) {
+    counts.action = match.action = FailureAction::fail_job;
+    if (sync.fail_job.empty()) {
+      sync.fail_job = "The command cannot be started: " + end.message;
+      sync.fail_job_reason = ConditionReason::start_failure;
+    }
+  }
+  if (match.action == FailureAction::fail_job && sync.fail_job.empty())
+    sync.fail_job = match.message;
+  if (!sync.per_index() || job.decided()) return counts;
+  if (s.completed.contains(index) || s.failed_indexes.contains(index) ||
+      just_succeeded.contains(index))
+    return counts;
+  bool broke = broke_gang(s, pod), pays = !broke || !s.broken->leader_pays;
+  counts.fails_index = match.action == FailureAction::fail_index ||
+                       (counts.counted == Counted::failed && pays &&
+                        pod.failures >= *job.spec().backoff_limit_per_index);
+  // Deferred until its replacement exists.
+  if (!counts.fails_index && !broke) counts.counted = Counted::not_yet;
+  return counts;
+}
+
+// Whether another pod of this index is active, so that this one need not pass on its failure count.
+bool replaced(const Sync& sync, PodKey pod) {
+  const auto& open = sync.state().open;
+  for (auto it = open.lower_bound({pod.index, 0}); it != open.end() && it->first.index == pod.index;
+       ++it)
+    if (it->first != pod && it->second.active()) return true;
+  return false;
+}
+
+// Counts the end if the pod was short.
+void note_quick(QuickEndsOfNodes& quick, const Pod& pod, const PodsEnded::One& one) {
+  const auto started_at =
+      pod.started_at || !one.start ? pod.started_at : std::optional(one.start->at);
+  if (!pod.bound() || one.end.cause != EndCause::exited || !started_at) return;
+  const Millis ran_ms = std::max<Millis>(0, one.end.ended_at - *started_at);
+  if (ran_ms >= kQuickMs) return;
+  QuickEnds& ends = quick[pod.node];
+  ++ends.count;
+  ends.ran_ms += ran_ms;
+}
+
+}  // namespace
+
+FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end) {
+  if (start_failure_ends_job(sync, end)) return FailureAction::fail_job;
+  return end.cause == EndCause::returned ? FailureAction::none
+                                         : policy_verdict(sync, pod, end).action;
+}
+
+void judge_ends(Sync& sync) {
+  if (sync.ends.empty()) return;
+  break_gang_by_ends(sync);
+  PodsEnded record{sync.now, std::move(sync.ends), 0, 0};
+  sync.ends.clear();
+  IndexSet just_succeeded, just_deferred;
+  for (auto& one : record.ends) {
+    const Pod& pod = sync.state().open.at(one.pod);
+    Verdict verdict = judge(sync, pod, one.end, just_succeeded);
+    if (verdict.counted == Counted::succeeded && sync.job.indexed())
+      just_succeeded.insert(one.pod.index);
+    sync.new_successes = sync.new_successes || verdict.counted == Counted::succeeded;
+    if (verdict.counted == Counted::not_yet && pod.counted == Counted::not_yet) {
+      // At most one pod per index is deferred, and none if the index has another active pod.
+      if (replaced(sync, one.pod) || sync.state().deferred.contains(one.pod.index) ||
+          just_deferred.contains(one.pod.index))
+        verdict.counted = verdict.if_not_deferred;
+      else
+        just_deferred.insert(one.pod.index);
+    }
+    if (verdict.spared) blame(sync, pod, one.end);
+    one.counted = verdict.counted;
+    one.fails_index = verdict.fails_index;
+    one.action = verdict.action;
+    if (pod.bound()) ++sync.freed[pod.node];
+    note_quick(sync.freed_quickly, pod, one);
+    sync.closed.push_back(one.pod);
+  }
+  std::tie(record.backoff_failures, record.backoff_last_ms) = next_backoff(sync.job, record.ends);
+  sync.emit(std::move(record));
+}
+
+}  // namespace muster::core

@@ -1,0 +1,69 @@
+// Writes by clients: the object, conditions and metadata of pods, and the status of a job that
+// another controller manages.
+#include "core/job/rules/sync.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+
+namespace {
+
+bool unchanged(const Sync& sync, const JobObjectPtr& seen) {
+  return seen == sync.job.object_ptr() || seen->json == sync.job.object().json;
+}
+
+void put(Sync& sync, const JobObjectPtr& object) {
+  if (object->json == sync.job.object().json) return;
+  sync.emit(JobSpecChanged{sync.now, object->meta.generation, object->spec.parallelism.value_or(1),
+                           object->spec.completions, object});
+  if (!object->meta.annotations.contains(std::string(kAfterKey))) waive_dependencies(sync);
+  sync.new_successes = true;
+}
+
+}  // namespace
+
+void take_update(Sync& sync, const OwnerUpdate& update) {
+  if (sync.job.hidden()) return sync.order(Answer{update.token, Answer::Outcome::not_found});
+  if (!unchanged(sync, update.seen))
+    return sync.order(Answer{update.token, Answer::Outcome::conflict});
+  sync.order(Answer{update.token});
+  put(sync, update.object);
+}
+
+void take_status(Sync& sync, const StatusWrite& write) {
+  if (sync.job.hidden()) return sync.order(Answer{write.token, Answer::Outcome::not_found});
+  const std::string& now =
+      write.conditions ? sync.state().own_conditions : sync.state().external_status;
+  if (write.seen && (!unchanged(sync, write.seen) || write.seen_json != now))
+    return sync.order(Answer{write.token, Answer::Outcome::conflict});
+  if (write.json != now) {
+    if (write.conditions)
+      sync.emit(ConditionsWritten{sync.now, write.json});
+    else
+      sync.emit(StatusWritten{sync.now, write.json});
+  }
+  if (write.object) put(sync, write.object);
+  sync.order(Answer{write.token});
+}
+
+void take_conditions(Sync& sync, const PodConditionsWrite& write) {
+  if (!sync.job.pod(write.pod)) return sync.order(Answer{write.token, Answer::Outcome::not_found});
+  for (PodCondition condition : write.conditions) {
+    const auto& there = sync.job.pod(write.pod)->conditions;
+    auto old = std::find_if(there.begin(), there.end(), [&condition](const PodCondition& c) {
+      return c.type == condition.type;
+    });
+    bool turned = old == there.end() || old->status != condition.status;
+    condition.at_ms = turned ? sync.now : old->at_ms;
+    if (old == there.end() || *old != condition)
+      sync.emit(PodConditionSet{sync.now, write.pod, std::move(condition)});
+  }
+  PodMetaSet set{sync.now, write.pod, {}};
+  const auto& there = sync.job.pod(write.pod)->meta;
+  for (const PodMetaChange& change : write.meta)
+    if (std::find(there.begin(), there.end(), change) == there.end()) set.changes.push_back(change);
+  if (!set.changes.empty()) sync.emit(std::move(set));
+  sync.order(Answer{write.token});
+}
+
+}  // namespace muster::core

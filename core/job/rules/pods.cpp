@@ -1,0 +1,141 @@
+// Which pods should exist (job-semantics 4): none while suspended, and no surplus; missing pods are
+// created, lowest index first. One sync either removes or creates pods.
+#include "core/job/rules/sync.hpp"
+#include "core/job/rules/waiting.hpp"
+
+namespace muster::core {
+
+namespace {
+
+constexpr uint32_t kCreateMax = 512;  // pods created in one sync; the next one follows at once
+
+uint32_t target(const Job& job) {
+  const JobState& s = job.state();
+  if (!s.completions)
+    return job.succeeded() == 0 ? static_cast<uint32_t>(s.parallelism) : job.active();
+  int64_t left = job.needed().value_or(0) - static_cast<int64_t>(job.succeeded());
+  return static_cast<uint32_t>(std::clamp<int64_t>(left, 0, s.parallelism));
+}
+
+// The pod of this index that failed because it was deleted and that waits for its replacement.
+const Pod* deleted_pod(const Job& job, uint32_t index) {
+  if (!job.per_index() || job.spec().replace_only_failed()) return nullptr;
+  auto it = job.unjudged().lower_bound({index, 0});
+  if (it == job.unjudged().end() || it->index != index) return nullptr;
+  return &job.state().open.at(*it);
+}
+
+// The next pod of an index. It inherits the failure counts of a deferred or deleted pod (4.6), or
+// of one whose gang broke.
+PodsCreated::Run next_pod(const Job& job, uint32_t index) {
+  PodsCreated::Run run{index, 1, job.next_attempt(index), 0, 0, Counted::not_yet};
+  if (auto it = job.state().deferred.find(index); it != job.state().deferred.end()) {
+    const Pod& deferred = it->second;
+    run.deferred_counted = deferred.counts_when_replaced();
+    run.failures = deferred.failures + (run.deferred_counted == Counted::failed ? 1 : 0);
+    run.ignored = deferred.ignored + (run.deferred_counted == Counted::ignored ? 1 : 0);
+  } else if (const Pod* pod = deleted_pod(job, index)) {
+    run.failures = pod->failures + 1;
+    run.ignored = pod->ignored;
+    run.deferred_counted = Counted::failed;
+  } else if (auto counts = job.state().inherited.find(index);
+             counts != job.state().inherited.end()) {
+    run.failures = counts->second.failures;
+    run.ignored = counts->second.ignored;
+  }
+  return run;
+}
+
+bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
+  return next.first == run.first + run.count && next.attempt == run.attempt &&
+         run.deferred_counted == Counted::not_yet && next.deferred_counted == Counted::not_yet &&
+         next.failures == run.failures && next.ignored == run.ignored;
+}
+
+}  // namespace
+
+Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
+  if (auto it = job.state().inherited.find(index); it != job.state().inherited.end()) {
+    const FailureCounts& counts = it->second;
+    if (counts.failed_ms == 0) return 0;
+    return counts.failed_ms +
+           backoff_delay(knobs, static_cast<uint32_t>(counts.failures + counts.ignored));
+  }
+  const auto& deferred = job.state().deferred;
+  auto it = deferred.find(index);
+  const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
+  if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
+  Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_at.value_or(0);
+  return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
+}
+
+Millis job_due(const Job& job, const Knobs& knobs) {
+  const JobState& s = job.state();
+  bool per_index = job.per_index() && knobs.gates.backoff_limit_per_index;
+  if (per_index || s.backoff_failures == 0) return 0;
+  return s.backoff_last_ms + backoff_delay(knobs, s.backoff_failures);
+}
+
+void manage_pods(Sync& sync) {
+  const Job& job = sync.job;
+  const JobState& s = job.state();
+  if (sync.wants_suspended()) {
+    sync.out.action = SyncAction::pods_deleted;
+    if (!sync.knows_ends(nodes_of_active(job))) return;
+    std::vector<PodsStopping::One> all;
+    for (const auto& [key, pod] : s.open)
+      if (pod.active()) all.push_back({key, Counted::released, false, std::nullopt});
+    return stop_pods(sync, std::move(all));
+  }
+  if (job.held()) return;
+  if (end_broken_gang(sync)) return;
+  uint32_t want = target(job);
+  if (remove_surplus(sync, want)) {
+    sync.out.action = SyncAction::pods_deleted;
+    return sync.wake(sync.now);
+  }
+  if (sync.waits || gang_still_ends(job)) return;
+  uint32_t held_back = job.spec().replace_only_failed() ? job.terminating() : 0;
+  uint32_t have = job.active() + held_back;
+  if (want <= have) return;
+  uint32_t number = want - have;
+  sync.out.action = SyncAction::pods_created;  // also while a backoff delays it
+  if (Millis due = job_due(job, sync.knobs); due > sync.now) return sync.wake(due);
+  bool cut = number > kCreateMax && !job.gang().together;
+  if (cut) number = kCreateMax;
+  PodsCreated created{sync.now, {}};
+  auto add = [&created](const PodsCreated::Run& run) {
+    if (!created.runs.empty() && extends(created.runs.back(), run))
+      ++created.runs.back().count;
+    else
+      created.runs.push_back(run);
+  };
+  if (!job.indexed()) {
+    created.runs.push_back({s.next_number, number, 0, 0, 0, Counted::not_yet});
+  } else {
+    // An index in backoff still counts as a candidate (4.5).
+    Millis all_due = 0;
+    uint64_t candidate = job.taken().lowest_missing(0);
+    for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < job.index_count(); ++i) {
+      auto index = static_cast<uint32_t>(candidate);
+      Millis due = index_due(job, sync.knobs, index);
+      all_due = std::max(all_due, due);
+      if (due > sync.now)
+        sync.wake(due);
+      else if (!leader_waits(sync, index))
+        add(next_pod(job, index));
+      candidate = job.taken().lowest_missing(candidate + 1);
+    }
+    if (s.broken && s.broken->whole && all_due > sync.now) return;  // all start together
+  }
+  if (created.runs.empty()) return;
+  if (cut) sync.wake(sync.now);
+  sync.emit(std::move(created));
+}
+
+void keep_suspended(Sync& sync) {
+  if (sync.wants_suspended() != sync.job.suspended())
+    sync.emit(JobSuspended{sync.now, sync.wants_suspended()});
+}
+
+}  // namespace muster::core

@@ -1,0 +1,155 @@
+#include "core/spec/fields/annotations.hpp"
+
+#include "core/spec/fields/after.hpp"
+#include "core/spec/fields/owner.hpp"
+#include "core/spec/values/duration.hpp"
+#include "core/spec/values/inputs.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+namespace {
+
+std::optional<Millis> read_duration(const StringMap& annotations, std::string_view key) {
+  auto it = annotations.find(std::string(key));
+  if (it == annotations.end()) return std::nullopt;
+  auto span = parse_duration(it->second);
+  return span ? std::optional<Millis>(*span) : std::nullopt;
+}
+
+// The value of an annotation; empty if it is absent.
+std::string own_value(const StringMap& annotations, std::string_view key) {
+  auto it = annotations.find(std::string(key));
+  return it == annotations.end() ? std::string() : it->second;
+}
+
+// If present, the annotation must be one of two words.
+void validate_words(const StringMap& annotations, std::string_view key, const char* one,
+                    const char* other, Violations& found) {
+  auto it = annotations.find(std::string(key));
+  if (it == annotations.end() || it->second == one || it->second == other) return;
+  found.invalid("metadata.annotations[" + it->first + "]", it->second,
+                "must be \"" + std::string(one) + "\" or \"" + other + "\"");
+}
+
+}  // namespace
+
+std::vector<std::string> known_annotations() {
+  std::vector<std::string> known;
+  for (const std::string_view key :
+       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
+        kPlacementKey, kStartFailureKey, kFenceAfterKey, kIndexesKey, kInputsKey, kInputsFileKey,
+        kPrivateTmpKey, kRetryOfKey, kRoundKey, kAfterKey})
+    known.emplace_back(key.substr(kOwnPrefix.size()));
+  for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
+  return known;
+}
+
+JobAnnotations read_annotations(const StringMap& annotations) {
+  JobAnnotations read;
+  read.backoff_base_ms = read_duration(annotations, kBackoffBaseKey);
+  read.backoff_max_ms = read_duration(annotations, kBackoffMaxKey);
+  read.restart_delay_ms =
+      read_duration(annotations, kRestartDelayKey).value_or(read.restart_delay_ms);
+  auto gang = annotations.find(std::string(kGangKey));
+  read.mpi = mpi_of(annotations);
+  read.gang = gang != annotations.end() ? gang->second == "true" : read.mpi.has_value();
+  // Every rank needs all the others.
+  read.restart_gang = read.gang && (own_value(annotations, kRestartKey) == "gang" ||
+                                    (read.mpi && read.mpi->direct));
+  const std::string placement = own_value(annotations, kPlacementKey);
+  if (placement == "pack") read.placement = PlacementChoice::pack;
+  if (placement == "spread") read.placement = PlacementChoice::spread;
+  read.start_failure_fails_job = start_failure_fails_job(annotations);
+  read.fence_after_ms = read_duration(annotations, kFenceAfterKey);
+  read.private_tmp = own_value(annotations, kPrivateTmpKey) == "true";
+  if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
+    if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
+      read.indexes = std::move(*indexes);
+  return read;
+}
+
+bool start_failure_fails_job(const StringMap& annotations) {
+  auto action = annotations.find(std::string(kStartFailureKey));
+  return action != annotations.end() && action->second == "FailJob";
+}
+
+void validate_annotations(const StringMap& annotations, Violations& found) {
+  for (std::string_view key : {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey}) {
+    auto it = annotations.find(std::string(key));
+    if (it == annotations.end()) continue;
+    if (auto span = parse_duration(it->second); !span)
+      found.invalid("metadata.annotations[" + it->first + "]", it->second, span.error().message);
+  }
+  if (auto it = annotations.find(std::string(kFenceAfterKey)); it != annotations.end()) {
+    auto span = parse_duration(it->second);
+    if (!span)
+      found.invalid("metadata.annotations[" + it->first + "]", it->second, span.error().message);
+    else if (*span < kFenceAfterMin || *span > kFenceAfterMax)
+      found.invalid("metadata.annotations[" + it->first + "]", it->second, "must be 15s to 24h");
+  }
+  validate_words(annotations, kGangKey, "true", "false", found);
+  validate_words(annotations, kPrivateTmpKey, "true", "false", found);
+  validate_words(annotations, kRestartKey, "pod", "gang", found);
+  validate_words(annotations, kPlacementKey, "pack", "spread", found);
+  validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);
+}
+
+void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  auto mpi = annotations.find(std::string(kMpiKey));
+  if (mpi == annotations.end()) return;
+  const std::string path = "metadata.annotations[" + mpi->first + "]";
+  if (auto options = parse_mpi(mpi->second); !options.ok())
+    found.invalid(path, mpi->second, options.error().message);
+  else if (!spec.indexed())
+    found.invalid(path, mpi->second, "requires indexed completion mode");
+}
+
+void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  if (own_value(annotations, kRestartKey) != "gang") return;
+  const std::string path = "metadata.annotations[" + std::string(kRestartKey) + "]";
+  if (!spec.indexed()) return found.invalid(path, "gang", "requires indexed completion mode");
+  if (!read_annotations(annotations).gang)
+    found.invalid(path, "gang", "requires " + std::string(kGangKey) + ": \"true\"");
+}
+
+void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  auto set = annotations.find(std::string(kIndexesKey));
+  if (set == annotations.end()) return;
+  const std::string path = "metadata.annotations[" + set->first + "]";
+  if (!spec.indexed()) return found.invalid(path, set->second, "requires indexed completion mode");
+  auto indexes = IndexSet::parse_strict(set->second, spec.completions.value_or(0));
+  if (!indexes.ok())
+    found.invalid(path, set->second, indexes.error().message);
+  else if (indexes->empty())
+    found.invalid(path, set->second, "must name at least one index");
+}
+
+void validate_inputs(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  const auto lines = annotations.find(std::string(kInputsKey));
+  const auto file = annotations.find(std::string(kInputsFileKey));
+  const auto path = [](std::string_view key) {
+    return "metadata.annotations[" + std::string(key) + "]";
+  };
+  for (const auto& one : {lines, file})
+    if (one != annotations.end() && !spec.indexed())
+      return found.invalid(path(one->first), one->second, "requires indexed completion mode");
+  if (lines != annotations.end() && file != annotations.end())
+    return found.forbidden(path(kInputsFileKey),
+                           "may not be set together with " + std::string(kInputsKey));
+  if (file != annotations.end() &&
+      (!file->second.starts_with('/') || file->second.find('\0') != std::string::npos))
+    return found.invalid(path(kInputsFileKey), file->second, "must be an absolute path");
+  if (lines == annotations.end()) return;
+  if (lines->second.find('\0') != std::string::npos)
+    return found.invalid_object(path(kInputsKey), "must not contain a null byte");
+  const auto table = InputTable::of(lines->second);
+  if (!table) return found.invalid_object(path(kInputsKey), table.error().message);
+  const auto wanted = static_cast<size_t>(std::max(0, spec.completions.value_or(0)));
+  if (table->size() < wanted)
+    found.invalid_object(path(kInputsKey), "has " + std::to_string(table->size()) +
+                                               " lines, fewer than spec.completions (" +
+                                               std::to_string(wanted) + ")");
+}
+
+}  // namespace muster::core

@@ -1,0 +1,84 @@
+// muster's own annotations on a Job: backoff, restart delay, gangs, placement, MPI, failed starts,
+// inputs, fencing, and which indexes run. Dependencies are in after.hpp.
+//
+// Admission validates them; reading ignores malformed values, so a stored job can always be read.
+// An unknown key causes only a warning, since a later version may have written it.
+#pragma once
+
+#include "core/index_set.hpp"
+#include "core/spec/fields/job_spec.hpp"
+#include "core/spec/fields/mpi.hpp"
+#include "core/spec/values/violations.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::core {
+
+constexpr std::string_view kBackoffBaseKey = "muster.dev/backoff-base";
+constexpr std::string_view kBackoffMaxKey = "muster.dev/backoff-max";
+constexpr std::string_view kRestartDelayKey = "muster.dev/restart-delay";
+constexpr std::string_view kGangKey = "muster.dev/gang";
+// "gang": when a pod of a gang fails, all pods are restarted together (GangRules). "pod", the
+// default: each pod is replaced alone.
+constexpr std::string_view kRestartKey = "muster.dev/restart";
+// "pack" or "spread": over as few nodes as possible, or over as many (arrangement.hpp).
+constexpr std::string_view kPlacementKey = "muster.dev/placement";
+// "FailJob": a pod whose command cannot be started fails the job; for commands typed by hand.
+constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
+// How long the job's pods may run on a node that has no contact with the coordinator. Then their
+// keeper ends them, and only after that are they replaced (ADR 35).
+constexpr std::string_view kFenceAfterKey = "muster.dev/fence-after";
+constexpr Millis kFenceAfterMin = 15'000;  // three heartbeats (core/cluster/nodes/lease.hpp)
+constexpr Millis kFenceAfterMax = 24 * 3'600'000;
+// The only indexes of the job that run ("3,7-9"); used for rounds.
+constexpr std::string_view kIndexesKey = "muster.dev/indexes";
+
+// Of a round: the first job of its rounds, and its number among them.
+constexpr std::string_view kRetryOfKey = "muster.dev/retry-of";
+constexpr std::string_view kRoundKey = "muster.dev/round";
+
+constexpr std::string_view kOwnPrefix = "muster.dev/";
+
+// What follows kOwnPrefix in each of these keys and in those of the job's owner (owner.hpp).
+std::vector<std::string> known_annotations();
+
+enum class PlacementChoice : uint8_t {
+  usual,   // nodes with the most free slots first
+  pack,    // as few nodes as possible
+  spread,  // as evenly as possible
+};
+
+struct JobAnnotations {
+  std::optional<Millis> backoff_base_ms;  // absent: the coordinator's
+  std::optional<Millis> backoff_max_ms;
+  Millis restart_delay_ms = 10'000;
+  bool gang = false;          // an MPI job is one unless it says otherwise
+  bool restart_gang = false;  // only for a gang
+  PlacementChoice placement = PlacementChoice::usual;
+  bool start_failure_fails_job = false;
+  std::optional<Millis> fence_after_ms;
+  bool private_tmp = false;
+  std::optional<IndexSet> indexes;  // absent: all
+  std::optional<MpiOptions> mpi;
+};
+
+JobAnnotations read_annotations(const StringMap& annotations);
+// Reads just this annotation, which is needed at each failed start.
+bool start_failure_fails_job(const StringMap& annotations);
+
+void validate_annotations(const StringMap& annotations, Violations& found);
+// muster.dev/mpi requires an Indexed job.
+void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// muster.dev/restart: gang requires an Indexed job that is a gang.
+void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// muster.dev/indexes must be a non-empty set below the completions of an Indexed job.
+void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// muster.dev/inputs must have a line for each index of an Indexed job; muster.dev/inputs-file, used
+// in its place, must be an absolute path.
+void validate_inputs(const StringMap& annotations, const JobSpec& spec, Violations& found);
+
+}  // namespace muster::core

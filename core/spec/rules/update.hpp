@@ -1,0 +1,23 @@
+// Updates: what may change in an existing Job (job-semantics 1.5).
+#pragma once
+
+#include "core/spec/fields/job_spec.hpp"
+#include "core/spec/values/violations.hpp"
+
+#include <cstdint>
+
+namespace muster::core {
+
+// The parts of the old job's status that tell whether pods may be running.
+struct ObservedStatus {
+  bool suspended_condition = false;  // Suspended is True
+  int64_t active = 0;
+  bool start_time_present = false;
+};
+
+// Applies all creation rules to the new job, then those for updates.
+Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
+                           const JobMeta& new_meta, const JobSpec& new_spec,
+                           const ObservedStatus& observed);
+
+}  // namespace muster::core

@@ -1,0 +1,167 @@
+// Spool: the keeper's record of its processes, which survives the keeper.
+//
+//   work_dir/keeper/spool/<number, 16 hex digits>.seg, numbers increase
+//   segment := header entry* zeros              zeros only in the last one; older ones are cut
+//   entry   := mark:u32 length:u32 crc:u32 type:u8 payload         padded with zeros to 8 bytes
+//              length counts type and payload, the crc covers both
+//   header  := an entry: version:u32 boot:text cluster:text keeper:u64
+//   intent  := entry:u64 key time:u64 keeper:u64 note:text         before the process is started
+//   started := entry:u64 pid:i32 start_ticks:u64 time:u64
+//   ended   := entry:u64 pid:i32 exit:i32 signal:i32 lost:u8 started:u64 ended:u64 error:text
+//              oom:u8 fenced:u8
+//   forgot  := entry:u64*                                          need not reach the disk
+//
+// Times are CLOCK_BOOTTIME nanoseconds. Each turn of the keeper's loop appends its entries in one
+// write before it does anything that depends on them, so they survive a crash of the keeper. A
+// thread syncs them a few times a second; from then on they also survive a crash of the machine.
+//
+// Segments are allocated ahead: an order is refused unless the spares have room for the ends of all
+// processes and orders, so a full disk prevents starts but loses no end. What the disk rejects
+// stays in memory and is retried at the same offset; trouble() says why. Only the oldest segment is
+// ever dropped, after its live entries have been rewritten to the newest. So whenever an intent is
+// there, so are the entries that follow it.
+//
+// Invariants: only one keeper writes (the lock); each keeper begins a new segment. Any thread may
+// call begin(); only the main thread may call anything else.
+#pragma once
+
+#include "keeper/protocol.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace muster::keeper {
+
+// The start of a process. On disk, pid 0 stands for none.
+struct Start {
+  int32_t pid = 0;
+  uint64_t at_ns = 0;
+  uint64_t ticks = 0;  // as in ProcStat; identifies it, with the pid; 0: unknown
+};
+
+// What the spool holds about one process, from its intent until it is forgotten.
+struct Record {
+  Key key;
+  uint64_t entry = 0;
+  uint64_t tried_ns = 0;         // its intent, or the last attempt to start it
+  std::optional<Start> start{};  // absent: it has not started, or failed before its exec
+  uint64_t end_ns = 0;
+  bool ended = false, lost = false, out_of_memory = false, fenced = false;
+  int exit_code = 0, signal = 0;
+  std::string error, note;
+  uint64_t segment = 0;   // where its intent is; 0: not in the spool
+  bool reserved = false;  // the spool has room for its end
+  uint64_t keeper = 0;    // the keeper that started it
+  bool this_boot = true;
+};
+
+class Spool {
+ public:
+  enum class Opened { fine, damaged, failed };
+  struct Found {
+    Opened opened = Opened::fine;
+    std::string why;              // if not fine
+    std::vector<Record> records;  // those not forgotten; if not fine, what could be read
+  };
+
+  Spool(std::string boot, uint64_t keeper, size_t segment_bytes);
+  ~Spool();
+
+  // Reads the segments and begins a new one. Call adopt() for each record, then adopted_all(),
+  // after which old segments may be dropped.
+  Found open(int dir_fd, std::string cluster);
+  void adopt(Record& record);
+  void adopted_all() { may_drop_ = true; }
+
+  size_t note_max() const { return segment_bytes_ / 2; }
+  // Numbers the record and reserves room for its end. Empty, or why there is no room for it now.
+  // The record must keep its address until forget() or withdraw().
+  std::string reserve(Record& record);
+  // Appends the intent of a reserved record; the next flush() writes it.
+  void intend(Record& record);
+  // Likewise, but from any thread, and written at once. False: the write failed; call it again
+  // after a successful flush().
+  bool begin(Record& record);
+  void started(const Record& record);
+  void ended(Record& record);
+  // Drops what reserve() and intend() did for a process that was not started.
+  void withdraw(Record& record);
+  void forget(const Record& record);
+  void set_cluster(const std::string& cluster);
+
+  // Writes all of the above. False: the write failed, so nothing that depends on it may be done
+  // yet.
+  bool flush();
+  void sync();  // waits for the disk
+
+  // Why entries do not reach the disk; empty: they do. Retries the allocation if there was no room.
+  std::string trouble();
+
+ private:
+  struct File {
+    explicit File(int fd) : fd(fd) {}
+    ~File();
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    int fd;
+  };
+  struct Segment {
+    uint64_t number = 0;
+    size_t live_bytes = 0;  // of its intents whose process is not forgotten
+  };
+
+  bool write();
+  Opened read_segment(uint64_t number, bool last, std::unordered_map<uint64_t, Record>& records,
+                      std::string& why);
+  bool make_spares(size_t count);
+  void begin_segment();
+  void put(std::string_view entry);
+  void write_intent(Record& record);
+  void drop_old();
+  void end_entry(const Record& record);
+  void run_sync();
+  Segment* find(uint64_t number);
+  static size_t weight(const Record& record);
+
+  const std::string boot_;
+  const uint64_t keeper_;
+  const size_t segment_bytes_;
+  std::string cluster_;
+  int dir_ = -1;
+
+  std::recursive_mutex writing_;  // guards what follows, up to room_wanted_
+  std::shared_ptr<File> file_;    // the newest segment, which is being written
+  size_t offset_ = 0;             // the bytes written to it
+  std::string pending_;           // to be written next
+  std::deque<Segment> segments_;  // oldest first
+  std::deque<std::pair<uint64_t, std::shared_ptr<File>>> spares_;
+  uint64_t next_segment_ = 1;
+  uint64_t next_entry_ = 0;
+  size_t open_ends_ = 0;  // processes whose end is still to be written
+  size_t live_bytes_ = 0;
+  std::unordered_map<uint64_t, Record*> live_;
+  std::vector<uint64_t> forgotten_;
+  bool may_drop_ = false;
+  int write_error_ = 0;  // of the last flush(); 0: it succeeded
+  int room_error_ = 0;   // of the last intend(), if it could not allocate spares
+  size_t room_wanted_ = 0;
+  std::atomic<int> sync_error_ = 0;          // of the last sync
+  std::atomic<uint64_t> sync_since_ns_ = 0;  // boot time; 0: none is under way
+
+  std::mutex mutex_;  // guards what follows; taken after writing_
+  std::condition_variable dirty_or_done_;
+  std::vector<std::shared_ptr<File>> dirty_;
+  bool done_ = false;
+  std::thread syncer_;
+};
+
+}  // namespace muster::keeper

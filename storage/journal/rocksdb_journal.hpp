@@ -1,0 +1,89 @@
+// RocksdbJournal: the journal on disk.
+//
+//   DIR/lock        locked (flock) while a process has the journal open; contains its pid
+//   DIR/commit      the watermark (watermark.hpp)
+//   DIR/cluster-id  the cluster whose state this is, so that a missing database is not
+//                   mistaken for a new cluster
+//   DIR/db/         RocksDB
+//
+// RocksDB recovers to a point in time: it drops a torn tail, as power loss leaves it, but also
+// silently drops everything after a damaged byte. So open() first reads the database without
+// changing it and compares its commit number with the watermark: a database that lacks acknowledged
+// commits is refused, and its files stay untouched.
+#pragma once
+
+#include "storage/journal/journal.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace rocksdb {
+class DB;
+}
+
+namespace muster::storage {
+
+class Watermark;
+
+class RocksdbJournal final : public Journal {
+ public:
+  // Opens the journal in `data_dir`, creating it (0700) if needed. Errors name the directory and
+  // say what to do: `conflict` if another process has it open; `invalid` if its format is unknown
+  // or acknowledged data is missing; `unavailable` if the disk is full or fails.
+  static Result<std::unique_ptr<Journal>> open(const std::string& data_dir);
+  // Likewise, but an existing database stays unchanged until begin_writing() or the first commit,
+  // so a caller that then finds that it must not serve the database leaves no trace in it.
+  static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir);
+
+  // What a data-dir or a backup holds now, also while a process has it open: takes no lock, changes
+  // no file, and does not refuse a database that lacks acknowledged data. not_found: there is no
+  // database; `invalid`: its format is unknown, or it cannot be read.
+  struct Glance {
+    std::unique_ptr<Rows> rows;
+    uint64_t format = 0, commit = 0;
+    std::optional<uint64_t> acknowledged;  // by the watermark, read before
+    std::optional<uint64_t> pid;           // of the process that has it open
+    uint64_t files = 0, bytes = 0;         // of the database
+  };
+  static Result<Glance> glance(const std::string& data_dir);
+
+  // The id in DIR/cluster-id; empty: there is none.
+  static std::string noted_cluster(const std::string& data_dir);
+  // Writes it, durably, unless it exists.
+  static Status note_cluster(const std::string& data_dir, const std::string& cluster_id);
+
+  ~RocksdbJournal() override;
+  RocksdbJournal(const RocksdbJournal&) = delete;
+  RocksdbJournal& operator=(const RocksdbJournal&) = delete;
+
+  Status commit(const std::vector<Row>& rows) override;
+  Status begin_writing() override;
+  Status checkpoint(const std::string& dir) override;
+  Status check() override;
+  Status go_on_at(uint64_t commit) override;
+  uint64_t last_commit() const override { return last_commit_; }
+  Result<std::optional<std::string>> get(std::string_view key) override;
+  Status walk(std::string_view prefix, std::string_view from, const Walk& visit) override;
+  std::unique_ptr<Rows> frozen() override;
+
+ private:
+  class Damage;
+  RocksdbJournal(std::string dir, int lock_fd);
+  std::shared_ptr<rocksdb::DB> db() const;
+
+  const std::string dir_;
+  const int lock_fd_;
+  mutable std::mutex db_mutex_;           // guards the replacement of db_
+  std::shared_ptr<rocksdb::DB> db_;       // read-only until watermark_ is set
+  bool formatted_ = false;                // the row "format" exists
+  std::unique_ptr<Watermark> watermark_;  // null until begin_writing()
+  std::shared_ptr<Damage> damage_;        // found by the writer's database
+  bool merges_ = true;
+  std::atomic<uint64_t> last_commit_ = 0;  // read by any thread
+  bool failed_ = false;                    // a commit failed: the state on disk is unknown
+};
+
+}  // namespace muster::storage

@@ -1,0 +1,41 @@
+// Attempts: the history of each job, as one list of closed attempts per append.
+//
+// A list is written with the append that closed its attempts and never changes. Reads go straight
+// to the disk, a page at a time, so a long history costs no memory. It lives as long as its job and
+// is bounded by age and count: outdated_attempts() returns the rows to remove.
+#pragma once
+
+#include "core/job/facts/pod.hpp"
+#include "storage/journal/journal.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace muster::storage {
+
+Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, const std::vector<core::Pod>& closed);
+
+// Where a page begins: at an append, after the first `skip` of its attempts.
+struct AttemptCursor {
+  uint64_t sequence = 0;
+  uint32_t skip = 0;
+};
+
+struct AttemptPage {
+  std::vector<core::Pod> attempts;    // in the order they were closed
+  std::optional<AttemptCursor> next;  // set if more may follow
+  AttemptCursor end;                  // after everything read: where later attempts appear
+};
+
+// Returns at most `limit` attempts that `wanted` accepts and reads no more than a few thousand: a
+// page may be empty without being the last.
+Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, size_t limit,
+                                  const std::function<bool(const core::Pod&)>& wanted);
+
+// Removals of rows older than `before_ms`, beyond the newest `keep` attempts, or of jobs that are
+// gone; at most `rows_max`.
+std::vector<Row> outdated_attempts(Rows& rows, Millis before_ms, uint64_t keep, size_t rows_max);
+
+}  // namespace muster::storage

@@ -1,0 +1,270 @@
+// ApiClient and the code that uses it, against a small server with canned answers.
+#include "cli/client/connect/http.hpp"
+
+#include "cli/client/connect/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/pod_name.hpp"
+#include "tests/unit/cli/client/fake_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+TEST(Http, GetsAndPosts) {
+  FakeServer server;
+  server.answer("GET /a", 200, "{}");
+  server.answer("POST /b", 201, "made");
+  ApiClient client(server.address());
+  EXPECT_EQ(client.get("/a", kTable)->body, "{}");
+  EXPECT_EQ(client.get("/nothing")->status, 404);
+  auto made = client.post("/b", R"({"x":1})");
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->status, 201);
+  const auto requests = server.requests();
+  EXPECT_NE(requests[0].find("Accept: application/json;as=Table"), std::string::npos);
+  EXPECT_NE(requests[0].find("Host: " + server.address()), std::string::npos);
+  EXPECT_NE(requests[2].find("Content-Type: application/json"), std::string::npos);
+  EXPECT_NE(requests[2].find("\r\n\r\n{\"x\":1}"), std::string::npos);
+}
+
+TEST(Http, WarningsOfTheServerArePrinted) {
+  FakeServer server;
+  server.answer("POST /apis/batch/v1/namespaces/default/jobs", 201, "{}",
+                "Warning: 299 - \"unknown \\\"a\\\"\"\r\nWarning: 299 - \"two\"\r\n");
+  ApiClient client(server.address());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(create_job(client, "default", "{}", false).ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "muster: warning: unknown \"a\"\nmuster: warning: two\n");
+}
+
+TEST(Http, AConnectionThatWasClosedMeanwhileIsTriedAgain) {
+  FakeServer server;
+  server.answer("GET /a", 200, "1");
+  server.close_each = true;
+  ApiClient client(server.address());
+  for (int i = 0; i < 3; ++i) {
+    auto answer = client.get("/a");
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+  }
+}
+
+TEST(Http, NobodyThere) {
+  std::string address;
+  {
+    FakeServer server;
+    address = server.address();
+  }
+  ApiClient client(address, "from --api");
+  auto answer = client.get("/a");
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, Errc::unavailable);
+  EXPECT_TRUE(answer.error().message.starts_with("cannot reach the coordinator at " + address +
+                                                 ": connection refused (from --api)\n"));
+}
+
+TEST(Http, SilenceIsBounded) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // listens but never answers
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ApiClient client("127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
+  client.set_timeout(50);
+  auto answer = client.get("/a");
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message.find("no answer"), std::string::npos);
+  close(fd);
+}
+
+TEST(Http, Lines) {
+  FakeServer server;
+  server.answer("GET /w", 200, "one\ntwo\n\nthree\nrest");
+  ApiClient client(server.address());
+  std::vector<std::string> lines;
+  EXPECT_TRUE(client
+                  .lines("/w", kJson,
+                         [&lines](std::string_view line) { return lines.emplace_back(line), true; })
+                  .ok());
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "", "three", "rest"}));
+  lines.clear();
+  EXPECT_TRUE(
+      client
+          .lines("/w", kJson,
+                 [&lines](std::string_view line) { return lines.emplace_back(line), false; })
+          .ok());
+  EXPECT_EQ(lines, std::vector<std::string>{"one"});
+}
+
+TEST(Objects, RefusalsBecomeErrors) {
+  Error e = refusal(
+      {404, R"({"kind":"Status","message":"jobs.batch \"x\" not found","reason":"NotFound"})"});
+  EXPECT_EQ(e.code, Errc::not_found);
+  EXPECT_EQ(e.message, "jobs.batch \"x\" not found");
+  e = refusal(
+      {422,
+       R"({"message":"long","reason":"Invalid","details":{"name":"x","kind":"Job","causes":[)"
+       R"({"field":"spec.parallelism","message":"Invalid value: -1: must be >= 0"},{"field":"b","message":"c"}]}})"});
+  EXPECT_EQ(e.code, Errc::invalid);
+  EXPECT_EQ(e.message, "Job \"x\" is invalid:");
+  ASSERT_EQ(e.violations.size(), 2u);
+  EXPECT_EQ(e.violations[0].path, "spec.parallelism");
+  EXPECT_EQ(exit_code(refusal({409, R"({"reason":"AlreadyExists"})"}).code), kRejected);
+  EXPECT_EQ(exit_code(refusal({503, "starting"}).code), kUnreachable);
+  EXPECT_NE(refusal({500, "oops"}).message.find("oops"), std::string::npos);
+}
+
+TEST(Objects, AttemptsAreFoundInTheUid) {
+  const std::string job_uid = "0f2ad3b4-5c6d-4e7f-8a9b-0c1d2e3f4a5b";
+  Json pod = {{"metadata",
+               {{"annotations", {{"batch.kubernetes.io/job-completion-index", "7"}}},
+                {"uid", core::pod_uid(job_uid, {7, 3})},
+                {"ownerReferences", Json::array({{{"uid", job_uid}}})}}}};
+  EXPECT_EQ(index_of(pod), 7);
+  EXPECT_EQ(attempt_of(pod), 3);
+  pod["metadata"].erase("ownerReferences");
+  EXPECT_EQ(attempt_of(pod), std::nullopt);
+}
+
+// Verbs against canned answers: their output and exit codes.
+class VerbsTest : public testing::Test {
+ protected:
+  Target target() {
+    Target target;
+    target.api = server.address();
+    return target;
+  }
+
+  template <class Options>
+  int run(const Options& options) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int code = execute(options);
+    out = testing::internal::GetCapturedStdout();
+    err = testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  FakeServer server;
+  std::string out, err;
+};
+
+constexpr char kJobPath[] = "GET /apis/batch/v1/namespaces/default/jobs/j";
+
+std::string ended(const char* type) {
+  return std::string(R"({"metadata":{"name":"j"},"status":{"conditions":[{"type":")") + type +
+         R"(","status":"True","reason":"R","message":"M"}]}})";
+}
+
+TEST_F(VerbsTest, WaitForEitherOutcome) {
+  WaitOptions wait{target(), {"j"}};
+  EXPECT_EQ(run(wait), kNotFound);
+  server.answer(kJobPath, 200, "{}");
+  server.answer(kJobPath, 200, ended("Complete"));
+  EXPECT_EQ(run(wait), kDone);
+  EXPECT_EQ(out, "job.batch/j Complete\n");
+  wait.condition = "Failed";
+  EXPECT_EQ(run(wait), kFailed);
+}
+
+TEST_F(VerbsTest, WaitSaysWhyAJobFailed) {
+  server.answer(kJobPath, 200, ended("Failed"));
+  WaitOptions wait{target(), {"j"}};
+  wait.condition = "Complete";
+  EXPECT_EQ(run(wait), kFailed);
+  EXPECT_EQ(err, "muster: job.batch/j Failed: R: M\n  0 succeeded\n");
+  wait.condition = "Failed";
+  EXPECT_EQ(run(wait), kDone);
+}
+
+TEST_F(VerbsTest, WaitIsBounded) {
+  server.answer(kJobPath, 200, "{}");
+  WaitOptions wait{target(), {"j"}};
+  wait.timeout_ms = 30;
+  EXPECT_EQ(run(wait), kTimeout);
+  EXPECT_NE(err.find("30ms"), std::string::npos);
+}
+
+TEST_F(VerbsTest, WaitForDeletion) {
+  server.answer(kJobPath, 200, "{}");
+  server.answer(kJobPath, 404, "{}");
+  WaitOptions wait{target(), {"j"}};
+  wait.deleted = true;
+  EXPECT_EQ(run(wait), kDone);
+}
+
+TEST_F(VerbsTest, DeleteGoesOnAfterAMissingOne) {
+  server.answer("DELETE /apis/batch/v1/namespaces/default/jobs/b", 200, "{}");
+  EXPECT_EQ(run(DeleteOptions{.target = target(), .names = {"a", "b"}}), kNotFound);
+  EXPECT_EQ(out, "job.batch/b deleted\n");
+  EXPECT_NE(server.requests().back().find("\"propagationPolicy\":\"Background\""),
+            std::string::npos);
+}
+
+TEST_F(VerbsTest, GetNamesAndAList) {
+  server.answer("GET /api/v1/namespaces/default/pods", 200,
+                R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
+                R"("items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]})");
+  GetOptions get;
+  get.target = target();
+  get.kind = Kind::pod;
+  get.output = Output::name;
+  EXPECT_EQ(run(get), kDone);
+  EXPECT_EQ(out, "pod/a\npod/b\n");
+  get.output = Output::yaml;
+  EXPECT_EQ(run(get), kDone);
+  EXPECT_EQ(out,
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\n"
+            "- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: b\n"
+            "kind: List\nmetadata:\n  resourceVersion: \"\"\n");
+  get.names = {"nope"};
+  EXPECT_EQ(run(get), kNotFound);
+}
+
+TEST_F(VerbsTest, AWatchGoesOnWhereItBroke) {
+  const std::string path = "GET /apis/batch/v1/namespaces/default/jobs";
+  server.answer(path, 200, R"({"metadata":{"resourceVersion":"5"},"items":[]})");
+  server.answer(path, 200,
+                R"({"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"9"}}})"
+                "\n");
+  server.answer(path, 403, R"({"message":"enough"})");
+  GetOptions get;
+  get.target = target();
+  get.output = Output::name;
+  get.watch = true;
+  EXPECT_EQ(run(get), kRejected);
+  EXPECT_EQ(out, "job.batch/a\n");
+  const auto requests = server.requests();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_NE(requests[1].find("resourceVersion=5"), std::string::npos);
+  EXPECT_NE(requests[2].find("resourceVersion=9"), std::string::npos);
+}
+
+TEST_F(VerbsTest, LogsOfAnAttemptAskForIt) {
+  server.answer(kJobPath, 200, R"({"metadata":{"name":"j"},"spec":{"completionMode":"Indexed"}})");
+  server.answer("GET /apis/muster.dev/v1/namespaces/default/jobs/j/log", 200, "bad row 7\n");
+  LogsOptions logs;
+  logs.target = target();
+  logs.job = "j";
+  logs.indexes = "7";
+  logs.attempt = 2;
+  logs.tail = 3;
+  EXPECT_EQ(run(logs), kDone);
+  EXPECT_EQ(out, "bad row 7\n");
+  const std::string asked = server.requests().back();
+  EXPECT_NE(asked.find("index=7&attempt=2"), std::string::npos) << asked;
+  EXPECT_NE(asked.find("tailLines=3"), std::string::npos) << asked;
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,374 @@
+// Demands and placement: which job gets which slots.
+#include "core/cluster/slots/placement.hpp"
+
+#include "core/cluster/nodes/hollow.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace muster::core {
+
+namespace {
+
+JobObject object(std::map<std::string, std::string> requests) {
+  JobObject job;
+  Container container;
+  container.resources.requests = std::move(requests);
+  job.spec.pod.containers.push_back(container);
+  return job;
+}
+
+uint64_t granted(const Grants& grants, JobId job) {
+  uint64_t n = 0;
+  if (auto it = grants.find(job); it != grants.end())
+    for (auto [node, count] : it->second) n += count;
+  return n;
+}
+
+TEST(Demand, IsTheContainersTogetherOrTheLargestInitContainer) {
+  JobObject job = object({{"cpu", "500m"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "1"}});
+  Container second, init;
+  second.resources.limits = {{"cpu", "1"}};  // a limit stands in for a missing request
+  init.resources.requests = {{"cpu", "4"}, {"memory", "1Mi"}};
+  job.spec.pod.containers.push_back(second);
+  job.spec.pod.init_containers.push_back(init);
+  Demand demand = demand_of(job);
+  EXPECT_EQ(demand.amounts.cpu_millis, 4000);
+  EXPECT_EQ(demand.amounts.memory_bytes, int64_t{1} << 30);
+  EXPECT_EQ(demand.amounts.named.at("nvidia.com/gpu"), 1);
+  EXPECT_TRUE(demand_of(object({})).amounts.none());
+}
+
+TEST(Demand, QuantitiesThatAreTooLargeFitNowhereAndOverflowNothing) {
+  JobObject job = object({{"cpu", "9E"}, {"memory", "8Ei"}, {"x/gpu", "9E"}});
+  for (int i = 0; i < 100; ++i) job.spec.pod.containers.push_back(job.spec.pod.containers.front());
+  Demand demand = demand_of(job);
+  EXPECT_EQ(times_in({1'000'000'000, int64_t{1} << 50, {{"x/gpu", 1'000'000}}}, demand.amounts, 9),
+            0u);
+  Amounts room;
+  room.add(demand.amounts, -1000);
+  EXPECT_LT(room.memory_bytes, 0);
+}
+
+TEST(Demand, Priorities) {
+  JobObject job = object({});
+  EXPECT_EQ(demand_of(job).priority, 0);
+  EXPECT_TRUE(demand_of(job).preempts);
+  job.spec.pod.priority = -7;
+  EXPECT_EQ(demand_of(job).priority, -7);
+  job.spec.pod.priority_class_name = "system-node-critical";
+  EXPECT_EQ(demand_of(job).priority, 2'000'001'000);
+  job.spec.pod.kept = R"({"spec":{"command":"\"preemptionPolicy\":\"Never\""}})";
+  EXPECT_TRUE(demand_of(job).preempts) << "a text that looks like it is not it";
+  job.spec.pod.kept = R"({"spec":{"preemptionPolicy":"Never"}})";
+  EXPECT_FALSE(demand_of(job).preempts);
+}
+
+TEST(P18Limits, RequiredLimitsKeepPodsOffNodesThatDoNotEnforceThem) {
+  struct Row {
+    bool memory_limit, cpu_limit;  // of the pod
+    bool memory, cpu, required;    // of the node
+    bool admitted;
+  };
+  for (const Row& row : std::vector<Row>{
+           {true, true, false, false, false, true},  // not required: the limits do not matter
+           {true, false, false, true, true, false},
+           {true, false, true, false, true, true},
+           {false, true, true, false, true, false},
+           {false, true, false, true, true, true},
+           {true, true, true, true, true, true},
+           {false, false, false, false, true, true},
+       }) {
+    JobObject job = object({});
+    Resources& first = job.spec.pod.containers.front().resources;
+    first = {};
+    if (row.memory_limit) first.limits["memory"] = "64Mi";
+    if (row.cpu_limit) first.limits["cpu"] = "1";
+    NodeInfo node;
+    node.limits = {row.memory, row.cpu, "", row.required};
+    EXPECT_EQ(admits(node, {}, demand_of(job)), row.admitted)
+        << row.memory_limit << row.cpu_limit << row.memory << row.cpu << row.required;
+  }
+}
+
+TEST(Demand, TaintsSelectorsAndCordons) {
+  NodeInfo node;
+  StringMap labels = {{"zone", "a"}};
+  Demand demand;
+  EXPECT_TRUE(admits(node, labels, demand));
+  demand.node_selector = {{"zone", "b"}};
+  EXPECT_FALSE(admits(node, labels, demand));
+  demand.node_selector.clear();
+  node.spec.taints = {{"gpu", "yes", "NoSchedule"}};
+  EXPECT_FALSE(admits(node, labels, demand));
+  demand.tolerations = {{"gpu", "Equal", "no", "", {}}};
+  EXPECT_FALSE(admits(node, labels, demand));
+  demand.tolerations = {{"gpu", "Equal", "yes", "NoSchedule", {}}};
+  EXPECT_TRUE(admits(node, labels, demand));
+  node.spec.taints = {{"old", "", "PreferNoSchedule"}};
+  EXPECT_TRUE(admits(node, labels, demand));
+  EXPECT_EQ(reluctance(node, demand), 1u);
+  node.spec.unschedulable = true;
+  EXPECT_FALSE(admits(node, labels, demand));
+  demand.tolerations = {{"", "Exists", "", "", {}}};
+  EXPECT_TRUE(admits(node, labels, demand));
+}
+
+TEST(Demand, NamesAndAffinities) {
+  NodeInfo node;
+  node.name = "n1";
+  Demand demand;
+  demand.node_name = "n2";
+  EXPECT_FALSE(admits(node, {}, demand));
+  demand.node_name = "n1";
+  EXPECT_TRUE(admits(node, {}, demand));
+  node.spec.unschedulable = true;
+  EXPECT_FALSE(admits(node, {}, demand)) << "a name is no way around a cordon";
+  node.spec.unschedulable = false;
+  demand.affinity.required = {{{{"zone", "In", {"a"}}}, {}}};
+  EXPECT_FALSE(admits(node, {}, demand));
+  EXPECT_TRUE(admits(node, {{"zone", "a"}}, demand));
+  Demand other = demand;
+  EXPECT_TRUE(alike(demand, other));
+  other.node_name = "n2";
+  EXPECT_FALSE(alike(demand, other));
+  other = demand;
+  other.affinity.required.reset();
+  EXPECT_FALSE(alike(demand, other));
+  EXPECT_TRUE(selects(node, labels_of(node), demand) == false);
+  demand = {};
+  demand.node_selector = {{"kubernetes.io/os", "linux"}};
+  EXPECT_TRUE(admits(node, labels_of(node), demand));
+}
+
+TEST(P30Hollow, ANodeThatRunsNothingIsTainted) {
+  NodeInfo node;
+  Demand demand;
+  const Taint own = {"gpu", "yes", "PreferNoSchedule"};
+  node.spec.taints = {own};
+  const StringMap labels = {{"muster.dev/hollow", "true"}};
+  take_labels(node, labels, false);
+  EXPECT_FALSE(admits(node, labels_of(node), demand));
+  demand.tolerations = {{"muster.dev/hollow", "Exists", "", "", {}}};
+  EXPECT_TRUE(admits(node, labels_of(node), demand));
+  node.spec.taints = {own};  // set by hand
+  take_labels(node, labels, true);
+  EXPECT_EQ(node.spec.taints, std::vector{own}) << "what people do stays";
+  take_labels(node, labels, false);
+  take_labels(node, {}, true);
+  EXPECT_EQ(node.spec.taints, std::vector{own}) << "a real one by the same name";
+}
+
+TEST(Placement, HigherPriorityFirstEqualOnesFairly) {
+  Demand high;
+  high.priority = 10;
+  Grants grants =
+      place({{1, 6, {}, nullptr, nullptr}}, {{1, 100, nullptr}, {2, 100, nullptr}, {3, 4, &high}});
+  EXPECT_EQ(granted(grants, 3), 4u);
+  EXPECT_EQ(granted(grants, 1), 1u);
+  EXPECT_EQ(granted(grants, 2), 1u);
+}
+
+TEST(Placement, AGangGetsAllOrNothingAndKeepsNobodyWaiting) {
+  Demand gang;
+  gang.gang = true;
+  std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 2, {}, nullptr, nullptr}};
+  Grants grants = place(nodes, {{1, 5, &gang}, {2, 3, &gang}, {3, 9, nullptr}});
+  EXPECT_EQ(granted(grants, 1), 0u);
+  EXPECT_EQ(granted(grants, 2), 3u);
+  EXPECT_EQ(granted(grants, 3), 1u);
+}
+
+TEST(Placement, NodesWithAPreferNoScheduleTaintAreFilledLast) {
+  NodeInfo tainted, plain;
+  StringMap labels;
+  tainted.spec.taints = {{"slow", "", "PreferNoSchedule"}};
+  Grants grants =
+      place({{1, 4, {}, &tainted, &labels}, {2, 2, {}, &plain, &labels}}, {{7, 3, nullptr}});
+  EXPECT_EQ(grants.at(7).at(2), 2u);
+  EXPECT_EQ(grants.at(7).at(1), 1u);
+}
+
+// What nodes with these free slots grant a gang with this placement, as "1:4 3:2".
+std::string chosen(PlacementChoice choice, const std::vector<uint32_t>& free, uint32_t wanted,
+                   const std::map<NodeId, uint32_t>& held = {}) {
+  Demand demand;
+  demand.gang = true;
+  demand.placement = choice;
+  std::vector<FreeNode> nodes;
+  for (uint32_t slots : free)
+    nodes.push_back({static_cast<NodeId>(nodes.size() + 1), slots, {}, nullptr, nullptr});
+  Grants grants = place(nodes, {{7, wanted, &demand, nullptr, nullptr, &held}});
+  std::string text;
+  for (auto [node, count] : grants[7])
+    text += (text.empty() ? "" : " ") + std::to_string(node) + ":" + std::to_string(count);
+  return text;
+}
+
+TEST(Placement, PreferredNodesAreFilledFirst) {
+  std::vector<NodeInfo> infos(4);
+  std::vector<StringMap> labels = {{}, {{"disk", "ssd"}}, {{"disk", "ssd"}, {"gen", "2"}}, {}};
+  std::vector<FreeNode> nodes;
+  for (size_t i = 0; i < infos.size(); ++i)
+    nodes.push_back({static_cast<NodeId>(i + 1), i == 0 ? 9u : 2u, {}, &infos[i], &labels[i]});
+  infos[2].spec.taints = {{"old", "", "PreferNoSchedule"}};
+  Demand demand;
+  demand.affinity.preferred = {{1, {{{"disk", "In", {"ssd"}}}, {}}},
+                               {50, {{{"gen", "Gt", {"1"}}}, {}}}};
+  auto placed = [&](uint32_t wanted) {
+    return place(nodes, {{.job = 1, .wanted = wanted, .demand = &demand}})[1];
+  };
+  using Placed = std::map<NodeId, uint32_t>;
+  EXPECT_EQ(placed(3), (Placed{{1, 1}, {2, 2}}));
+  EXPECT_EQ(placed(14), (Placed{{1, 9}, {2, 2}, {3, 1}, {4, 2}})) << "an old one is still last";
+  infos[2].spec.taints.clear();
+  EXPECT_EQ(placed(3), (Placed{{2, 1}, {3, 2}}));
+  EXPECT_EQ(placed(99), (Placed{{1, 9}, {2, 2}, {3, 2}, {4, 2}})) << "they are no condition";
+}
+
+TEST(Placement, PackedAJobTakesTheFewestNodesAndLeavesTheLargeOnesWhole) {
+  constexpr auto kPack = PlacementChoice::pack;
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 6), "4:6") << "the one that is just large enough";
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 9), "2:8 3:1");
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 10), "2:8 3:2");
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 11), "1:3 2:8");
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 21), "") << "a gang gets all or nothing";
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 1, {{1, 3}}), "1:1") << "where its other pods are";
+  EXPECT_EQ(chosen(PlacementChoice::usual, {4, 8, 2, 6}, 6), "2:6");
+}
+
+TEST(Placement, SpreadAJobIsAsEvenAsTheRoomAllows) {
+  constexpr auto kSpread = PlacementChoice::spread;
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 4), "1:1 2:1 3:1 4:1");
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 2), "2:1 4:1") << "the emptiest of equal ones";
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 11), "1:3 2:3 3:2 4:3");
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 20), "1:4 2:8 3:2 4:6");
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 1, {{2, 1}, {4, 1}}), "1:1");
+}
+
+TEST(Placement, AChoiceCountsWhatFitsByResourcesAndLeavesReluctantNodesForLast) {
+  NodeInfo plain, tainted;
+  StringMap labels;
+  tainted.spec.taints = {{"slow", "", "PreferNoSchedule"}};
+  Demand demand;
+  demand.amounts.cpu_millis = 1000;
+  const std::vector<FreeNode> nodes = {{1, 8, {2000, 0, {}}, &plain, &labels},
+                                       {2, 4, {3000, 0, {}}, &plain, &labels},
+                                       {3, 8, {9000, 0, {}}, &tainted, &labels}};
+  demand.placement = PlacementChoice::pack;
+  EXPECT_EQ(place(nodes, {{7, 3, &demand}}), (Grants{{7, {{2, 3}}}}));
+  demand.placement = PlacementChoice::spread;
+  EXPECT_EQ(place(nodes, {{7, 6, &demand}}), (Grants{{7, {{1, 2}, {2, 3}, {3, 1}}}}));
+}
+
+// Never grants more than a node has, and leaves no slot idle that a plain job could take.
+TEST(Placement, RandomCasesNeverOverAllocate) {
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    std::mt19937_64 random(seed);
+    auto pick = [&random](uint64_t n) { return random() % n; };
+    std::vector<FreeNode> nodes;
+    for (NodeId id = 1; id <= 1 + pick(5); ++id)
+      nodes.push_back(
+          {id,
+           static_cast<uint32_t>(pick(6)),
+           {static_cast<int64_t>(pick(5000)), 0, {{"x/gpu", static_cast<int64_t>(pick(4))}}},
+           nullptr,
+           nullptr});
+    std::vector<Demand> demands(1 + pick(6));
+    std::vector<WaitingJob> jobs;
+    bool plain_waits = false;
+    for (size_t i = 0; i < demands.size(); ++i) {
+      demands[i].priority = static_cast<int32_t>(pick(3));
+      demands[i].gang = pick(4) == 0;
+      demands[i].placement = static_cast<PlacementChoice>(pick(3));
+      if (pick(2)) demands[i].amounts.cpu_millis = static_cast<int64_t>(pick(1500));
+      if (pick(4) == 0) demands[i].amounts.named["x/gpu"] = static_cast<int64_t>(1 + pick(2));
+      jobs.push_back({i + 1, static_cast<uint32_t>(pick(9)), &demands[i]});
+    }
+    Grants grants = place(nodes, jobs);
+    for (const FreeNode& node : nodes) {
+      uint64_t slots = 0;
+      Amounts taken;
+      for (const auto& [job, on] : grants)
+        if (auto it = on.find(node.node); it != on.end()) {
+          slots += it->second;
+          taken.add(demands[job - 1].amounts, it->second);
+        }
+      ASSERT_LE(slots, node.free) << seed;
+      ASSERT_LE(taken.cpu_millis, std::max<int64_t>(node.room.cpu_millis, 0)) << seed;
+      ASSERT_LE(taken.named["x/gpu"], node.room.named.at("x/gpu")) << seed;
+      plain_waits = false;
+      for (const WaitingJob& job : jobs) {
+        const uint64_t got = granted(grants, job.job);
+        ASSERT_TRUE(!job.demand->gang || got == 0 || got == job.wanted) << seed;
+        plain_waits |= !job.demand->gang && job.demand->amounts.none() &&
+                       granted(grants, job.job) < job.wanted;
+      }
+      ASSERT_TRUE(!plain_waits || slots == node.free) << seed;
+    }
+  }
+}
+
+TEST(Placement, AReservationIsKeptFromEqualsAndLowerOnesButNotFromHigherOnes) {
+  Demand gang, high;
+  gang.gang = true;
+  gang.priority = 5;
+  high.priority = 9;
+  Reservation reservation = {{1, 2}, {2, 2}};
+  std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 1, {}, nullptr, nullptr}};
+  Demand equal;
+  equal.priority = 5;
+  Grants grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &reservation}, {3, 9, nullptr}});
+  EXPECT_TRUE(grants.empty()) << "three of four places are free, and kept";
+  grants = place(nodes, {{1, 9, &high}, {2, 4, &gang, &reservation}});
+  EXPECT_EQ(granted(grants, 1), 3u);
+  nodes.push_back({3, 2, {}, nullptr, nullptr});
+  grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &reservation}});
+  EXPECT_EQ(granted(grants, 2), 4u) << "it takes what fits, reserved or not";
+  EXPECT_EQ(granted(grants, 1), 1u);
+}
+
+// Otherwise a gang that lost a member would hold its slots forever: it would wait for slots
+// reserved for another gang, which waits for the slots it holds.
+TEST(Placement, AGangThatRunsGetsItsMissingMembersBeforeItsEqualsGetAnything) {
+  std::vector<FreeNode> nodes = {{1, 3, {}, nullptr}};
+  Demand gang, high;
+  gang.gang = true;
+  high.priority = 1;
+  Reservation reservation = {{1, 3}};
+  const WaitingJob waits{1, 3, &gang, &reservation};
+  WaitingJob runs{2, 1, &gang};
+  EXPECT_EQ(granted(place(nodes, {waits, runs}), 1), 3u);
+  runs.begun = true;
+  const Grants grants = place(nodes, {waits, runs});
+  EXPECT_EQ(granted(grants, 1), 0u);
+  EXPECT_EQ(granted(grants, 2), 1u);
+  EXPECT_EQ(granted(place(nodes, {{3, 3, &high}, runs}), 3), 3u);
+}
+
+TEST(Placement, AReservationKeepsResourcesToo) {
+  Demand large, small;
+  large.amounts.cpu_millis = 4000;
+  small.amounts.cpu_millis = 1000;
+  Reservation reservation = {{1, 1}};
+  std::vector<FreeNode> nodes = {{1, 8, {3000, 0, {}}, nullptr, nullptr}};
+  Grants grants = place(nodes, {{1, 9, &small}, {2, 1, &large, &reservation}, {3, 9, nullptr}});
+  EXPECT_EQ(granted(grants, 1), 0u) << "its CPUs would come from what is reserved";
+  EXPECT_EQ(granted(grants, 3), 7u) << "who asks for none of them takes the other slots";
+}
+
+TEST(Placement, WhatCouldNeverBeTakenIsNotReserved) {
+  Demand gang;
+  gang.gang = true;
+  std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 2, {}, nullptr, nullptr}};
+  EXPECT_EQ(reservation_for(nodes, {1, 3, &gang}), (Reservation{{1, 2}, {2, 1}}));
+  EXPECT_TRUE(reservation_for(nodes, {1, 5, &gang}).empty());
+  Demand large;
+  large.amounts.cpu_millis = 1;
+  EXPECT_TRUE(reservation_for(nodes, {1, 1, &large}).empty());
+}
+
+}  // namespace
+
+}  // namespace muster::core

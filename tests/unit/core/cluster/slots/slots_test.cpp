@@ -1,0 +1,490 @@
+// Slots over time: nothing is granted twice, room goes to the job it was made for, and no job
+// starves.
+#include "core/cluster/slots/slots.hpp"
+
+#include "core/cluster/slots/prefetch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+
+namespace muster::core {
+
+namespace {
+
+// A cluster whose jobs are only counts of waiting and running pods.
+struct Play {
+  struct JobState {
+    JobObjectPtr object;
+    uint32_t pending = 0;
+    uint64_t received = 0;
+    std::map<NodeId, uint32_t> runs;
+  };
+  explicit Play(uint32_t user_pods_max = 0) : slots(user_pods_max) {}
+  Slots slots;
+  std::map<NodeId, NodeInfo> nodes;
+  std::map<JobId, JobState> jobs;
+  Millis now = 1000;
+  bool deaf = false;  // preempted pods do not end at once
+  std::map<JobId, std::map<NodeId, uint32_t>> notified;
+
+  void node(NodeId id, uint32_t count, uint64_t cpu_millis = 0) {
+    NodeInfo info;
+    info.id = id;
+    info.name = "n" + std::to_string(id);
+    info.slots = count;
+    info.cpu_millis = cpu_millis;
+    nodes[id] = info;
+    slots.set_node(info);
+    slots.set_usable(id, true);
+  }
+  void job(JobId id, uint32_t pods, int32_t priority = 0, bool gang = false,
+           const std::string& cpu = "", std::optional<uint32_t> owner = {}) {
+    auto object = std::make_shared<JobObject>();
+    object->spec.pod.priority = priority;
+    Container container;
+    if (!cpu.empty()) container.resources.requests["cpu"] = cpu;
+    object->spec.pod.containers.push_back(container);
+    if (gang) object->meta.annotations["muster.dev/gang"] = "true";
+    if (owner) object->meta.annotations["muster.dev/owner-uid"] = std::to_string(*owner);
+    jobs[id] = {object, pods, 0, {}};
+    want(id);
+  }
+  void want(JobId id) {
+    const JobState& job = jobs.at(id);
+    slots.want(id, job.pending, job.received, job.object);
+  }
+  void receive(JobId id, const std::map<NodeId, uint32_t>& granted) {
+    JobState& job = jobs.at(id);
+    std::map<NodeId, uint32_t> back;
+    for (auto [node, count] : granted) {
+      job.received += count;
+      uint32_t used = std::min(count, job.pending);
+      job.pending -= used;
+      if (used > 0) job.runs[node] += used;
+      if (count > used) back[node] = count - used;
+    }
+    want(id);
+    if (!back.empty()) slots.freed(id, back, {}, now);
+  }
+  // `quick_ms`: how long each pod ran; absent if the pods were not short.
+  void end(JobId id, NodeId node, uint32_t count, bool again,
+           std::optional<Millis> quick_ms = kPrefetchSpanMs) {
+    JobState& job = jobs.at(id);
+    ASSERT_GE(job.runs[node], count);
+    if ((job.runs[node] -= count) == 0) job.runs.erase(node);
+    if (again) job.pending += count;
+    want(id);
+    std::map<NodeId, uint32_t> freed{{node, count}};
+    QuickEndsOfNodes ends;
+    if (quick_ms) ends[node] = {count, count * *quick_ms};
+    slots.freed(id, freed, ends, now);
+  }
+  Slots::Round round(Millis later = 100) {
+    now += later;
+    Slots::Round round = slots.place(now);
+    for (const auto& [id, granted] : round.grants) receive(id, granted);
+    for (const auto& [id, victims] : round.victims)
+      for (auto [node, count] : victims) {
+        notified[id][node] += count;
+        if (!deaf) end(id, node, count, true);
+      }
+    return round;
+  }
+  uint64_t running(JobId id) const {
+    uint64_t n = 0;
+    for (auto [node, count] : jobs.at(id).runs) n += count;
+    return n;
+  }
+  uint64_t victims(JobId id) const {
+    uint64_t n = 0;
+    if (auto it = notified.find(id); it != notified.end())
+      for (auto [node, count] : it->second) n += count;
+    return n;
+  }
+};
+
+TEST(Slots, AJobThatNeitherWaitsNorHoldsIsForgotten) {
+  Play play;
+  play.node(1, 2);
+  play.job(1, 2);
+  play.round();
+  EXPECT_EQ(play.running(1), 2u);
+  EXPECT_TRUE(play.slots.knows(1));
+  play.end(1, 1, 2, false);
+  EXPECT_FALSE(play.slots.knows(1));
+  EXPECT_EQ(play.slots.used(1), 0u);
+  play.job(2, 1);
+  play.jobs.at(2).pending = 0;
+  play.want(2);
+  EXPECT_FALSE(play.slots.knows(2));
+}
+
+TEST(Slots, WhatIsHeldAtAStartIsNotFree) {
+  Play play;
+  play.node(1, 2);
+  play.job(1, 0);
+  play.slots.hold(1, play.jobs.at(1).object, {{1, 2}, {77, 1}});
+  play.jobs.at(1).runs[1] = 2;
+  play.job(2, 1);
+  play.round();
+  EXPECT_EQ(play.running(2), 0u);
+  play.end(1, 1, 2, false);
+  play.round();
+  EXPECT_EQ(play.running(2), 1u);
+}
+
+TEST(Slots, AUserHasNoMorePodsOnNodesThanAllowed) {
+  Play play(3);
+  play.node(1, 20, 4000);
+  play.job(1, 5, 0, false, "64", 1001);  // fits nowhere, and takes nothing from the others
+  play.job(2, 5, 0, false, "", 1001);
+  play.job(3, 5, 9, false, "", 1001);
+  play.job(4, 2, 0, false, "", 1002);
+  play.job(5, 5);  // without an owner
+  play.round();
+  EXPECT_EQ(play.running(1), 0u);
+  EXPECT_EQ(play.running(2), 0u);
+  EXPECT_EQ(play.running(3), 3u) << "its higher priority goes first";
+  EXPECT_EQ(play.running(4), 2u);
+  EXPECT_EQ(play.running(5), 5u);
+  EXPECT_FALSE(play.slots.may_keep(3)) << "its user's other job waits, too";
+  play.end(3, 1, 2, false);
+  play.round();
+  EXPECT_EQ(play.running(2) + play.running(3), 3u);
+  EXPECT_EQ(play.victims(4) + play.victims(5), 0u) << "nobody else gives way for it";
+}
+
+TEST(Slots, AGangWaitsUntilItsUserMayHaveAllOfIt) {
+  Play play(4);
+  play.node(1, 10);
+  play.job(1, 2, 0, false, "", 1001);
+  play.round();
+  play.job(2, 3, 0, true, "", 1001);
+  play.job(3, 5, 0, true, "", 1002);  // more than any user may have
+  play.round(Slots::kPatienceMs + 1);
+  EXPECT_EQ(play.running(2) + play.running(3), 0u);
+  play.job(4, 8);
+  play.round();
+  EXPECT_EQ(play.running(4), 8u) << "nothing is kept free for them";
+  play.end(4, 1, 8, false);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(2), 3u);
+}
+
+TEST(Slots, NoMoreGiveWayThanAUserMayHave) {
+  Play play(5);
+  play.node(1, 60);
+  play.job(1, 60);
+  play.round();
+  for (JobId id = 2; id < 20; ++id) play.job(id, 5, 9, false, "", 1001);
+  play.round();
+  EXPECT_EQ(play.victims(1), 5u);
+}
+
+// A reservation does not hold up others while its job's user may have no more pods.
+TEST(Slots, PatienceIsForThoseWhoMayHavePods) {
+  Play play(4);
+  play.deaf = true;
+  play.node(1, 4, 4000);
+  play.job(1, 4, 0, false, "1");
+  play.round();
+  play.job(2, 4, 0, true, "", 1001);
+  play.round(Slots::kPatienceMs + 1);  // gets the reservation
+  play.round();
+  play.job(3, 1, 9, false, "", 1001);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(3), 1u);
+  play.job(4, 3, 0, true);
+  play.round();
+  play.round(Slots::kPatienceMs + 1);
+  play.job(5, 3);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(5), 0u) << "it is kept for the gang";
+  play.end(1, 1, 2, false);
+  play.round();
+  EXPECT_EQ(play.running(4), 3u);
+}
+
+// The limit was higher before the restart.
+TEST(Slots, WhoHasTooManyPodsKeepsNoSlot) {
+  Play play(2);
+  play.node(1, 10);
+  play.job(1, 5, 0, false, "", 1001);
+  play.slots.hold(1, play.jobs.at(1).object, {{1, 4}});
+  play.jobs.at(1).runs[1] = 4;
+  play.round();
+  EXPECT_FALSE(play.slots.may_keep(1));
+  play.end(1, 1, 2, false);
+  play.round();
+  EXPECT_TRUE(play.slots.may_keep(1));
+  EXPECT_EQ(play.running(1), 2u);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(1), 2u);
+}
+
+TEST(Slots, ANodeThatIsGoneHoldsNothing) {
+  Play play;
+  play.node(1, 2);
+  play.job(1, 2);
+  play.round();
+  play.slots.remove_node(1);
+  EXPECT_FALSE(play.slots.knows(1));
+  play.slots.freed(1, {{1, 2}}, {}, play.now);  // too late: no effect
+  play.node(2, 1);
+  play.job(2, 1);
+  play.round();
+  EXPECT_EQ(play.running(2), 1u);
+}
+
+TEST(Slots, RoomThatWasMadeGoesToHimForWhomItWasMade) {
+  Play play;
+  play.node(1, 4, 4000);
+  play.job(1, 100, 0, false, "1");
+  play.round();
+  ASSERT_EQ(play.running(1), 4u);
+  play.job(2, 1, 10, false, "3");
+  play.deaf = true;
+  play.round();
+  EXPECT_EQ(play.victims(1), 3u);
+  for (int i = 0; i < 3; ++i) {  // its victims end one by one and wait for slots again
+    play.round();
+    play.end(1, 1, 1, true);
+    play.round();
+    EXPECT_EQ(play.running(1), 3u - static_cast<unsigned>(i));
+  }
+  play.round();
+  EXPECT_EQ(play.running(2), 1u);
+  EXPECT_EQ(play.running(1), 1u);
+  EXPECT_EQ(play.victims(1), 3u) << "no pod was preempted twice for one need";
+}
+
+TEST(Slots, AGangOfHigherPriorityGetsAllItsRoom) {
+  Play play;
+  play.node(1, 2);
+  play.node(2, 2);
+  play.job(1, 100);
+  play.round();
+  play.job(2, 3, 10, true);
+  play.deaf = true;
+  play.round();
+  ASSERT_EQ(play.victims(1), 3u);
+  for (auto [node, count] : play.notified[1])
+    for (uint32_t i = 0; i < count; ++i) {
+      play.end(1, node, 1, true);
+      play.round();
+    }
+  EXPECT_EQ(play.running(2), 3u);
+  EXPECT_EQ(play.victims(1), 3u);
+}
+
+TEST(Slots, PreemptionPolicyNeverWaits) {
+  Play play;
+  play.node(1, 1);
+  play.job(1, 2);
+  play.round();
+  play.job(2, 1, 10);
+  auto patient = std::make_shared<JobObject>(*play.jobs.at(2).object);
+  patient->spec.pod.kept = R"({"spec":{"preemptionPolicy":"Never"}})";
+  play.jobs.at(2).object = patient;
+  play.want(2);
+  play.round();
+  EXPECT_EQ(play.victims(1), 0u);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(2), 1u) << "but it goes first";
+}
+
+TEST(Slots, AJobForWhichNoRoomCanBeMadeKeepsNobodyFromIt) {
+  Play play;
+  play.node(1, 1, 1000);
+  play.job(1, 2);
+  play.round();
+  play.job(2, 1, 10, false, "64");
+  play.job(3, 1, 5);
+  play.round();
+  play.round();
+  EXPECT_EQ(play.victims(1), 1u);
+  EXPECT_EQ(play.running(3), 1u);
+}
+
+TEST(Slots, AGangDoesNotStarveBehindSmallJobs) {
+  Play play;
+  play.node(1, 4);
+  play.node(2, 4);
+  play.job(1, 1'000'000);
+  play.round();
+  play.job(2, 8, 0, true);
+  Millis began = play.now;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000 && play.running(2) == 0; ++i) {  // one pod ends at a time
+    NodeId node = static_cast<NodeId>(1 + random() % 2);
+    if (play.jobs.at(1).runs.contains(node)) play.end(1, node, 1, true);
+    play.round();
+  }
+  EXPECT_EQ(play.running(2), 8u);
+  EXPECT_GE(play.now - began, Slots::kPatienceMs) << "the small ones had their chance";
+}
+
+TEST(Slots, OneGangAtATimeHasAReservation) {
+  Play play;
+  play.node(1, 4);
+  play.job(1, 1'000'000);
+  play.round();
+  play.job(2, 3, 0, true);
+  play.job(3, 3, 0, true);
+  play.job(4, 5, 0, true);  // never fits
+  for (int i = 0; i < 3000 && play.running(2) + play.running(3) < 6; ++i) {
+    for (JobId id : {2, 3})
+      if (play.running(id) == 3) play.end(id, 1, 3, false);
+    if (play.jobs.at(1).runs.contains(1)) play.end(1, 1, 1, true);
+    play.round();
+    if (play.jobs.at(2).pending == 0 && play.jobs.at(3).pending == 0) break;
+  }
+  EXPECT_EQ(play.jobs.at(2).pending, 0u);
+  EXPECT_EQ(play.jobs.at(3).pending, 0u);
+  EXPECT_EQ(play.running(4), 0u);
+}
+
+TEST(Slots, PrefetchOnlyForPlainJobsOfTheHighestPriority) {
+  auto ahead = [](int32_t other, bool gang, const std::string& cpu) {
+    Play play;
+    play.node(1, 4, 100'000);
+    play.job(1, 100, 0, gang, cpu);
+    if (gang) play.jobs.at(1).pending = 4;
+    play.want(1);
+    play.round();
+    if (other != 0) {
+      play.job(2, 1, other, false, "1000");  // no node can ever satisfy it
+      play.round();
+    }
+    for (int i = 0; i < 4; ++i) play.end(1, 1, 1, true);
+    play.round(10);
+    return play.slots.used(1);
+  };
+  EXPECT_EQ(ahead(0, false, ""), 8u);
+  EXPECT_EQ(ahead(0, true, ""), 4u);
+  EXPECT_EQ(ahead(0, false, "1"), 4u);
+  EXPECT_EQ(ahead(5, false, ""), 4u);
+}
+
+// Long pods that end together, or returned pods, do not predict short ones: prefetched pods would
+// wait here while another node is idle.
+TEST(Slots, PrefetchOnlyAfterShortPods) {
+  auto ahead = [](std::optional<Millis> quick_ms) {
+    Play play;
+    play.node(1, 4);
+    play.job(1, 100);
+    play.round();
+    play.end(1, 1, 4, true, quick_ms);
+    play.round(10);
+    return play.slots.used(1);
+  };
+  EXPECT_EQ(ahead(kPrefetchSpanMs), 8u);
+  EXPECT_EQ(ahead(kPrefetchSpanMs / 5), 4u + 20u) << "as many as will end";
+  EXPECT_EQ(ahead(0), 4u + 4u * kPrefetchPerEnd) << "no more, before more have ended";
+  EXPECT_EQ(ahead(std::nullopt), 4u);
+}
+
+// Random histories: jobs of all kinds arrive, run and end. No node ever holds more than it has, and
+// once no more jobs arrive, all of them finish. (Rounds are too far apart for prefetch.)
+TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto pick = [&random](uint64_t n) { return random() % n; };
+    const auto limit = static_cast<uint32_t>(seed % 2 == 0 ? 0 : 2 + pick(6));
+    Play play(limit);
+    play.deaf = true;
+    uint32_t all_slots = 0;
+    for (NodeId id = 1; id <= 2 + pick(3); ++id) {
+      uint32_t count = static_cast<uint32_t>(2 + pick(4));
+      play.node(id, count, 4000);
+      all_slots += count;
+    }
+    JobId last = 0;
+    for (int step = 0; step < 20'000; ++step) {
+      if (last < 12 && pick(20) == 0) {
+        bool gang = pick(4) == 0;
+        const uint32_t largest_gang = limit == 0 ? all_slots : std::min(limit, all_slots);
+        uint32_t pods = static_cast<uint32_t>(1 + pick(gang ? largest_gang : 30));
+        ++last;
+        play.job(last, pods, static_cast<int32_t>(pick(3)), gang,
+                 !gang && pick(3) == 0 ? std::to_string(1 + pick(4)) : "",
+                 static_cast<uint32_t>(last % 3));
+      }
+      // Preempted pods end sooner or later; otherwise a random pod ends.
+      for (auto& [id, on] : play.notified)
+        for (auto& [node, count] : on) {
+          auto runs = play.jobs.at(id).runs.find(node);
+          count = std::min(count, runs == play.jobs.at(id).runs.end() ? 0 : runs->second);
+          if (count > 0 && pick(4) == 0) {
+            --count;
+            play.end(id, node, 1, true);
+          }
+        }
+      for (auto& [id, job] : play.jobs)
+        if (!job.runs.empty() && pick(10) == 0) play.end(id, job.runs.begin()->first, 1, false);
+      play.round(kPrefetchSpanMs + 10 + static_cast<Millis>(pick(500)));
+      bool done = last == 12;
+      std::map<NodeId, std::pair<uint32_t, int64_t>> on;
+      std::map<JobId, uint64_t> of_user;
+      for (const auto& [id, job] : play.jobs) {
+        Demand demand = demand_of(*job.object);
+        for (auto [node, count] : job.runs) {
+          on[node].first += count;
+          on[node].second += count * demand.amounts.cpu_millis;
+          of_user[id % 3] += count;
+        }
+        done &= job.pending == 0 && job.runs.empty();
+      }
+      for (auto [node, held] : on) {
+        ASSERT_EQ(held.first, play.slots.used(node));
+        ASSERT_LE(held.first, play.nodes.at(node).slots);
+        ASSERT_LE(held.second, 4000);
+      }
+      for (const auto& [user, pods] : of_user)
+        ASSERT_LE(pods, limit == 0 ? all_slots : limit) << user;
+      if (done) break;
+      ASSERT_LT(step, 19'999) << "somebody waits for ever";
+    }
+    for (const auto& [id, job] : play.jobs) ASSERT_FALSE(play.slots.knows(id));
+  }
+}
+
+TEST(Slots, NoExecuteTaintsDriveOutWhoDoesNotTolerateThem) {
+  Play play;
+  play.node(1, 4);
+  play.job(1, 2);
+  play.job(2, 1);
+  auto tolerant = std::make_shared<JobObject>(*play.jobs[2].object);
+  tolerant->spec.pod.tolerations.push_back({"gpu", "Exists", "", "NoExecute", 5});
+  play.jobs[2].object = tolerant;
+  play.want(2);
+  Slots::Round round = play.slots.place(play.now);
+  EXPECT_EQ(round.grants.size(), 2u);
+  for (auto& [job, slots] : round.grants) play.receive(job, slots);
+  NodeInfo node = play.nodes[1];
+  node.spec.taints = {{"gpu", "broken", "NoExecute"}};
+  play.slots.set_node(node);
+  round = play.slots.place(play.now += 10);
+  EXPECT_EQ(round.tainted, (std::map<JobId, std::vector<NodeId>>{{1, {1}}}));
+  EXPECT_GT(round.again_ms.value_or(0), 0);
+  round = play.slots.place(play.now += 10);
+  EXPECT_TRUE(round.tainted.empty()) << "it was told just now";
+  round = play.slots.place(play.now += 5000);
+  EXPECT_EQ(round.tainted.size(), 2u) << "the toleration of the other is over, too";
+  node.spec.taints.clear();
+  play.slots.set_node(node);
+  EXPECT_TRUE(play.slots.place(play.now += 5000).tainted.empty());
+}
+
+}  // namespace
+
+}  // namespace muster::core

@@ -1,0 +1,74 @@
+#include "core/spec/fields/after.hpp"
+
+#include "core/spec/rules/defaults.hpp"
+#include "core/spec/rules/update.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::core {
+namespace {
+
+TEST(After, ReadsEachKind) {
+  const auto all = parse_after("ok:prep,notok:a.b,any:c");
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(*all,
+            (std::vector<After>{{Needed::ok, "prep"}, {Needed::notok, "a.b"}, {Needed::any, "c"}}));
+}
+
+TEST(After, SaysWhatIsWrong) {
+  const std::string form = "must be ok:JOB, notok:JOB or any:JOB, or several of them with commas";
+  const std::pair<const char*, std::string> cases[] = {
+      {"", "``: " + form},
+      {"prep", "`prep`: " + form},
+      {"ok:", "`ok:`: " + form},
+      {"OK:prep", "`OK:prep`: " + form},
+      {"afterok:prep", "`afterok:prep`: " + form},
+      {"ok:a,", "``: " + form},
+      {"ok:a,any:a", "`any:a`: the job is named twice"},
+  };
+  for (const auto& [text, why] : cases) {
+    const auto all = parse_after(text);
+    ASSERT_FALSE(all.ok()) << text;
+    EXPECT_EQ(all.error().message, why);
+  }
+  std::string many;
+  for (size_t i = 0; i < kAfterMax; ++i) many += "ok:j" + std::to_string(i) + ",";
+  EXPECT_TRUE(parse_after(many.substr(0, many.size() - 1)).ok());
+  EXPECT_EQ(parse_after(many + "ok:z").error().message, "must have at most 100 entries");
+}
+
+JobMeta meta(const std::string& after) {
+  JobMeta meta;
+  meta.name = "j";
+  if (!after.empty()) meta.annotations.emplace(kAfterKey, after);
+  return meta;
+}
+
+TEST(After, AJobCannotWaitForItself) {
+  Violations found;
+  validate_after(meta("ok:a,any:j"), found);
+  ASSERT_EQ(found.list().size(), 1u);
+  EXPECT_EQ(found.list()[0].path, "metadata.annotations[muster.dev/after]");
+  EXPECT_EQ(found.list()[0].detail, "must not name the job itself");
+}
+
+TEST(After, MayBeRemovedAndNotChanged) {
+  auto changes = [](const std::string& to) {
+    JobSpec spec;
+    JobMeta before = meta("ok:a"), after = meta(to);
+    spec.pod.containers.resize(1);
+    apply_defaults(before, spec);
+    apply_defaults(after, spec);
+    size_t about = 0;
+    for (const Violation& one : validate_update(before, spec, after, spec, {}).take())
+      about += one.path == "metadata.annotations[muster.dev/after]" &&
+               one.detail == "field is immutable";
+    return about;
+  };
+  EXPECT_EQ(changes(""), 0u);
+  EXPECT_EQ(changes("ok:a"), 0u);
+  EXPECT_EQ(changes("ok:b"), 1u);
+}
+
+}  // namespace
+}  // namespace muster::core
