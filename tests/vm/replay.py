@@ -119,6 +119,16 @@ def get(api, path):
         return body if answer.status == 200 else None
 
 
+def must_get(api, path):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        answer = get(api, path)
+        if answer:
+            return answer
+        time.sleep(0.02)
+    raise AssertionError(f"no answer from {path}")
+
+
 def wrong(muster, image, memory, folder, ports):
     """Returns the problems found on this disk, one per line."""
     files = folder / "files"
@@ -178,10 +188,15 @@ class Pair:
                     return [f"the nodes are not both ready: {self.logs()}"], 0
                 time.sleep(0.02)
             problems, after = self.memory.wrong(jobs), self.exits(ports[0])
+            while self.synced.keys() - after.keys() and time.monotonic() < deadline:
+                time.sleep(0.1)
+                after = self.exits(ports[0])
+            found = {} if self.synced.keys() <= after.keys() else dict(self.attempts(ports[0]))
         problems += [f"{pod} exited with {code}, and now with {after.get(pod)}" for pod, code in before.items() if after.get(pod) != code]
         problems += [f"{pod} counts as exit {code}, the witness has {codes.get(pod)}" for pod, code in after.items() if codes.get(pod) != code]
         self.synced = self.synced or after
-        problems += [f"the end of {pod} was flushed, but is lost" for pod in self.synced.keys() - after.keys()]
+        problems += [f"the end of {pod} was flushed, but is lost: it exited with {self.synced[pod]}, and now {found.get(pod)}; {self.logs()}"
+                     for pod in self.synced.keys() - after.keys()]
         if "damaged" in self.logs():
             problems.append(self.logs())
         return problems, len(after.keys() - before.keys())
@@ -213,16 +228,18 @@ class Pair:
         return sum(one.get("Ready") == "True" for one in conditions) == 2
 
     @staticmethod
-    def exits(api):
-        """Returns the exit code of each pod that counts as exited, except pods started only now, whose program does not exist here."""
-        found = {}
-        for job in get(api, JOBS)["items"]:
+    def attempts(api):
+        """Yields each pod that has ended, and its entry in the history."""
+        for job in must_get(api, JOBS)["items"]:
             name, more = job["metadata"]["name"], ""
             while more is not None:
-                page = get(api, f"{OWN}/{name}/attempts?limit=1000{more}")
-                for one in page["items"] if page else ():
-                    if one["cause"] == "exited" and one["exitCode"] < 126:
-                        found[name, one["index"], one["attempt"]] = one["exitCode"]
-                following = page["metadata"].get("continue") if page else None
+                page = must_get(api, f"{OWN}/{name}/attempts?limit=1000{more}")
+                for one in page["items"]:
+                    yield (name, one["index"], one["attempt"]), one
+                following = page["metadata"].get("continue")
                 more = f"&continue={following}" if following else None
-        return found
+
+    @classmethod
+    def exits(cls, api):
+        """Returns the exit code of each pod that counts as exited, except pods started only now, whose program does not exist here."""
+        return {pod: one["exitCode"] for pod, one in cls.attempts(api) if one["cause"] == "exited" and one["exitCode"] < 126}

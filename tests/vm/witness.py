@@ -62,7 +62,7 @@ class Listener(threading.Thread):
         self.witness, self.machine, self.is_cut, self.boot = witness, machine, is_cut, 0
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.socket.getsockname()[1]
-        self.threads = []
+        self.lock, self.threads = threading.Lock(), []
         self.start()
 
     def run(self):
@@ -72,8 +72,9 @@ class Listener(threading.Thread):
             except OSError:
                 return
             thread = threading.Thread(target=self.serve, args=(link,), daemon=True)
-            self.threads = [one for one in self.threads if one.is_alive()] + [thread]
-            thread.start()
+            with self.lock:
+                thread.start()
+                self.threads = [one for one in self.threads if one.is_alive()] + [thread]
 
     def serve(self, link):
         with link, contextlib.suppress(OSError), link.makefile("r") as lines:
@@ -97,7 +98,9 @@ class Listener(threading.Thread):
     def power_is_off(self):
         """Call once QEMU has exited: waits until everything its pods sent has been recorded."""
         deadline = time.monotonic() + 20
-        for thread in list(self.threads):
+        with self.lock:
+            threads = list(self.threads)
+        for thread in threads:
             thread.join(max(0, deadline - time.monotonic()))
         self.boot += 1
 
