@@ -10,6 +10,7 @@
 #include "core/job/fold/hosts.hpp"
 #include "core/spec/fields/job_spec.hpp"
 
+#include <functional>
 #include <vector>
 
 namespace muster::actors {
@@ -30,6 +31,9 @@ class AgentLink {
   virtual void hosts(JobId job, core::HostListPtr hosts) {
     static_cast<void>(job), static_cast<void>(hosts);
   }
+  // Calls `orders`. What it sends through this link, and the answers it gives to agents' calls,
+  // leave together.
+  virtual void together(const std::function<void()>& orders) { orders(); }
   // Closes the connection of this incarnation: its agent must register again.
   virtual void drop(NodeId node) = 0;
 };

@@ -229,12 +229,29 @@ void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& 
   if (job_.hidden() && !std::exchange(hidden_reported_, true))
     send(around_.registry, JobIsHidden{job_.id()});  // before any answer
   tell_hosts(durable);                               // before launches, which need it
-  for (const core::Effect& effect : effects) perform(effect, durable);
+  perform_all(effects, durable);
   if (!arrived_.empty() && !step_due_) {
     step_due_ = true;
     send(this, sync_atom_v);
   }
   leave_if_idle();
+}
+
+// Launches go first, so that those for the node that reported leave with its acknowledgement.
+void JobActor::perform_all(const std::vector<core::Effect>& effects, const Durable& durable) {
+  const auto launches = [](const core::Effect& effect) {
+    return std::holds_alternative<core::LaunchPods>(effect);
+  };
+  if (std::none_of(effects.begin(), effects.end(), launches)) {
+    for (const core::Effect& effect : effects) perform(effect, durable);
+    return;
+  }
+  durable.link().together([&] {
+    for (const core::Effect& effect : effects)
+      if (launches(effect)) perform(effect, durable);
+    for (const core::Effect& effect : effects)
+      if (!launches(effect)) perform(effect, durable);
+  });
 }
 
 void JobActor::tell_hosts(const Durable& durable) {

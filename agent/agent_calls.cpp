@@ -99,11 +99,15 @@ void Agent::launch(wire::Agent::LaunchParams::Reader params) {
         std::make_shared<const core::node::PodTemplate>(read_template(job, options_.private_tmp));
     templates_[{known->job, known->generation}] = known;
   }
+  accept(term, params.getPods());
+}
+
+void Agent::accept(core::node::Term term, capnp::List<wire::Launch>::Reader pods) {
   std::vector<core::node::Launch> launches;
   std::vector<core::node::PodTemplatePtr> jobs;
-  launches.reserve(params.getPods().size());
-  jobs.reserve(params.getPods().size());
-  for (auto launch : params.getPods()) {
+  launches.reserve(pods.size());
+  jobs.reserve(pods.size());
+  for (auto launch : pods) {
     PodId pod = read_pod(launch.getPod());
     auto job = templates_.find({pod.job, launch.getGeneration()});
     KJ_REQUIRE(job != templates_.end(),

@@ -214,6 +214,7 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   }
   hello.setPid(static_cast<uint32_t>(getpid()));
   hello.setHeedsOwners(true);
+  hello.setTakesLaunches(true);
   hello.setAddress(host_name());
   const std::string ip = options_.node_ip.empty() ? own_address(*link_->stream) : options_.node_ip;
   run_dirs_.set_ip(ip);
@@ -353,6 +354,7 @@ void Agent::send(Link& link, wire::Session::Client session, const core::node::Re
       [this, id = report.id](capnp::Response<wire::Session::ReportResults>&& answer) {
         node_.report_returned(id, read_pods(answer.getKept()));
         work_dir_.learn_commit(answer.getCommit(), seal_of(answer.getSeal()));
+        if (answer.getLaunches().size() > 0) accept(node_.term(), answer.getLaunches());
         schedule();
       }));
 }

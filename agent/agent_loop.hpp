@@ -88,6 +88,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void require_term(core::node::Term term);  // throws unless it is obeyed
   void launch(wire::Agent::LaunchParams::Reader params);
+  void accept(core::node::Term term, capnp::List<wire::Launch>::Reader pods);
   void kill(wire::Agent::KillParams::Reader params);
   kj::Promise<void> read_log(wire::Agent::ReadLogParams::Reader params,
                              wire::Agent::ReadLogResults::Builder results);

@@ -322,6 +322,7 @@ Spawner::News Spawner::take() {
   eventfd_t count;
   eventfd_read(event_fd_, &count);
   std::lock_guard lock(mutex_);
+  told_ = false;
   return std::exchange(news_, {});
 }
 
@@ -340,7 +341,12 @@ bool Spawner::ready_locked() const {
 
 // Signals the first news since the last take().
 void Spawner::tell_locked() {
-  if (news_.spawned.size() + news_.exited.size() == 1) eventfd_write(event_fd_, 1);
+  if (!std::exchange(told_, true)) eventfd_write(event_fd_, 1);
+}
+
+// Whether the main thread need not be woken for this start.
+bool Spawner::seen_soon(const SpawnJob& job, const Spawned& result) const {
+  return result.start && !job.session && takes_at_ns_ <= result.start->at_ns + kFreshNs;
 }
 
 void Spawner::work(Worker& worker) {
@@ -421,8 +427,9 @@ void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
     --worker.children;
     placed_.erase(entry);
   }
+  const bool quiet = seen_soon(job, *result);
   news_.spawned.push_back(std::move(*result));
-  tell_locked();
+  if (!quiet) tell_locked();
 }
 
 // One of the processes has exited.

@@ -73,6 +73,10 @@ struct Spaces {
   std::string work_dir{};   // absolute
 };
 
+// A start is recorded and reported, and its outputs get their names, after this time. The end of a
+// shorter process carries its start, which saves a spool entry and a frame.
+constexpr uint64_t kFreshNs = 5'000'000;
+
 struct Spawned {
   uint64_t entry = 0;
   std::optional<Start> start{};  // without ticks; absent: it could not be started
@@ -121,7 +125,10 @@ class Spawner {
     std::vector<Exited> exited;
   };
   News take();
-  int event_fd() const { return event_fd_; }   // readable if take() has something
+  // Readable if take() has something, except a start that the caller sees soon enough anyway.
+  int event_fd() const { return event_fd_; }
+  // The main thread calls take() at the latest at `ns` (boot time); UINT64_MAX: once it is told.
+  void takes_at(uint64_t ns) { takes_at_ns_ = ns; }
   size_t waiting() const { return waiting_; }  // enqueued jobs not dequeued yet
 
  private:
@@ -155,6 +162,7 @@ class Spawner {
   void run(Worker& worker, SpawnJob job, char* stack);
   void reap(uint64_t entry);
   void tell_locked();
+  bool seen_soon(const SpawnJob& job, const Spawned& result) const;
   void wake_locked();
   // Makes what a process with volumes needs. Empty, or why it cannot start. `file`: what
   // muster-space reads; none: it needs no mounts.
@@ -178,6 +186,7 @@ class Spawner {
   const int event_fd_;
   std::deque<Worker> workers_;
   std::atomic<size_t> waiting_ = 0;
+  std::atomic<uint64_t> takes_at_ns_ = UINT64_MAX;
   std::mutex mutex_;  // guards what follows
   std::deque<SpawnJob> jobs_;
   std::map<uint64_t, std::deque<SpawnJob>> queues_;  // enqueued, by Key::job; none is empty
@@ -187,6 +196,7 @@ class Spawner {
   bool stalled_ = false;                 // the spool could not be written
   std::unordered_map<uint64_t, Child> children_;
   News news_;
+  bool told_ = false;  // event_fd_ is readable
 };
 
 }  // namespace muster::keeper

@@ -21,10 +21,7 @@ constexpr uint64_t kGatherNs = 2 * kNsPerMs;       // minimum between two turns
 constexpr uint64_t kGatherMaxNs = 128 * kNsPerMs;  // maximum between two lists of starts and ends
 constexpr size_t kGatherFrom = 16;                 // living processes
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
-// A start is recorded and reported, and its outputs get their names, after this time. The end of a
-// shorter process carries its start, which saves a spool entry and a frame. With many processes,
-// even the shortest take longer, since they share the cores.
-constexpr uint64_t kFreshNs = 5 * kNsPerMs;
+// As kFreshNs: with many processes, even the shortest take longer, since they share the cores.
 constexpr uint64_t kFreshOfManyNs = 50 * kNsPerMs;
 constexpr int kQuickLooks = 100;  // one every millisecond, then one every ten
 constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
@@ -100,7 +97,7 @@ void Supervisor::run() {
       }
     }
     held_up_ = spawner_.rescue();
-    if (pinged_ns_ || held_up_ || (gathers_ && now_ns_ >= news_at_ns_)) take_news();
+    if (pinged_ns_ || held_up_ || now_ns_ >= news_at_ns_) take_news();
     run_timers();
     look_for_leftovers();
     check_idle();
@@ -124,17 +121,26 @@ void Supervisor::run() {
 // the coordinator, and writes to the spool. While the queue lasts, no slot waits for them, so they
 // are gathered for longer. This does not delay the agent's orders. After a pause there is no delay.
 void Supervisor::take_news() {
+  spawner_.takes_at(UINT64_MAX);  // first, so that no start goes unnoticed in between
   Spawner::News news = spawner_.take();
   for (auto& spawned : news.spawned) on_spawned(std::move(spawned));
   for (const auto& exited : news.exited) on_exited(exited);
   const bool lasts = spawner_.waiting() > 2 * news.exited.size();
   gather_ns_ = std::clamp(lasts ? gather_ns_ * 2 : gather_ns_ / 2, kGatherNs, kGatherMaxNs);
-  news_at_ns_ = now_ns_ + gather_ns_;
   news_taken_ = true;
   const bool gathers = living_ >= kGatherFrom && !(news.spawned.empty() && news.exited.empty());
+  if (gathers)
+    take_news_at(now_ns_ + gather_ns_);
+  else
+    take_news_at(news.exited.empty() || spawner_.waiting() == 0 ? UINT64_MAX : now_ns_ + kFreshNs);
   if (gathers == gathers_) return;
   gathers_ = gathers;
   watch(epoll_fd_, EPOLL_CTL_MOD, spawner_.event_fd(), gathers ? 0u : EPOLLIN, kSpawnedEvent);
+}
+
+void Supervisor::take_news_at(uint64_t ns) {
+  news_at_ns_ = ns;
+  spawner_.takes_at(ns);
 }
 
 // Under load, spaces out the turns, so that orders also arrive in lists.
@@ -190,9 +196,13 @@ int Supervisor::timeout_ms() const {
   uint64_t until = next_check_ns_;
   if (!kills_.empty()) until = std::min(until, kills_.begin()->first);
   until = std::min(until, next_fence_ns());
-  if (gathers_) until = std::min(until, news_at_ns_);
+  until = std::min(until, news_at_ns_);
+  if (!fresh_.empty() && !gathers_) {
+    auto first = processes_.find(fresh_.front());
+    const bool runs = first != processes_.end() && first->second->state == State::running;
+    until = std::min(until, runs ? first->second->start->at_ns + fresh_ns() : now_ns_);
+  }
   uint64_t wait_ms = until > now_ns_ ? (until - now_ns_ + kNsPerMs - 1) / kNsPerMs : 0;
-  if (!fresh_.empty() && !gathers_) wait_ms = std::min<uint64_t>(wait_ms, fresh_ns() / kNsPerMs);
   if (unwritten_ || held_up_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
   for (uint64_t entry : leaving_) {
     int looks = processes_.at(entry)->looks;
@@ -442,6 +452,9 @@ bool Supervisor::commit() {
   unwritten_ = !spool_.flush();
   if (unwritten_) return false;
   spawner_.resume();
+  // What starts now need not wake us for that.
+  if (!gathers_ && !(jobs_.empty() && queue_.empty()))
+    take_news_at(std::min(news_at_ns_, now_ns_ + kFreshNs));
   if (!jobs_.empty()) spawner_.submit(std::exchange(jobs_, {}));
   if (!queue_.empty()) spawner_.enqueue(std::exchange(queue_, {}));
   for (uint64_t entry : std::exchange(starts_, {})) {

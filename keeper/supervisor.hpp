@@ -83,6 +83,7 @@ class Supervisor {
 
   void rest();
   void take_news();
+  void take_news_at(uint64_t ns);
   Process* find(uint64_t entry);
   template <class Do>
   void for_instances(Key key, Do act);
@@ -162,10 +163,10 @@ class Supervisor {
   bool held_up_ = false;                 // a start takes long: spawner_.rescue()
   bool stopping_ = false;
   std::sig_atomic_t sigterms_seen_ = 0;  // as of the last check
-  bool gathers_ = false;     // the spawner's news does not wake the loop until news_at_ns_
-  bool news_taken_ = false;  // in this turn
-  uint64_t gather_ns_ = 0;   // between two lists of news
-  uint64_t news_at_ns_ = 0;  // when the next list is taken, if gathers_
+  bool gathers_ = false;              // the spawner's news does not wake the loop until news_at_ns_
+  bool news_taken_ = false;           // in this turn
+  uint64_t gather_ns_ = 0;            // between two lists of news
+  uint64_t news_at_ns_ = UINT64_MAX;  // when news is taken at the latest
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 
   int agent_fd_ = -1;

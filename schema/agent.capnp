@@ -40,6 +40,7 @@ struct Hello {
   sealed @25 :History;         # the latest that it received with a seal
   ends @26 :List(PodEnd);      # of `ended`, those left by an earlier agent, at most 10,000: if this is a new incarnation of
                                # the node, they belong to the previous one, whose pods are lost otherwise
+  takesLaunches @27 :Bool;     # obeys the launches in the answer to a report
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator
@@ -127,10 +128,12 @@ interface Session {
   heartbeat @0 (trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64, seal :Text);
   # Renews the lease. DISCONNECTED: register again.
 
-  report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId), seal :Text);
+  report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId), seal :Text, launches :List(Launch));
   # Returns once every end is durable. The return acknowledges all ends except those in `kept`, whose jobs cannot be read at
   # the moment: the agent keeps them and reports them again after its next registration. An agent repeats a report that has
   # not returned, so an end may arrive twice; it is judged once. DISCONNECTED: register, then report again.
+  # `launches`: as in Agent.launch, with templates that came over this connection before; saves a call where each end makes
+  # room for the next pod. At most 512.
 
   leave @2 () -> ();
   # The agent drains (SIGTERM): send no new pods to this node.

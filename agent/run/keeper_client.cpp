@@ -191,7 +191,7 @@ class SocketKeeperClient final : public KeeperClient {
       frame.text(order.space);
       frame.num(uint8_t{order.no_new_privileges}).num(order.dropped_capabilities);
     }
-    flush();
+    flush_soon();
   }
   void set_room(uint32_t count) override {
     { keeper::Frame(out_, keeper::Type::room).num(count); }
@@ -219,7 +219,7 @@ class SocketKeeperClient final : public KeeperClient {
   }
   void forget(const std::vector<uint64_t>& entries) override {
     for (uint64_t entry : entries) keeper::Frame(out_, keeper::Type::forget).num(entry);
-    flush();
+    flush_soon();
   }
   void write(const ProcessKey& what, uint64_t offset, std::string_view data, bool eof) override {
     {
@@ -257,6 +257,13 @@ class SocketKeeperClient final : public KeeperClient {
   void take_greeting(Inventory& inventory);
   void deliver();
   void flush();
+  // At the end of this turn of the loop, so that orders that follow go along.
+  void flush_soon() {
+    if (std::exchange(flush_due_, true)) return;
+    kj::evalLast([this, alive = alive_]() {
+      if (*alive && std::exchange(flush_due_, false)) flush();
+    }).detach([](kj::Exception&&) {});
+  }
   void gone(const std::string& why);
   void reap_child() {
     // A keeper that outlives us is reaped by its new parent; one that has exited must not remain
@@ -272,6 +279,7 @@ class SocketKeeperClient final : public KeeperClient {
   keeper::FrameBuffer in_;
   std::string out_;
   size_t out_done_ = 0;
+  bool flush_due_ = false;
   bool greeted_ = false, refused_ = false, gone_ = false;
   std::string gone_why_;
 

@@ -19,6 +19,11 @@ constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an ag
 
 }  // namespace
 
+void write_launch(wire::Launch::Builder out, const Order& launch) {
+  write_pod(out.initPod(), launch.pod);
+  out.setGeneration(launch.object->meta.generation);
+}
+
 void AgentLinks::connect(NodeId node, Link link) {
   links_.erase(node);
   links_.emplace(node, std::move(link));
@@ -49,15 +54,33 @@ AgentLinks::Link* AgentLinks::find(NodeId node) {
 
 // Distributes orders to their nodes.
 void AgentLinks::deliver(std::vector<Order> orders) {
-  std::set<NodeId> nodes;
+  const bool first = due_.empty();
   for (Order& o : orders) {
     auto it = links_.find(o.node);
     if (it == links_.end() || (!o.kill && o.link != it->second.number))
       continue;  // its next registration derives the order again
     it->second.orders.push_back(std::move(o));
-    nodes.insert(it->first);
+    due_.insert(it->first);
   }
-  for (NodeId node : nodes) flush(node);
+  if (!first || due_.empty()) return;
+  context_.tasks.add(kj::evalLast([this] {
+    for (NodeId node : std::exchange(due_, {})) flush(node);
+  }));
+}
+
+std::vector<Order> AgentLinks::take_launches(NodeId node, uint64_t number) {
+  std::vector<Order> taken;
+  if (!current(node, number)) return taken;
+  Link& link = links_.at(node);
+  if (!link.takes_launches || link.in_flight > 0) return taken;
+  const auto end = std::find_if(link.orders.begin(), link.orders.end(), [&link](const Order& o) {
+    return o.kill || o.by_call || !link.templates.contains({o.pod.job, o.object->meta.generation});
+  });
+  const auto count = std::min<ptrdiff_t>(end - link.orders.begin(), core::node::kListMax);
+  taken.assign(std::make_move_iterator(link.orders.begin()),
+               std::make_move_iterator(link.orders.begin() + count));
+  link.orders.erase(link.orders.begin(), link.orders.begin() + count);
+  return taken;
 }
 
 void AgentLinks::flush(NodeId node) {
@@ -108,10 +131,7 @@ kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order
       write_permit(templates[i], link, fresh[i]->pod.job, *fresh[i]->object);
   }
   auto pods = request.initPods(static_cast<unsigned>(run.size()));
-  for (unsigned i = 0; i < run.size(); ++i) {
-    write_pod(pods[i].initPod(), run[i].pod);
-    pods[i].setGeneration(run[i].object->meta.generation);
-  }
+  for (unsigned i = 0; i < run.size(); ++i) write_launch(pods[i], run[i]);
   return request.send().ignoreResult();
 }
 

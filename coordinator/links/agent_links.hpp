@@ -1,6 +1,8 @@
 // AgentLinks: the registered agents by node, with the orders and questions to them.
 //
 // Orders are sent in lists, in order of arrival; a template precedes the first pod that needs it.
+// Launches that arrive together with the answer to a report of their node leave with that answer,
+// unless an earlier list is in flight: an answer can overtake a call.
 //
 // Invariants: a node has one link, from its last registration; orders for a disconnected node are
 // dropped, as are launches under an earlier registration; at most kListsInFlight lists are in
@@ -36,17 +38,25 @@ struct Order {
   uint64_t link = 0;  // of a launch: dropped under another registration
   PodId pod;
   core::JobObjectPtr object;  // of a launch
+  bool by_call = false;       // a launch that must not overtake the calls before it
   Millis grace_ms = 0;        // of a kill
 };
+
+void write_launch(wire::Launch::Builder out, const Order& launch);
 
 class AgentLinks {
  public:
   // A registered agent.
   struct Link {
-    Link(uint64_t n, std::string name, core::NodeFigures has, wire::Agent::Client a)
-        : number(n), node(std::move(name)), figures(std::move(has)), agent(kj::mv(a)) {}
+    Link(uint64_t n, std::string name, core::NodeFigures has, bool takes, wire::Agent::Client a)
+        : number(n),
+          takes_launches(takes),
+          node(std::move(name)),
+          figures(std::move(has)),
+          agent(kj::mv(a)) {}
     uint64_t number;
-    std::string node;  // name
+    bool takes_launches;  // with the answer to a report
+    std::string node;     // name
     core::NodeFigures figures;
     wire::Agent::Client agent;
     std::set<std::pair<JobId, int64_t>> templates;  // already sent to it
@@ -66,6 +76,8 @@ class AgentLinks {
   Link* find(NodeId node);
 
   void deliver(std::vector<Order> orders);
+  // Launches to send with the answer to a report on this connection.
+  std::vector<Order> take_launches(NodeId node, uint64_t number);
   // The answer goes to the registry (actors::AgentLink::ask).
   void ask_ended(NodeId node, JobId job, uint64_t question);
   // `unavailable`: the node is not connected, or did not answer.
@@ -83,6 +95,7 @@ class AgentLinks {
 
   RpcContext& context_;
   std::map<NodeId, Link> links_;
+  std::set<NodeId> due_;  // have new orders, which leave at the end of this turn of the loop
   Seldom refused_orders_;
 };
 

@@ -53,12 +53,19 @@ kj::Promise<void> AgentSession::report(ReportContext context) {
   report.done = desks_.context.replies.across<Pods>(
       [fulfiller](Pods kept) { (*fulfiller)->fulfill(kj::mv(kept)); });
   caf::anon_send(desks_.context.registry, std::move(report));
-  return paf.promise.then([&shared = desks_.context, context](Pods kept) mutable {
-    auto results = context.getResults(capnp::MessageSize{8 + kSealWords + 3 * kept.size(), 0});
-    shared.tell(results);
-    if (kept.empty()) return;
-    auto pods = results.initKept(static_cast<unsigned>(kept.size()));
-    for (unsigned i = 0; i < kept.size(); ++i) write_pod(pods[i], kept[i]);
+  return paf.promise.then([this, context](Pods kept) mutable {
+    const std::vector<Order> next = desks_.links.take_launches(node_, link_);
+    auto results = context.getResults(
+        capnp::MessageSize{8 + kSealWords + 3 * kept.size() + 6 * next.size(), 0});
+    desks_.context.tell(results);
+    if (!kept.empty()) {
+      auto pods = results.initKept(static_cast<unsigned>(kept.size()));
+      for (unsigned i = 0; i < kept.size(); ++i) write_pod(pods[i], kept[i]);
+    }
+    if (!next.empty()) {
+      auto launches = results.initLaunches(static_cast<unsigned>(next.size()));
+      for (unsigned i = 0; i < next.size(); ++i) write_launch(launches[i], next[i]);
+    }
   });
 }
 

@@ -14,6 +14,7 @@
 #include "coordinator/threads/inbox.hpp"
 #include "coordinator/threads/listening.hpp"
 #include "coordinator/threads/replies.hpp"
+#include "core/spec/fields/mpi.hpp"
 #include "tls/link.hpp"
 
 #include <kj/async-io.h>
@@ -99,13 +100,14 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   void launch(NodeId node, uint64_t link, std::vector<PodId> pods,
               core::JobObjectPtr object) override {
+    const bool mpi = object->meta.annotations.contains(std::string(core::kMpiKey));  // needs hosts
     std::vector<Order> list;
     list.reserve(pods.size());
-    for (PodId pod : pods) list.push_back({false, node, link, pod, object, 0});
+    for (PodId pod : pods) list.push_back({false, node, link, pod, object, mpi, 0});
     order(std::move(list));
   }
   void kill(NodeId node, PodId pod, Millis grace_ms) override {
-    order({{true, node, 0, pod, nullptr, grace_ms}});
+    order({{true, node, 0, pod, nullptr, true, grace_ms}});
   }
   void ask(NodeId node, JobId job, uint64_t question) override {
     post([this, node, job, question] { parts_->links.ask_ended(node, job, question); });
@@ -113,6 +115,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   void hosts(JobId job, core::HostListPtr hosts) override {
     post([this, job, hosts = std::move(hosts)] { parts_->mpi.set(job, hosts); });
   }
+  void together(const std::function<void()>& orders) override { door_->together(orders); }
   void drop(NodeId node) override {
     post([this, node] { parts_->ports.disconnect(node); });
   }
@@ -184,7 +187,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   void run(std::promise<Status>& bound) {
     auto io = kj::setupAsyncIo();
-    Inbox inbox(io.unixEventPort);
+    Inbox inbox(io.unixEventPort, io.provider->getTimer());
     auto tasks = kj::heap<kj::TaskSet>(*this);
     Parts parts(options_, replies_, *tasks, io.provider->getTimer());
     parts_ = &parts;

@@ -26,6 +26,28 @@ TEST_F(AgentTest, EveryEndIsReportedOnce) {
   EXPECT_EQ(*agent.join(), 0);
 }
 
+TEST_F(AgentTest, LaunchesInTheAnswerToAReportAreObeyed) {
+  AgentThread agent(options());
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  world.launch = {{7, 1, 0}};
+  launch(0, 1);
+  wait_for("the second", [&] { return world.ends.contains({7, 1, 0}); });
+  world.launch = {{7, 2, 0}};
+  launch(3, 1);
+  wait_for("the third", [&] { return world.ends.contains({7, 2, 0}); });
+  EXPECT_EQ((world.ends[{7, 1, 0}]), 1);
+  EXPECT_EQ(world.registrations.size(), 1u);
+}
+
+TEST_F(AgentTest, LaunchesOfAnUnknownTemplateEndTheConnection) {
+  AgentThread agent(options());
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  world.launch = {{8, 0, 0}};
+  launch(0, 1);
+  wait_for("re-registration", [&] { return world.registrations.size() == 2; });
+  EXPECT_FALSE(world.ends.contains({8, 0, 0}));
+}
+
 TEST_F(AgentTest, WhatWasNotAckedIsReportedAgain) {
   AgentThread agent(options());
   wait_for("registration", [&] { return world.agent != nullptr; });

@@ -45,7 +45,8 @@ struct World {
   int code = -1;                              // exit code of the last end
   int heartbeats = 0, left = 0;
   size_t list_max = 0;
-  bool ack = true;  // if false, reports never return
+  bool ack = true;            // if false, reports never return
+  std::vector<PodId> launch;  // with the answer to the next report
   std::string refuse;
   wire::Refusal::Why why = wire::Refusal::Why::NOT_SERVING;
   uint64_t epoch = 3, nonce = 11;
@@ -103,8 +104,14 @@ class FakeSession final : public wire::Session::Server {
       world_.containers[pod] = ends;
     }
     world_.list_max = std::max<size_t>(world_.list_max, params.getEnds().size());
-    if (world_.ack) return kj::READY_NOW;
-    return kj::NEVER_DONE;
+    if (!world_.ack) return kj::NEVER_DONE;
+    const auto next = std::exchange(world_.launch, {});
+    auto launches = context.getResults().initLaunches(static_cast<unsigned>(next.size()));
+    for (unsigned i = 0; i < next.size(); ++i) {
+      write_pod(next[i], launches[i].initPod());
+      launches[i].setGeneration(1);
+    }
+    return kj::READY_NOW;
   }
   kj::Promise<void> configs(ConfigsContext context) override {
     ++world_.configs_asked;
@@ -137,6 +144,7 @@ class FakeCoordinator final : public wire::Coordinator::Server {
   explicit FakeCoordinator(World& world) : world_(world) {}
   kj::Promise<void> register_(RegisterContext context) override {
     auto hello = context.getParams().getHello();
+    EXPECT_TRUE(hello.getTakesLaunches());
     world_.resources.clear();
     for (auto one : hello.getResources()) {
       world_.resources[to_string(one.getName())] = one.getCount();

@@ -25,7 +25,7 @@ struct Waiting {
   std::shared_ptr<Door> door = std::make_shared<Door>();
   Replies replies{door};
   kj::AsyncIoContext io = kj::setupAsyncIo();
-  Inbox inbox{io.unixEventPort};
+  Inbox inbox{io.unixEventPort, io.provider->getTimer()};
   kj::Promise<void> tasks = nullptr;
   std::atomic<int> elsewhere{0};
 
