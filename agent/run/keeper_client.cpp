@@ -129,6 +129,7 @@ class SocketKeeperClient final : public KeeperClient {
   SocketKeeperClient(kj::AutoCloseFd fd, pid_t child, Listener& listener)
       : fd_(kj::mv(fd)), child_(child), listener_(listener) {}
   ~SocketKeeperClient() noexcept(false) override {
+    if (flush_due_) flush();
     *alive_ = false;
     reap_child();
   }
