@@ -102,9 +102,10 @@ class KeptState(World):
             for pod, code in golden[name]["exits"]:  # running pods were lost with their machine, ended ones were not run again
                 self.assertEqual(exits.pop(pod), 137 if code is None else code, pod)
             self.assertEqual(set(exits.values()), {0}, name)
-        self.assertEqual(condition(cluster.api.job("ended-unseen"), "Failed")["reason"], "PodFailurePolicy",
-                         "the end that only the spool knew")
-        self.assertEqual([code for _, code in self.exits(cluster, "ended-unseen")], [42])
+        if binary is None:  # builds before hello.ends count the pods of a machine that was restarted as lost
+            self.assertEqual(condition(cluster.api.job("ended-unseen"), "Failed")["reason"], "PodFailurePolicy",
+                             "the end that only the spool knew")
+            self.assertEqual([code for _, code in self.exits(cluster, "ended-unseen")], [42])
         lease = cluster.api.call("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/kept")
         self.assertEqual((lease[0], lease[1]["spec"]["holderIdentity"]), (200, "me"))
         self.assertTrue(cluster.api.call("GET", "/api/v1/nodes/node-1")[1]["spec"]["unschedulable"])
@@ -452,7 +453,7 @@ class TwoBuilds(World):
         cluster.wait("fenced", finished)
         pod, = self.pods_of(cluster, "fenced")
         ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-        self.assertIn("does not know muster.dev/fence-after", ended["message"])
+        self.assertRegex(ended["message"], "does not (know|support) muster.dev/fence-after")
         self.assertEqual(ended["exitCode"], 126)
         self.submit(cluster, sh_job("plain", "true", 2))
         self.assertEqual(cluster.wait("plain", finished)["status"]["succeeded"], 2)
