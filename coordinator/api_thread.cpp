@@ -125,14 +125,12 @@ class Thread final : public ApiThread, public api::Backend {
   // at once.
   void show(core::Committed batch) override {
     const bool ends = ends_a_job(batch);
-    auto task = [this, ends, batch = std::move(batch)] {
-      view_.commit(batch);
-      if (options_.job_finished && ends) options_.job_finished();
-    };
-    if (ends)
-      door_->post(std::move(task));
-    else
-      door_->post_may_wait(std::move(task));
+    door_->post(
+        [this, ends, batch = std::move(batch)] {
+          view_.commit(batch);
+          if (options_.job_finished && ends) options_.job_finished();
+        },
+        ends ? Inbox::Wake::at_once : Inbox::Wake::may_wait);
   }
   void show_health(const core::NodeHealth& health) override {
     post([this, health] { view_.health(health); });

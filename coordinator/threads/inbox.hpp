@@ -57,14 +57,11 @@ class Door {
     std::lock_guard lock(mutex_);
     inbox_ = nullptr;
   }
-  void post(std::function<void()> task) { post(std::move(task), Inbox::Wake::at_once); }
-  void post_may_wait(std::function<void()> task) { post(std::move(task), Inbox::Wake::may_wait); }
+  void post(std::function<void()> task, Inbox::Wake when = Inbox::Wake::at_once);
   // Calls `posts`. What it posts, on this thread, wakes the inbox's thread once, at the end.
   void together(const std::function<void()>& posts);
 
  private:
-  void post(std::function<void()> task, Inbox::Wake when);
-
   std::mutex mutex_;
   Inbox* inbox_ = nullptr;
 };
