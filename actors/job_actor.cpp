@@ -28,6 +28,10 @@ bool is_mpi(const core::Job& job) {
   return job.object().meta.annotations.contains(std::string(core::kMpiKey));
 }
 
+bool launches(const core::Effect& effect) {
+  return std::holds_alternative<core::LaunchPods>(effect);
+}
+
 }  // namespace
 
 JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock,
@@ -176,6 +180,8 @@ void JobActor::step() {
     decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
     decision.effects.push_back(core::WakeAt{now()});  // the knobs may have changed
   }
+  // Launches go first, so that those for the node that reported leave with its acknowledgement.
+  std::stable_partition(decision.effects.begin(), decision.effects.end(), launches);
   auto effects = [this, effects = std::move(decision.effects)](const Durable& durable) {
     this->durable(effects, durable);
   };
@@ -229,29 +235,18 @@ void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& 
   if (job_.hidden() && !std::exchange(hidden_reported_, true))
     send(around_.registry, JobIsHidden{job_.id()});  // before any answer
   tell_hosts(durable);                               // before launches, which need it
-  perform_all(effects, durable);
+  const auto perform_all = [&] {
+    for (const core::Effect& effect : effects) perform(effect, durable);
+  };
+  if (!effects.empty() && launches(effects.front()))
+    durable.link().together(perform_all);
+  else
+    perform_all();
   if (!arrived_.empty() && !step_due_) {
     step_due_ = true;
     send(this, sync_atom_v);
   }
   leave_if_idle();
-}
-
-// Launches go first, so that those for the node that reported leave with its acknowledgement.
-void JobActor::perform_all(const std::vector<core::Effect>& effects, const Durable& durable) {
-  const auto launches = [](const core::Effect& effect) {
-    return std::holds_alternative<core::LaunchPods>(effect);
-  };
-  if (std::none_of(effects.begin(), effects.end(), launches)) {
-    for (const core::Effect& effect : effects) perform(effect, durable);
-    return;
-  }
-  durable.link().together([&] {
-    for (const core::Effect& effect : effects)
-      if (launches(effect)) perform(effect, durable);
-    for (const core::Effect& effect : effects)
-      if (!launches(effect)) perform(effect, durable);
-  });
 }
 
 void JobActor::tell_hosts(const Durable& durable) {

@@ -70,7 +70,6 @@ class JobActor : public GatedActor<job_actor> {
   void leave_if_idle();
   std::vector<storage::Row> rows_of(const core::Decision& decision);
 
-  void perform_all(const std::vector<core::Effect>& effects, const Durable& durable);
   void perform(const core::Effect& effect, const Durable& durable);
   void act(const core::LaunchPods& order, const Durable& durable);
   void act(const core::KillPods& order, const Durable& durable);
