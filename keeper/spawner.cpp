@@ -259,7 +259,7 @@ SpawnJob Spawner::dequeue_locked() {
   SpawnJob job = std::move(turn->second.front());
   turn->second.pop_front();
   if (turn->second.empty()) queues_.erase(turn);
-  --waiting_;
+  if (--waiting_ == low_ && gathers_) signal_locked();
   return job;
 }
 
@@ -339,8 +339,25 @@ bool Spawner::ready_locked() const {
   return !jobs_.empty() || (!queues_.empty() && placed_.size() < room_ && !stalled_);
 }
 
-// Signals the first news since the last take().
+void Spawner::gather(bool gathers) {
+  std::lock_guard lock(mutex_);
+  low_ = waiting_ > 0 ? waiting_ / 2 : SIZE_MAX;
+  if (std::exchange(gathers_, gathers) == gathers) return;
+  if (gathers) {
+    eventfd_t count;
+    eventfd_read(event_fd_, &count);
+    told_ = false;
+  } else if (!news_.spawned.empty() || !news_.exited.empty()) {
+    signal_locked();
+  }
+}
+
 void Spawner::tell_locked() {
+  if (!gathers_) signal_locked();
+}
+
+// Signals the first time since the last take().
+void Spawner::signal_locked() {
   if (!std::exchange(told_, true)) eventfd_write(event_fd_, 1);
 }
 
@@ -416,8 +433,8 @@ void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
     return;
   }
   if (result->start) {
-    children_.emplace(entry,
-                      Child{&worker, result->start->pid, pidfd, report, result->cgroup.get()});
+    children_.emplace(entry, Child{&worker, result->start->pid, pidfd, report, result->cgroup.get(),
+                                   result->outputs});
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;  // one worker reaps it
     event.data.u64 = entry;
@@ -432,12 +449,12 @@ void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
   if (!quiet) tell_locked();
 }
 
-// One of the processes has exited.
+// One of the processes may have exited. Whoever finds it reaped finds its end in take().
 void Spawner::reap(uint64_t entry) {
   std::lock_guard lock(mutex_);
   auto found = children_.find(entry);
   if (found == children_.end()) return;
-  const Child child = found->second;
+  Child& child = found->second;
   // Kill the group before reaping, while its pid cannot be reused. A member that is forking dies
   // before the fork completes. The main thread kills what is left in the cgroup.
   kill(-child.pid, SIGKILL);
@@ -450,20 +467,26 @@ void Spawner::reap(uint64_t entry) {
     epoll_ctl(child.worker->epoll_fd, EPOLL_CTL_MOD, child.pidfd, &event);
     return;
   }
-  children_.erase(found);
   --child.worker->children;
   // A child that has not exec'ed yet may hold a copy of the descriptor, so close() alone would not
   // remove the event.
   epoll_ctl(child.worker->epoll_fd, EPOLL_CTL_DEL, child.pidfd, nullptr);
   close(child.pidfd);
-  const bool exited = info.si_code == CLD_EXITED;
+  Exited exited{.entry = entry, .end_ns = boot_ns()};
+  const bool killed = info.si_code != CLD_EXITED;
+  exited.exit_code = killed ? 128 + info.si_status : info.si_status;
+  exited.signal = killed ? info.si_status : 0;
+  exited.error = read_report(child.report);
   // If anything is left, the main thread ends that first.
-  const bool left = kill(-child.pid, 0) == 0 || errno != ESRCH ||
-                    (child.cgroup != nullptr && !Cgroups::is_empty(*child.cgroup));
-  news_.exited.push_back({entry, exited ? info.si_status : 128 + info.si_status,
-                          exited ? 0 : info.si_status, boot_ns(), read_report(child.report), left});
+  exited.left = kill(-child.pid, 0) == 0 || errno != ESRCH ||
+                (child.cgroup != nullptr && !Cgroups::is_empty(*child.cgroup));
+  if (!exited.left) placed_.erase(entry);
+  exited.outputs = std::move(child.outputs);
+  children_.erase(found);
+  // An adopted process may still write to what it inherited.
+  if (!exited.left && !exited.outputs.empty() && none_adopted()) outputs_.reuse(exited.outputs);
+  news_.exited.push_back(std::move(exited));
   tell_locked();
-  if (!left) placed_.erase(entry);
 }
 
 bool Spawner::begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result) {

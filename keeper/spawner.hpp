@@ -84,7 +84,7 @@ struct Spawned {
   int exit_code = 0;             // to report if not started
   std::string error;
   std::unique_ptr<Cgroup> cgroup{};    // null: none
-  std::vector<std::string> outputs{};  // opened for it
+  std::vector<std::string> outputs{};  // opened for it, to be closed
   Fd input{};                          // the write end of its input, if it has any
 };
 
@@ -93,8 +93,9 @@ struct Exited {
   int exit_code = 0;
   int signal = 0;  // the signal that ended it, else 0
   uint64_t end_ns = 0;
-  std::string error{};  // what failed, if it ended before its exec
-  bool left = true;     // others in its group or cgroup may be alive
+  std::string error{};                 // what failed, if it ended before its exec
+  bool left = true;                    // others in its group or cgroup may be alive
+  std::vector<std::string> outputs{};  // still to be closed
 };
 
 class Spawner {
@@ -125,8 +126,10 @@ class Spawner {
     std::vector<Exited> exited;
   };
   News take();
-  // Readable if take() has something, except a start that the caller sees soon enough anyway.
+  // Readable if take() has something, except a start that the caller sees soon enough anyway; while
+  // it gathers, once half of the jobs that waited when it began to have been dequeued.
   int event_fd() const { return event_fd_; }
+  void gather(bool gathers);
   // The main thread calls take() at the latest at `ns` (boot time); UINT64_MAX: once it is told.
   void takes_at(uint64_t ns) { takes_at_ns_ = ns; }
   size_t waiting() const { return waiting_; }  // enqueued jobs not dequeued yet
@@ -148,6 +151,7 @@ class Spawner {
     int pid = 0, pidfd = -1;
     int report = -1;                 // to read what failed before the exec; -1: none
     const Cgroup* cgroup = nullptr;  // the main thread owns it
+    std::vector<std::string> outputs{};
   };
 
   static constexpr size_t kStackBytes = 64u << 10;  // of a child until its exec
@@ -162,6 +166,7 @@ class Spawner {
   void run(Worker& worker, SpawnJob job, char* stack);
   void reap(uint64_t entry);
   void tell_locked();
+  void signal_locked();
   bool seen_soon(const SpawnJob& job, const Spawned& result) const;
   void wake_locked();
   // Makes what a process with volumes needs. Empty, or why it cannot start. `file`: what
@@ -197,6 +202,8 @@ class Spawner {
   std::unordered_map<uint64_t, Child> children_;
   News news_;
   bool told_ = false;  // event_fd_ is readable
+  bool gathers_ = false;
+  size_t low_ = SIZE_MAX;  // while it gathers: signals when this many wait
 };
 
 }  // namespace muster::keeper

@@ -119,23 +119,21 @@ void Supervisor::run() {
 
 // Under load, starts and ends are taken in lists, which saves wake-ups here, in the agent and in
 // the coordinator, and writes to the spool. While the queue lasts, no slot waits for them, so they
-// are gathered for longer. This does not delay the agent's orders. After a pause there is no delay.
+// are gathered for longer, until half of the queue is left. This does not delay the agent's orders.
+// After a pause there is no delay.
 void Supervisor::take_news() {
   spawner_.takes_at(UINT64_MAX);  // first, so that no start goes unnoticed in between
   Spawner::News news = spawner_.take();
   for (auto& spawned : news.spawned) on_spawned(std::move(spawned));
-  for (const auto& exited : news.exited) on_exited(exited);
-  const bool lasts = spawner_.waiting() > 2 * news.exited.size();
-  gather_ns_ = std::clamp(lasts ? gather_ns_ * 2 : gather_ns_ / 2, kGatherNs, kGatherMaxNs);
+  for (auto& exited : news.exited) on_exited(std::move(exited));
   news_taken_ = true;
   const bool gathers = living_ >= kGatherFrom && !(news.spawned.empty() && news.exited.empty());
   if (gathers)
-    take_news_at(now_ns_ + gather_ns_);
+    take_news_at(now_ns_ + (spawner_.waiting() > 0 ? kGatherMaxNs : kGatherNs));
   else
     take_news_at(news.exited.empty() || spawner_.waiting() == 0 ? UINT64_MAX : now_ns_ + kFreshNs);
-  if (gathers == gathers_) return;
   gathers_ = gathers;
-  watch(epoll_fd_, EPOLL_CTL_MOD, spawner_.event_fd(), gathers ? 0u : EPOLLIN, kSpawnedEvent);
+  spawner_.gather(gathers);
 }
 
 void Supervisor::take_news_at(uint64_t ns) {
@@ -238,13 +236,14 @@ void Supervisor::on_spawned(Spawned spawned) {
   if (std::exchange(process->input_waits, false)) tell_taken(process->key, 0, !process->input);
 }
 
-void Supervisor::on_exited(const Exited& exited) {
+void Supervisor::on_exited(Exited exited) {
   Process& process = *find(exited.entry);
   process.exit_code = exited.exit_code;
   process.signal = exited.signal;
   process.end_ns = exited.end_ns;
-  process.error = exited.error;
   process.no_exec = !exited.error.empty();
+  process.error = std::move(exited.error);
+  process.outputs = std::move(exited.outputs);
   process.left = exited.left;
   process.state = State::leaving;
   close_input(process);

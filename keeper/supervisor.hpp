@@ -94,7 +94,7 @@ class Supervisor {
   uint64_t fresh_ns() const;
 
   void on_spawned(Spawned spawned);
-  void on_exited(const Exited& exited);
+  void on_exited(Exited exited);
   void settle(Process& process);
   void end(Process& process);
   void turn_away(Process& process, std::string why);
@@ -165,7 +165,6 @@ class Supervisor {
   std::sig_atomic_t sigterms_seen_ = 0;  // as of the last check
   bool gathers_ = false;              // the spawner's news does not wake the loop until news_at_ns_
   bool news_taken_ = false;           // in this turn
-  uint64_t gather_ns_ = 0;            // between two lists of news
   uint64_t news_at_ns_ = UINT64_MAX;  // when news is taken at the latest
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 

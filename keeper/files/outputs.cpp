@@ -163,6 +163,20 @@ void Outputs::name(const std::string& path) {
   use->second.file.reset();
 }
 
+void Outputs::reuse(std::vector<std::string>& paths) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(paths, [this](const std::string& path) {
+    const auto use = uses_.find(path);
+    if (use == uses_.end() || use->second.processes > 1) return false;
+    const std::optional<size_t> file = use->second.file;
+    struct stat info {};
+    if (!file || fstat(files_[*file].fd, &info) != 0 || !is_like_new(info)) return false;
+    uses_.erase(use);
+    spares_.push_back(*file);
+    return true;
+  });
+}
+
 void Outputs::close(const std::string& path) {
   std::lock_guard lock(mutex_);
   auto use = uses_.find(path);

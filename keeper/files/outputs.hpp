@@ -45,6 +45,9 @@ class Outputs {
   // The process that wrote to `path` is gone, with all its descendants. On return, the file has its
   // name, or was empty and is gone; if it can't be named yet, trim() tries again.
   void close(const std::string& path);
+  // The same, for files that can be reused at once, because they have no name and are empty.
+  // Removes their paths from `paths`; for the others, call close(). Any thread.
+  void reuse(std::vector<std::string>& paths);
   // Removes unused files if none was opened since the last call.
   void trim();
   // Removes all unused files.

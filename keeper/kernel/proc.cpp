@@ -103,11 +103,25 @@ std::vector<int> all_pids() {
   return pids;
 }
 
-std::vector<int> adopted_pids() {
+namespace {
+
+const std::string& path_of_adopted() {
   static const std::string path =
       "/proc/self/task/" + std::to_string(getpid()) + "/children";  // main's thread id is the pid
+  return path;
+}
+
+}  // namespace
+
+bool none_adopted() {
+  static const int fd = open(path_of_adopted().c_str(), O_RDONLY | O_CLOEXEC);
+  char byte = 0;
+  return fd >= 0 && pread(fd, &byte, 1, 0) == 0;
+}
+
+std::vector<int> adopted_pids() {
   std::vector<int> pids;
-  std::string bytes = read_file(path.c_str(), SIZE_MAX);
+  std::string bytes = read_file(path_of_adopted().c_str(), SIZE_MAX);
   const char* end = bytes.data() + bytes.size();
   for (const char* at = bytes.data(); at < end; ++at) {
     int pid = 0;

@@ -38,8 +38,11 @@ bool read_stat(int pid, ProcStat& stat);  // false: no such process
 // also is during an exec, so try again.
 bool read_tokens(int pid, std::vector<Token>& tokens);
 std::vector<int> all_pids();
-// The children of our main thread, which are adopted ones: workers start all others.
+// The children of our main thread, which are adopted ones: workers start all others. They are in
+// /proc/self/task/PID/children.
 std::vector<int> adopted_pids();
+// Whether that file is empty (one system call); false if it cannot be read. Any thread.
+bool none_adopted();
 // Sends SIGKILL if pid is still the process that started then.
 void kill_process(int pid, uint64_t start_ticks);
 std::string path_of_fd(int fd);  // empty: unknown

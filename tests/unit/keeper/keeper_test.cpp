@@ -839,6 +839,26 @@ TEST_P(KeepersQueue, APlaceIsFreeOnceAllDescendantsAreGone) {
   EXPECT_TRUE(pids_with(mark()).empty());
 }
 
+// With this many processes, ends are handled in lists, so what leaves a session lives on for a
+// while after its process.
+TEST_P(KeepersQueue, WhatLeftItsSessionDoesNotWriteToTheOutputOfTheNext) {
+  connect();
+  std::vector<SpawnOrder> orders;
+  for (uint32_t i = 0; i < 60; i += 2) {
+    const std::string up = "up" + std::to_string(i), go = "go" + std::to_string(i);
+    orders.push_back(queued(i, "setsid sh -c 'echo > " + up + "; while ! test -e " + go +
+                                   "; do :; done; echo escaped' & while ! test -e " + up +
+                                   "; do :; done; exit 0"));
+    orders.push_back(queued(i + 1, "echo > " + go + "; sleep 0.01; exit 0"));
+  }
+  agent_->client->spawn(orders);
+  agent_->client->set_room(1);
+  ASSERT_TRUE(wait_for([&] { return agent_->ended.size() == orders.size(); }));
+  for (uint32_t i = 1; i < 60; i += 2)
+    for (const char* stream : {"out", "err"})
+      EXPECT_EQ(read_file(root_ / (stream + std::to_string(i))), "") << i;
+}
+
 TEST_P(KeepersQueue, WhatCannotBeStartedLeavesItsPlaceToTheNext) {
   connect();
   agent_->client->set_room(1);

@@ -92,6 +92,27 @@ TEST_F(OutputsTest, WhoLivesOnHasItsFileByName) {
   EXPECT_EQ(text("c"), "c");
 }
 
+TEST_F(OutputsTest, OnlyAnEmptyFileWithoutANameIsReusedAtOnce) {
+  write("empty", "");
+  write("written", "told");
+  write("named", "");
+  outputs_->name(path("named"));
+  write("shared", "");
+  write("shared", "");
+  std::vector<std::string> paths = {path("empty"), path("written"), path("named"), path("shared"),
+                                    path("never opened")};
+  outputs_->reuse(paths);
+  EXPECT_EQ(paths, (std::vector<std::string>{path("written"), path("named"), path("shared"),
+                                             path("never opened")}));
+  const size_t before = pooled();
+  write("next", "");
+  EXPECT_EQ(pooled(), before) << "it uses the empty one's";
+  for (const char* name : {"written", "named", "shared", "shared", "next", "empty"})
+    outputs_->close(path(name));
+  EXPECT_EQ(text("written"), "told");
+  EXPECT_FALSE(exists("empty") || exists("named") || exists("shared") || exists("next"));
+}
+
 TEST_F(OutputsTest, NoFileIsReplaced) {
   run("restarted", "once\n");
   run("restarted", "twice\n", false);
