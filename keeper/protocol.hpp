@@ -37,7 +37,7 @@ namespace muster::keeper {
 
 constexpr uint32_t kVersion = 12;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
-constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
+constexpr uint32_t kSpoolVersion = 2;   // newest version of the spool's segments (spool_format.hpp)
 
 // The first version in which ...
 constexpr uint32_t kConfines = 12;     // processes give up privileges

@@ -113,7 +113,7 @@ void Supervisor::run() {
       if ((written && (agent_fd_ < 0 || out_.empty())) || now_ns_ >= stop_at_ns_) break;
     }
   }
-  spool_.sync();
+  spool_.leave();
   outputs_.remove_spares();
 }
 

@@ -18,70 +18,17 @@
 namespace muster::keeper {
 namespace {
 
-constexpr uint32_t kMark = 0x5053554d;  // "MUSP"
-constexpr size_t kEntryHead = 13;       // mark, length, crc, type
-constexpr size_t kHeaderRoom = 1024;    // more than a segment's header takes
+constexpr size_t kEntryHead = 16;     // more than what each entry takes besides its contents
+constexpr size_t kHeaderRoom = 1024;  // more than a segment's header takes
 constexpr size_t kErrorMax = 400;
 constexpr size_t kEndRoom = 640;  // a start and an end with the longest error
 constexpr auto kSyncGather = std::chrono::milliseconds(300);
 constexpr uint64_t kSyncMaxNs = 5'000'000'000;  // a longer sync counts as hung
 
-enum class Kind : uint8_t { header = 1, intent, started, ended, forgot };
-
-std::string entry_of(Kind kind, std::string_view payload) {
-  std::string body(1, static_cast<char>(kind));
-  body.append(payload);
-  std::string entry;
-  Writer(entry).num(kMark).num(static_cast<uint32_t>(body.size())).num(crc32(body));
-  entry += body;
-  entry.resize((entry.size() + 7) & ~size_t{7}, '\0');
-  return entry;
-}
-
-// The entry at the start of `bytes`; size 0: no valid one.
-struct Entry {
-  size_t size = 0;  // with its padding
-  Kind kind{};
-  std::string_view payload;
-};
-Entry entry_at(std::string_view bytes) {
-  if (bytes.size() < kEntryHead) return {};
-  Reader in(bytes);
-  auto mark = in.num<uint32_t>();
-  auto length = in.num<uint32_t>();
-  auto crc = in.num<uint32_t>();
-  if (mark != kMark || length == 0 || in.rest().size() < length) return {};
-  std::string_view body = in.rest().substr(0, length);
-  if (crc32(body) != crc) return {};
-  size_t size = (kEntryHead - 1 + length + 7) & ~size_t{7};
-  if (bytes.size() < size) return {};
-  return {size, static_cast<Kind>(body[0]), body.substr(1)};
-}
-
-bool any_entry(std::string_view bytes, size_t from) {
-  for (size_t at = (from + 7) & ~size_t{7}; at < bytes.size(); at += 8) {
-    if (entry_at(bytes.substr(at)).size > 0) return true;
-  }
-  return false;
-}
-
 std::string segment_name(uint64_t number) {
   char name[32];
   std::snprintf(name, sizeof name, "%016" PRIx64 ".seg", number);
   return name;
-}
-
-// The start as it is written to disk: if there is none, pid 0 and the time of the attempt.
-Start start_of(const Record& record) {
-  return record.start.value_or(Start{0, record.tried_ns, 0});
-}
-
-void set_start(Record& record, int32_t pid, uint64_t at_ns, uint64_t ticks) {
-  record.start.reset();
-  if (pid == 0)
-    record.tried_ns = at_ns;
-  else
-    record.start = Start{pid, at_ns, ticks};
 }
 
 }  // namespace
@@ -136,14 +83,14 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
     char head[kHeaderRoom] = {};
     ssize_t size = pread(fd, head, sizeof head, 0);
     close(fd);
-    bool begun = entry_at({head, sizeof head}).size > 0;
+    bool begun = SpoolDecoder::begins_with_entry({head, sizeof head});
     bool zeros = std::all_of(head, head + sizeof head, [](char byte) { return byte == 0; });
     if (size < 0 || begun) break;
-    if (!zeros && any_entry({head, sizeof head}, 8)) break;
+    if (!zeros && SpoolDecoder::any_entry({head, sizeof head}, 1)) break;
     unlinkat(dir_, name.c_str(), 0);
     numbers.pop_back();
   }
-  std::unordered_map<uint64_t, Record> records;
+  Records records;
   for (uint64_t number : numbers) {
     found.opened = read_segment(number, number == numbers.back(), records, found.why);
     if (found.opened != Opened::fine) break;
@@ -162,8 +109,7 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
 
 // `why` is set unless the segment is fine. A segment of another version is not damage: it is left
 // as it is for a keeper that knows the version.
-Spool::Opened Spool::read_segment(uint64_t number, bool last,
-                                  std::unordered_map<uint64_t, Record>& records, std::string& why) {
+Spool::Opened Spool::read_segment(uint64_t number, bool last, Records& records, std::string& why) {
   std::string name = segment_name(number);
   int fd = openat(dir_, name.c_str(), O_RDWR | O_CLOEXEC);
   struct stat info {};
@@ -183,65 +129,27 @@ Spool::Opened Spool::read_segment(uint64_t number, bool last,
   auto damaged_at = [&damaged](size_t at) {
     return damaged(" is damaged at byte " + std::to_string(at));
   };
-  size_t at = 0;
-  bool this_boot = false;
-  for (Entry entry; (entry = entry_at(std::string_view(bytes).substr(at))).size > 0;
-       at += entry.size) {
-    Reader in(entry.payload);
-    if (at == 0) {
-      auto version = in.num<uint32_t>();
-      if (entry.kind != Kind::header) return damaged_at(at);
-      if (version != kSpoolVersion) {
-        why = "spool: " + name + " has version " + std::to_string(version) + ", not " +
-              std::to_string(kSpoolVersion) + "; start the version of muster that wrote it";
-        return Opened::failed;
-      }
-      this_boot = in.text() == boot_;
-    } else if (entry.kind == Kind::forgot) {
-      while (in.rest().size() >= sizeof(uint64_t)) records.erase(in.num<uint64_t>());
-    } else if (entry.kind == Kind::intent) {
-      Record record;
-      record.entry = in.num<uint64_t>();
-      record.key = Key::read(in);
-      record.tried_ns = in.num<uint64_t>();
-      if (!this_boot) record.tried_ns = 0;
-      record.keeper = in.num<uint64_t>();
-      record.note = in.text();
-      record.segment = number;
-      record.this_boot = this_boot;
-      next_entry_ = std::max(next_entry_, record.entry);
-      records[record.entry] = std::move(record);
-    } else if (auto it = records.find(in.num<uint64_t>()); it != records.end()) {
-      Record& record = it->second;
-      const auto pid = in.num<int32_t>();
-      if (entry.kind == Kind::started) {
-        const auto ticks = in.num<uint64_t>();
-        set_start(record, pid, in.num<uint64_t>(), ticks);
-      } else {
-        record.ended = true;
-        record.exit_code = in.num<int32_t>();
-        record.signal = in.num<int32_t>();
-        record.lost = in.num<uint8_t>() != 0;
-        set_start(record, pid, in.num<uint64_t>(), 0);
-        record.end_ns = in.num<uint64_t>();
-        record.error = in.text();
-        record.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
-        record.fenced = !in.rest().empty() && in.num<uint8_t>() != 0;
-      }
-      if (!this_boot) {  // before this boot: the greatest possible age
-        record.tried_ns = record.end_ns = 0;
-        if (record.start) record.start->at_ns = 0;
-      }
-    }
-    if (!in.ok()) return damaged_at(at);
+  SpoolDecoder decoder(bytes, boot_, number);
+  for (SpoolDecoder::Read read; (read = decoder.next(records)) != SpoolDecoder::Read::none;) {
+    if (read == SpoolDecoder::Read::malformed) return damaged_at(decoder.at());
+    const uint32_t version = decoder.header().version;
+    if (version >= 1 && version <= kSpoolVersion) continue;
+    why = "spool: " + name + " has version " + std::to_string(version) +
+          ", but this keeper reads only versions up to " + std::to_string(kSpoolVersion) +
+          "; start the version of muster that wrote it";
+    return Opened::failed;
   }
+  next_entry_ = std::max(next_entry_, decoder.entry_max());
+  const size_t at = decoder.at();
+  const bool this_boot = decoder.this_boot();
   if (at == bytes.size() && !last) return Opened::fine;
   if (!last) return damaged_at(at);
   bool zeros = std::all_of(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end(),
                            [](char byte) { return byte == 0; });
   // A power loss may drop unsynced pages in any order, and no process has survived it. Otherwise a
   // valid entry after an invalid one is not a torn tail.
-  if (!zeros && (this_boot || at == 0) && any_entry(bytes, at + 8)) return damaged_at(at);
+  if (!zeros && (this_boot || at == 0) && SpoolDecoder::any_entry(bytes, at + 1))
+    return damaged_at(at);
   // Synced, because the keeper that wrote it may have died before that, and another segment
   // follows.
   if (ftruncate(fd, static_cast<off_t>(at)) < 0 || fdatasync(fd) < 0)
@@ -299,26 +207,21 @@ void Spool::begin_segment() {
   file_ = std::move(spares_.front().second);
   spares_.pop_front();
   offset_ = 0;
-  std::string header;
-  Writer(header).num(kSpoolVersion).text(boot_).text(cluster_).num(keeper_);
-  pending_ = entry_of(Kind::header, header);
+  pending_.clear();
+  encoder_.begin(pending_, {version_, boot_, cluster_, keeper_});
 }
 
-// Appends to pending_, in a new segment if this one is full. Without a spare, or if pending_ cannot
-// be written, the segment grows beyond its size instead.
-void Spool::put(std::string_view entry) {
-  bool full = offset_ + pending_.size() + entry.size() > segment_bytes_;
-  if (full && !spares_.empty() && write()) begin_segment();
-  pending_.append(entry);
+// Before an entry of at most this size is appended to pending_: begins a new segment if this one is
+// full. Without a spare, or if pending_ cannot be written, the segment grows beyond its size
+// instead.
+void Spool::make_room(size_t bytes) {
+  const size_t size = offset_ + pending_.size() + encoder_.unsealed_bytes() + bytes;
+  if (size > segment_bytes_ && !spares_.empty() && write()) begin_segment();
 }
 
 void Spool::write_intent(Record& record) {
-  std::string payload;
-  Writer out(payload);
-  out.num(record.entry);
-  record.key.write(out);
-  out.num(start_of(record).at_ns).num(record.keeper).text(record.note);
-  put(entry_of(Kind::intent, payload));
+  make_room(weight(record));
+  encoder_.intent(pending_, record);
   record.segment = segments_.back().number;
   segments_.back().live_bytes += weight(record);
 }
@@ -357,40 +260,23 @@ bool Spool::begin(Record& record) {
 void Spool::started(const Record& record) {
   std::lock_guard writing(writing_);
   if (record.segment == 0) return;
-  std::string payload;
-  const Start start = start_of(record);
-  Writer(payload).num(record.entry).num(start.pid).num(start.ticks).num(start.at_ns);
-  put(entry_of(Kind::started, payload));
+  make_room(kEndRoom);
+  encoder_.started(pending_, record);
 }
 
 void Spool::ended(Record& record) {
   std::lock_guard writing(writing_);
   if (record.error.size() > kErrorMax) record.error.resize(kErrorMax);
   if (std::exchange(record.reserved, false)) --open_ends_;
-  if (record.segment != 0) end_entry(record);
+  if (record.segment == 0) return;
+  make_room(kEndRoom);
+  encoder_.ended(pending_, record);
 }
 
 void Spool::withdraw(Record& record) {
   std::lock_guard writing(writing_);
   if (std::exchange(record.reserved, false)) --open_ends_;
   forget(record);
-}
-
-void Spool::end_entry(const Record& record) {
-  const Start start = start_of(record);
-  std::string payload;
-  Writer(payload)
-      .num(record.entry)
-      .num(start.pid)
-      .num(record.exit_code)
-      .num(record.signal)
-      .num(uint8_t{record.lost})
-      .num(start.at_ns)
-      .num(record.end_ns)
-      .text(record.error)
-      .num(uint8_t{record.out_of_memory})
-      .num(uint8_t{record.fenced});
-  put(entry_of(Kind::ended, payload));
 }
 
 void Spool::forget(const Record& record) {
@@ -408,6 +294,33 @@ void Spool::set_cluster(const std::string& cluster) {
   if (make_spares(2) && flush()) begin_segment();
 }
 
+// Writes all that is known of it again.
+void Spool::carry(Record& record) {
+  write_intent(record);
+  make_room(kEndRoom);
+  if (record.ended)
+    encoder_.ended(pending_, record);
+  else if (record.start)
+    encoder_.started(pending_, record);
+}
+
+void Spool::leave() {
+  std::lock_guard writing(writing_);
+  may_drop_ = false;
+  if (make_spares(2 + 2 * live_bytes_ / segment_bytes_) && flush()) {
+    version_ = 1;
+    const uint64_t first = spares_.front().first;
+    begin_segment();
+    for (auto& [entry, record] : live_) carry(*record);
+    if (flush()) {
+      sync();
+      for (; segments_.front().number < first; segments_.pop_front())
+        unlinkat(dir_, segment_name(segments_.front().number).c_str(), 0);
+    }
+  }
+  sync();
+}
+
 void Spool::drop_old() {
   may_drop_ = false;  // flush() would call this again
   while (segments_.size() > 1) {
@@ -416,10 +329,7 @@ void Spool::drop_old() {
       if (segments_.size() <= 2 + 4 * live_bytes_ / segment_bytes_) break;
       if (!make_spares(2 + live_bytes_ / segment_bytes_)) break;
       for (auto& [entry, record] : live_) {
-        if (record->segment != number) continue;
-        write_intent(*record);
-        if (record->start && !record->ended) started(*record);
-        if (record->ended) end_entry(*record);
+        if (record->segment == number) carry(*record);
       }
       segments_.front().live_bytes = 0;
       if (!flush()) break;
@@ -434,13 +344,11 @@ void Spool::drop_old() {
 bool Spool::flush() {
   std::lock_guard writing(writing_);
   if (!forgotten_.empty()) {
-    std::string payload;
-    Writer out(payload);
-    for (uint64_t entry : forgotten_) out.num(entry);
+    make_room(kEntryHead + 10 * forgotten_.size());
+    encoder_.forgot(pending_, forgotten_);
     forgotten_.clear();
-    put(entry_of(Kind::forgot, payload));
   }
-  const bool wrote = !pending_.empty();
+  const bool wrote = !pending_.empty() || encoder_.unsealed_bytes() > 0;
   if (!write()) return false;
   if (may_drop_ && segments_.size() > 1 && (wrote || segments_.front().live_bytes == 0)) drop_old();
   return true;
@@ -448,6 +356,7 @@ bool Spool::flush() {
 
 // Writes pending_.
 bool Spool::write() {
+  encoder_.seal(pending_);
   if (pending_.empty()) return true;
   size_t done = 0;
   while (done < pending_.size()) {

@@ -1,15 +1,9 @@
 // Spool: the keeper's record of its processes, which survives the keeper.
 //
-//   work_dir/keeper/spool/<number, 16 hex digits>.seg, numbers increase
-//   segment := header entry* zeros              zeros only in the last one; older ones are cut
-//   entry   := mark:u32 length:u32 crc:u32 type:u8 payload         padded with zeros to 8 bytes
-//              length counts type and payload, the crc covers both
-//   header  := an entry: version:u32 boot:text cluster:text keeper:u64
-//   intent  := entry:u64 key time:u64 keeper:u64 note:text         before the process is started
-//   started := entry:u64 pid:i32 start_ticks:u64 time:u64
-//   ended   := entry:u64 pid:i32 exit:i32 signal:i32 lost:u8 started:u64 ended:u64 error:text
-//              oom:u8 fenced:u8
-//   forgot  := entry:u64*                                          need not reach the disk
+// Segments are files, work_dir/keeper/spool/<number, 16 hex digits>.seg, with increasing numbers. A
+// segment is a header, entries and, only in the last one, zeros; older ones are cut. Entries say
+// that a process is about to be started, has been started (if it has lived for a while), has ended,
+// or may be forgotten, which need not reach the disk. spool_format.hpp writes and reads them.
 //
 // Times are CLOCK_BOOTTIME nanoseconds. Each turn of the keeper's loop appends its entries in one
 // write before it does anything that depends on them, so they survive a crash of the keeper. A
@@ -21,11 +15,14 @@
 // ever dropped, after its live entries have been rewritten to the newest. So whenever an intent is
 // there, so are the entries that follow it.
 //
+// An orderly exit leaves one segment of version 1 with what has not been forgotten (leave()), so
+// that the previous release opens it too.
+//
 // Invariants: only one keeper writes (the lock); each keeper begins a new segment. Any thread may
 // call begin(); only the main thread may call anything else.
 #pragma once
 
-#include "keeper/protocol.hpp"
+#include "keeper/files/spool_format.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -40,29 +37,6 @@
 #include <vector>
 
 namespace muster::keeper {
-
-// The start of a process. On disk, pid 0 stands for none.
-struct Start {
-  int32_t pid = 0;
-  uint64_t at_ns = 0;
-  uint64_t ticks = 0;  // as in ProcStat; identifies it, with the pid; 0: unknown
-};
-
-// What the spool holds about one process, from its intent until it is forgotten.
-struct Record {
-  Key key;
-  uint64_t entry = 0;
-  uint64_t tried_ns = 0;         // its intent, or the last attempt to start it
-  std::optional<Start> start{};  // absent: it has not started, or failed before its exec
-  uint64_t end_ns = 0;
-  bool ended = false, lost = false, out_of_memory = false, fenced = false;
-  int exit_code = 0, signal = 0;
-  std::string error, note;
-  uint64_t segment = 0;   // where its intent is; 0: not in the spool
-  bool reserved = false;  // the spool has room for its end
-  uint64_t keeper = 0;    // the keeper that started it
-  bool this_boot = true;
-};
 
 class Spool {
  public:
@@ -102,6 +76,8 @@ class Spool {
   // yet.
   bool flush();
   void sync();  // waits for the disk
+  // Before an orderly exit. Syncs.
+  void leave();
 
   // Why entries do not reach the disk; empty: they do. Retries the allocation if there was no room.
   std::string trouble();
@@ -120,14 +96,13 @@ class Spool {
   };
 
   bool write();
-  Opened read_segment(uint64_t number, bool last, std::unordered_map<uint64_t, Record>& records,
-                      std::string& why);
+  Opened read_segment(uint64_t number, bool last, Records& records, std::string& why);
   bool make_spares(size_t count);
   void begin_segment();
-  void put(std::string_view entry);
+  void make_room(size_t bytes);
   void write_intent(Record& record);
+  void carry(Record& record);
   void drop_old();
-  void end_entry(const Record& record);
   void run_sync();
   Segment* find(uint64_t number);
   static size_t weight(const Record& record);
@@ -141,6 +116,8 @@ class Spool {
   std::recursive_mutex writing_;  // guards what follows, up to room_wanted_
   std::shared_ptr<File> file_;    // the newest segment, which is being written
   size_t offset_ = 0;             // the bytes written to it
+  uint32_t version_ = kSpoolVersion;
+  SpoolEncoder encoder_;
   std::string pending_;           // to be written next
   std::deque<Segment> segments_;  // oldest first
   std::deque<std::pair<uint64_t, std::shared_ptr<File>>> spares_;

@@ -255,14 +255,14 @@ class LaterFormats(World):
         os.kill(keeper, 9)
         eventually(lambda: not pathlib.Path("/proc", str(keeper)).exists(), "the keeper is gone")
         for path in spool.iterdir():
-            self.set_version(path, 2)
+            self.set_version(path, 3)
         was = written()
         cluster.start_agent("node-0")
-        eventually(lambda: "has version 2, not 1" in cluster.log("node-0"), "the reason")
+        eventually(lambda: "has version 3, but this keeper reads only versions up to 2" in cluster.log("node-0"), "the reason")
         self.assertEqual(written(), was)
         cluster.kill_agent("node-0")
         for path in spool.iterdir():
-            self.set_version(path, 1)
+            self.set_version(path, 2)
         cluster.start_agent("node-0")
         self.assertEqual(condition(cluster.wait("unseen", finished), "Failed")["reason"], "PodFailurePolicy")
 

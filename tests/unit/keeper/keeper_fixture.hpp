@@ -58,6 +58,14 @@ inline std::vector<int> pids_with(const std::string& text) {
   return pids;
 }
 
+// A note that has nothing in common with the others, which the spool would write in fewer bytes.
+inline std::string long_note(size_t bytes, uint32_t index) {
+  std::string note;
+  for (size_t i = 0; i < bytes; ++i)
+    note += static_cast<char>('!' + (index * 31 + i * i * 7 + i) % 90);
+  return note;
+}
+
 // An agent: a client, and what it has received.
 struct Agent final : KeeperClient::Listener {
   ~Agent() noexcept override {}  // KJ's destructors may throw

@@ -373,7 +373,7 @@ TEST_P(KeeperTest, RefusesASpoolDamagedInTheMiddle) {
   ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 3; }));
   kill_keeper();
   std::string bytes = read_file(last_segment());
-  size_t at = bytes.find("note 1");
+  size_t at = bytes.find("note 0");  // what follows it is written as differences
   ASSERT_NE(at, std::string::npos);
   std::ofstream(last_segment(), std::ios::binary | std::ios::in)
           .seekp(static_cast<std::streamoff>(at))
@@ -395,7 +395,7 @@ TEST_P(KeeperTest, DropsSegmentsAndCarriesWhatLives) {
   constexpr uint32_t kCount = 400;
   for (uint32_t i = 1; i <= kCount; ++i) {
     SpawnOrder what = order(i, {"true"});
-    what.note = std::string(4000, 'x');
+    what.note = long_note(4000, i);
     agent_->client->spawn({what});
   }
   ASSERT_TRUE(wait_for([&] { return agent_->ended.size() == kCount; }));
@@ -702,7 +702,7 @@ TEST_P(P13Keeper, WithoutRoomForAnEndNothingStartsNorFails) {
   std::vector<SpawnOrder> orders;
   for (uint32_t i = 0; i < 4; ++i) {
     orders.push_back(shell(i, "while ! test -f go; do sleep 0.01; done; exit 0"));
-    orders.back().note = std::string(20'000, 'n');
+    orders.back().note = long_note(20'000, i);
   }
   agent_->client->spawn(orders);
   auto end_of = [this](uint32_t index) { return agent_->end_of({{7, index, 0}, 0, 0}); };
@@ -775,6 +775,14 @@ TEST_P(KeeperTest, P30EndsOnSigtermWhenNothingRuns) {
   EXPECT_EQ(keeper_pid(), keeper);
   ::kill(keeper, SIGTERM);
   EXPECT_TRUE(wait_for([this] { return !agent_->gone.empty() && keeper_pid() == 0; }));
+  size_t begun = 0;
+  for (const auto& file : fs::directory_iterator(work_dir_ / "keeper/spool")) {
+    const std::string bytes = read_file(file.path());
+    if (bytes.find_first_not_of('\0') == std::string::npos) continue;
+    ++begun;
+    EXPECT_EQ(bytes[13], 1) << "version 1, which the previous release can read too";
+  }
+  EXPECT_EQ(begun, 1u);
   connect();
   EXPECT_EQ(agent_->inventory.ended.size(), 2u) << "the next keeper knows what was not forgotten";
 }
