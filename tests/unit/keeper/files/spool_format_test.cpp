@@ -42,7 +42,7 @@ std::vector<std::string> text_of(const Records& records) {
 }
 
 // What a reader in this boot finds; `at`: up to where.
-Records read(std::string_view bytes, size_t* at = nullptr, std::string boot = "boot") {
+Records read_all(std::string_view bytes, size_t* at = nullptr, std::string boot = "boot") {
   Records records;
   SpoolDecoder decoder(bytes, std::move(boot), 7);
   SpoolDecoder::Read last;
@@ -121,7 +121,7 @@ TEST_P(SpoolFormatTest, ReadsWhatItHasWritten) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     Story story(GetParam(), seed, static_cast<int>(seed % 70));
     size_t at = 0;
-    const Records found = read(story.bytes + std::string(100, '\0'), &at);
+    const Records found = read_all(story.bytes + std::string(100, '\0'), &at);
     ASSERT_EQ(text_of(found), text_of(story.known)) << "seed " << seed;
     ASSERT_EQ(at, story.bytes.size());
   }
@@ -133,7 +133,7 @@ TEST_P(SpoolFormatTest, ATornEntryIsTheEndAndNothingFollowsIt) {
   for (size_t size = 0; size < story.bytes.size(); ++size) {
     std::string torn = story.bytes.substr(0, size);
     size_t at = 0;
-    read(torn, &at);
+    read_all(torn, &at);
     ASSERT_LE(at, size);
     ASSERT_GE(at, before);
     before = at;
@@ -147,14 +147,14 @@ TEST_P(SpoolFormatTest, AChangedByteEndsWhatCanBeReadAndLaterEntriesShowIt) {
   std::vector<size_t> ends = {0};  // of entries
   for (size_t size = 1; size <= story.bytes.size(); ++size) {
     size_t at = 0;
-    read(std::string_view(story.bytes).substr(0, size), &at);
+    read_all(std::string_view(story.bytes).substr(0, size), &at);
     if (at != ends.back()) ends.push_back(at);
   }
   for (size_t i = 0; i < story.bytes.size(); ++i) {
     std::string changed = story.bytes;
     changed[i] = static_cast<char>(changed[i] ^ 0x10);
     size_t at = 0;
-    const Records found = read(changed, &at);
+    const Records found = read_all(changed, &at);
     const auto end = std::upper_bound(ends.begin(), ends.end(), i);
     if (at > *(end - 1)) {  // padding, which nothing covers
       ASSERT_EQ(text_of(found), text_of(story.known)) << i;
@@ -167,7 +167,7 @@ TEST_P(SpoolFormatTest, AChangedByteEndsWhatCanBeReadAndLaterEntriesShowIt) {
 
 TEST_P(SpoolFormatTest, TimesOfAnEarlierBootAreTheGreatestPossibleAges) {
   const Story story(GetParam(), 3, 60);
-  for (const auto& [entry, record] : read(story.bytes, nullptr, "another boot")) {
+  for (const auto& [entry, record] : read_all(story.bytes, nullptr, "another boot")) {
     EXPECT_FALSE(record.this_boot);
     EXPECT_EQ(record.tried_ns + record.end_ns + (record.start ? record.start->at_ns : 0), 0u);
   }
@@ -182,7 +182,7 @@ TEST(SpoolFormat, AMalformedEntryIsNotAnEnd) {
     Writer(bytes).num(uint16_t{0x534d}).num(crc32(body)).num(static_cast<uint8_t>(body.size()));
     bytes += body;
     size_t at = 0;
-    read(bytes, &at);
+    read_all(bytes, &at);
     EXPECT_EQ(at, SIZE_MAX) << begin;
   }
 }
@@ -192,7 +192,7 @@ TEST(SpoolFormat, AMalformedEntryIsNotAnEnd) {
 TEST(SpoolFormat, ReadsWhatAnEarlierKeeperWrote) {
   const std::string segment = read_checked_in("tests/unit/keeper/files/version-1.seg");
   size_t at = 0;
-  const Records found = read(segment, &at);
+  const Records found = read_all(segment, &at);
   EXPECT_EQ(at, segment.size());
   ASSERT_EQ(found.size(), 3u);
   const Record &exited = found.at(1), &killed = found.at(2), &running = found.at(4);
