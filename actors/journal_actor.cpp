@@ -13,6 +13,9 @@ namespace muster::actors {
 
 namespace {
 
+constexpr size_t kLargeBytes = 4096;  // of an append's rows: those of some seventy pods
+constexpr int kPatience = 4;          // large appends wait at most this many gathering times
+
 class Journaling : public journal_actor::base {
  public:
   Journaling(caf::actor_config& config, storage::Journal& journal,
@@ -40,29 +43,48 @@ class Journaling : public journal_actor::base {
 
  private:
   // The first append after a commit sends the marker, which queues behind all appends already in
-  // the mailbox. So does an append that may not wait, if the commit was deferred.
+  // the mailbox. So does an append that may not wait, while others do.
   void take(const Append& append) {
     if (dead_) return;
-    const bool hurries = deferred_ && !append.may_wait;
-    if ((waiting_.empty() || hurries) && !held_) send(this, commit_atom_v);
-    if (hurries) deferred_ = false;
+    const bool first = waiting_.empty() || (deferred_ && !append.may_wait);
+    if (first && !held_) send(this, commit_atom_v);
     waiting_.push_back(append);
   }
 
-  // If the last commit began only recently, more appends are likely: resend the marker later.
+  // What may wait does so until no commit has begun for a while, since more is likely to come: the
+  // marker is sent again later. What may not wait takes it along, except large appends: they would
+  // hold it up, and whatever rests on it will hurry too. These wait longer, but not for long.
   void gather() {
     if (waiting_.empty()) return;  // an earlier marker committed everything
     const auto now = clock().now();
-    const bool may_wait =
-        std::all_of(waiting_.begin(), waiting_.end(), [](const Append& a) { return a.may_wait; });
-    if (gather_.count() > 0 && may_wait && now < begun_ + gather_) {
-      if (!deferred_) delayed_send(this, begun_ + gather_ - now, commit_atom_v);
-      deferred_ = true;
-      return;
+    const bool hurries =
+        std::any_of(waiting_.begin(), waiting_.end(), [](const Append& a) { return !a.may_wait; });
+    const auto large = std::stable_partition(waiting_.begin(), waiting_.end(),
+                                             [](const Append& a) { return !is_large(a); });
+    if (!deferred_) latest_ = now + kPatience * gather_;
+    const auto due = std::min(begun_ + gather_, latest_);
+    if (now >= due || (hurries && large == waiting_.end())) {
+      begun_ = now;
+      deferred_ = false;
+      return commit();
     }
+    if (!hurries || !deferred_) delayed_send(this, due - now, commit_atom_v);
+    deferred_ = true;
+    if (!hurries) return;
+    std::vector<Append> later(std::make_move_iterator(large),
+                              std::make_move_iterator(waiting_.end()));
+    waiting_.erase(large, waiting_.end());
     begun_ = now;
-    deferred_ = false;
     commit();
+    if (!dead_) waiting_ = std::move(later);
+  }
+
+  static bool is_large(const Append& append) {
+    if (!append.may_wait) return false;
+    size_t bytes = 0;
+    for (const storage::Row& row : append.rows)
+      bytes += row.key.size() + (row.value ? row.value->size() : 0);
+    return bytes >= kLargeBytes;
   }
 
   void commit() {
@@ -105,8 +127,9 @@ class Journaling : public journal_actor::base {
   bool dead_ = false;
   std::chrono::microseconds gather_;
   bool held_;
-  caf::actor_clock::time_point begun_{};  // start of the last commit
-  bool deferred_ = false;                 // a delayed marker is pending
+  caf::actor_clock::time_point begun_{};   // start of the last commit
+  bool deferred_ = false;                  // a delayed marker is pending
+  caf::actor_clock::time_point latest_{};  // then those that wait are committed
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ struct Append {
   // commit; `rows` contains none of them.
   std::vector<core::KeptChange> kept;
   std::function<void(uint64_t commit)> done;
-  bool may_wait = false;  // enough is in flight that this append should share a sync
+  bool may_wait = false;  // enough is in flight that this append should share a sync (ADR 51)
 };
 
 // To the registry: a validated job to store. `done` is called on some actor's thread.

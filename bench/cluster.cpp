@@ -224,7 +224,9 @@ std::string Cluster::create(const BenchJob& job) {
 
 JobRun Cluster::finish(const std::string& path,
                        const std::function<bool(const std::string&)>& over) {
-  await("the end of a job", kJobPatience, dir_, [this, &path, &over] { return over(get(path)); });
+  HttpClient client(api_port_);
+  await("the end of a job", kJobPatience, dir_,
+        [&client, &path, &over] { return over(client.request("GET", path, "")); });
   const Used now = used();
   return {seconds_now() - begin_, now.coordinator_s - before_.coordinator_s,
           now.agent_s - before_.agent_s, now.keeper_s - before_.keeper_s,

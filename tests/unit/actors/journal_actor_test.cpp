@@ -31,10 +31,10 @@ class JournalActorTest : public ::testing::Test {
         system_, disk_, [this](const core::Committed& batch) { shown_.push_back(batch.commit); },
         [this](const std::string& why) { failed_ = why; }, gather, false, held);
   }
-  void append(const std::string& key, bool may_wait = false) {
+  void append(const std::string& key, bool may_wait = false, size_t bytes = 5) {
     Append append;
     append.may_wait = may_wait;
-    append.rows = {{key, "value"}};
+    append.rows = {{key, std::string(bytes, 'v')}};
     append.done = [this, key](uint64_t commit) {
       EXPECT_THAT(shown_, ::testing::Contains(commit)) << "acknowledged before it is shown";
       done_.push_back(key + " in " + std::to_string(commit));
@@ -87,6 +87,44 @@ TEST_F(JournalActorTest, WhatMayWaitGathersAndWhatMayNotTakesItAlong) {
   scheduler_.advance_time(std::chrono::milliseconds(1));
   run();
   EXPECT_EQ(done_.back(), "e in 3");
+}
+
+TEST_F(JournalActorTest, LargeAppendsLetWhatMayNotWaitPassButNotForLong) {
+  using std::chrono::milliseconds;
+  constexpr size_t kLarge = 10'000;
+  start_journal(false, milliseconds(1000));
+  scheduler_.advance_time(milliseconds(2000));
+  append("a", true, kLarge);
+  run();
+  append("large", true, kLarge);
+  append("small", true);
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1"));
+  append("b");
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1", "small in 2", "b in 2"));
+  EXPECT_FALSE(on_disk("large"));
+  for (int i = 3; i <= 9; ++i) {  // more of them, every half of the gathering time
+    scheduler_.advance_time(milliseconds(500));
+    append("c");
+    run();
+    EXPECT_EQ(done_.back(), "c in " + std::to_string(i));
+    EXPECT_FALSE(on_disk("large")) << i;
+  }
+  scheduler_.advance_time(milliseconds(500));
+  run();
+  EXPECT_EQ(done_.back(), "large in 10");
+  append("d", true, kLarge);
+  run();
+  append("e", false, kLarge);
+  run();
+  EXPECT_EQ(done_.back(), "e in 11");
+  scheduler_.advance_time(milliseconds(999));
+  run();
+  EXPECT_FALSE(on_disk("d")) << "commits are still frequent";
+  scheduler_.advance_time(milliseconds(1));
+  run();
+  EXPECT_EQ(done_.back(), "d in 12");
 }
 
 TEST_F(JournalActorTest, AHeldJournalWritesNothingUntilItBegins) {
