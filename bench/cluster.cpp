@@ -160,6 +160,7 @@ void Cluster::start_root_keeper() {
 double Cluster::restart() {
   std::filesystem::remove(dir_ + "/data/endpoints.json");
   const double begin = seconds_now();
+  client_.reset();
   coordinator_->kill();
   coordinator_.reset();
   start_coordinator();
@@ -216,7 +217,8 @@ std::string Cluster::create(const BenchJob& job) {
   const std::string name = "bench-" + std::to_string(++jobs_);
   // A job is owned by the user of the connection.
   if (owners_) MUSTER_CHECK(seteuid(kNobody) == 0, strerror(errno));
-  const std::string created = request("POST", kJobs, manifest(name, job));
+  client_ = std::make_unique<HttpClient>(api_port_);
+  const std::string created = client_->request("POST", kJobs, manifest(name, job));
   if (owners_) MUSTER_CHECK(seteuid(0) == 0, strerror(errno));
   MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
   return kJobs + ("/" + name);
@@ -224,9 +226,8 @@ std::string Cluster::create(const BenchJob& job) {
 
 JobRun Cluster::finish(const std::string& path,
                        const std::function<bool(const std::string&)>& over) {
-  HttpClient client(api_port_);
   await("the end of a job", kJobPatience, dir_,
-        [&client, &path, &over] { return over(client.request("GET", path, "")); });
+        [this, &path, &over] { return over(client_->request("GET", path, "")); });
   const Used now = used();
   return {seconds_now() - begin_, now.coordinator_s - before_.coordinator_s,
           now.agent_s - before_.agent_s, now.keeper_s - before_.keeper_s,

@@ -5,6 +5,7 @@
 // determines the cost of durability.
 #pragma once
 
+#include "bench/http.hpp"
 #include "bench/process.hpp"
 
 #include <functional>
@@ -97,9 +98,10 @@ class Cluster {
   std::unique_ptr<Daemon> keeper_;  // root's
   std::unique_ptr<Daemon> agent_;
   int jobs_ = 0;
-  uint32_t many_ = 0;  // jobs of run_many()
-  Used before_;        // when the last job was created
-  double begin_ = 0;   // likewise
+  uint32_t many_ = 0;                   // jobs of run_many()
+  Used before_;                         // when the last job was created
+  std::unique_ptr<HttpClient> client_;  // that created it, and polls it
+  double begin_ = 0;                    // likewise
 };
 
 }  // namespace muster::bench
