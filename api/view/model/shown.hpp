@@ -61,8 +61,8 @@ Key key_of(const Shown& shown);
 struct Gone {
   std::shared_ptr<const core::Job> job;  // without pods and events; for a pod, also without status
   std::optional<core::Pod> pod;          // set for a pod
-  std::optional<core::NodeInfo> node;    // set for a node
-  std::shared_ptr<const KeptView> kept;  // set for a kept object
+  std::shared_ptr<const core::NodeInfo> node;  // set for a node
+  std::shared_ptr<const KeptView> kept;        // set for a kept object
 };
 
 // Says which object changed, not its new state; only a removal carries the last state.

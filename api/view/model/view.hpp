@@ -145,9 +145,9 @@ class View {
 
  private:
   void apply(JobView& view, const core::Record& record);
-  void touched(JobView& view, const core::Touched& touched);
+  void touched(JobView& view, core::Touched touched);
   void touch_pod(JobView& view, PodKey key);
-  void remove_pod(JobView& view, const core::Pod& pod);
+  void remove_pod(JobView& view, core::Pod pod);
   void hide(JobView& view);
   void merge(core::NodeInfo node, bool passing);
   void merge(const core::KeptChange& change);

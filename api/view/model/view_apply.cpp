@@ -156,7 +156,7 @@ void View::apply(JobView& view, const core::Record& record) {
   if (observer_) observer_->before(view.job, record);
   view.job.apply(record, &what);
   if (observer_) observer_->after(view.job, record);
-  touched(view, what);
+  touched(view, std::move(what));
   const bool hidden = view.job.hidden();
   if (std::holds_alternative<core::JobAdmitted>(record) ||
       std::holds_alternative<core::JobSpecChanged>(record)) {
@@ -188,12 +188,12 @@ void View::hide(JobView& view) {
   }
   std::sort(leaving.begin(), leaving.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
-  for (const core::Pod& pod : leaving) remove_pod(view, pod);
+  for (core::Pod& pod : leaving) remove_pod(view, std::move(pod));
 }
 
-void View::touched(JobView& view, const core::Touched& what) {
+void View::touched(JobView& view, core::Touched what) {
   for (PodKey key : what.pods) touch_pod(view, key);
-  for (const core::Pod& pod : what.removed) remove_pod(view, pod);
+  for (core::Pod& pod : what.removed) remove_pod(view, std::move(pod));
   // After a large batch, the fold has only the newest of its events.
   const size_t skip =
       what.events.size() > core::kEventsMax ? what.events.size() - core::kEventsMax : 0;
@@ -215,25 +215,24 @@ void View::touched(JobView& view, const core::Touched& what) {
 void View::touch_pod(JobView& view, PodKey key) {
   const core::Pod* pod = view.job.pod(key);
   if (!pod) return;  // removed by the same record, so it is in Touched::removed
-  auto it = view.pods.find(key);
-  const bool added = it == view.pods.end();
-  if (!shows(view.job, *pod)) {
-    if (!added) remove_pod(view, core::Pod(*pod));
-    return;
+  if (!shows(view.job, *pod)) return remove_pod(view, *pod);
+  const auto [it, added] = view.pods.try_emplace(key, commit_);
+  if (!added) {
+    if (it->second == commit_) return;  // the ring already has its change for this commit
+    it->second = commit_;
   }
-  if (!added && it->second == commit_) return;  // the ring already has its change for this commit
-  view.pods[key] = commit_;
   push({Kind::pod, view.job.id(), 0, key}, added ? Change::Type::added : Change::Type::touched);
 }
 
-void View::remove_pod(JobView& view, const core::Pod& pod) {
+void View::remove_pod(JobView& view, core::Pod pod) {
   if (view.pods.erase(pod.key) == 0) return;  // already removed
   if (!view.stub || view.stub->object_ptr() != view.job.object_ptr())
     view.stub = std::make_shared<core::Job>(view.job.id(), view.job.object_ptr());
+  const Key key{Kind::pod, view.job.id(), 0, pod.key};
   Gone gone;
   gone.job = view.stub;
-  gone.pod = pod;
-  push_removed({Kind::pod, view.job.id(), 0, pod.key}, std::move(gone));
+  gone.pod = std::move(pod);
+  push_removed(key, std::move(gone));
 }
 
 void View::merge(core::NodeInfo node, bool passing) {
@@ -254,7 +253,7 @@ void View::merge(core::NodeInfo node, bool passing) {
     if (shown == node_names_.end() || shown->second.id != node.id) return;
     node_names_.erase(shown);
     Gone gone;
-    gone.node = node;
+    gone.node = std::make_shared<const core::NodeInfo>(node);
     return push_removed({Kind::node, 0, node.id, {}}, std::move(gone));
   }
   auto [named, added] = node_names_.try_emplace(node.name);

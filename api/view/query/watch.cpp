@@ -115,7 +115,7 @@ void Watch::tell_removed(const Change& change, const Key& key, uint64_t version,
   const Shown gone{.kind = change.key.kind,
                    .job = change.gone->job.get(),
                    .pod = change.gone->pod ? &*change.gone->pod : nullptr,
-                   .node = change.gone->node ? &*change.gone->node : nullptr,
+                   .node = change.gone->node.get(),
                    .kept = change.gone->kept.get(),
                    .version = version};
   const bool owed = owed_.erase(key) > 0;
