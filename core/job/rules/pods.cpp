@@ -7,7 +7,7 @@ namespace muster::core {
 
 namespace {
 
-constexpr uint32_t kCreateMax = 512;  // pods created in one sync; the next one follows at once
+constexpr uint32_t kCreateMax = 1'024;  // pods created in one sync; the next one follows at once
 
 uint32_t target(const Job& job) {
   const JobState& s = job.state();

@@ -31,6 +31,28 @@ JobSpec with_policy(JobSpec spec, std::vector<FailureRule> rules) {
   return spec;
 }
 
+// ---- 4: which pods exist
+
+TEST(Creation, OneSyncCreatesABoundedNumberOfPodsAndTheNextFollowsAtOnce) {
+  auto created_by_one_sync = [](Play& play) {
+    const uint32_t before = play.job().active();
+    const Decision decision = decide(play.job(), {TimePassed{}}, play.now(), play.knobs());
+    const bool at_once = std::any_of(decision.effects.begin(), decision.effects.end(),
+                                     [&play](const Effect& effect) {
+                                       const auto* wake = std::get_if<WakeAt>(&effect);
+                                       return wake && wake->at_ms <= play.now();
+                                     });
+    return std::pair(play.job().active() - before, at_once);
+  };
+  Play large(Play::indexed(2'500, 2'500));
+  EXPECT_EQ(created_by_one_sync(large), std::pair(1'024u, true));
+  EXPECT_EQ(created_by_one_sync(large), std::pair(1'024u, true));
+  EXPECT_EQ(created_by_one_sync(large), std::pair(452u, false));
+  EXPECT_EQ(created_by_one_sync(large), std::pair(0u, false));
+  Play whole(Play::indexed(1'024, 1'024));
+  EXPECT_EQ(created_by_one_sync(whole), std::pair(1'024u, false));
+}
+
 // ---- 9: suspend and resume
 
 TEST(Suspend, RunningPodsCountNowhereAndTheClockStartsAfresh) {
