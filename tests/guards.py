@@ -43,10 +43,10 @@ def rule(name, attack, condition, tests):
 ROUTES = "routes.py EachRoute.test_each_route_by_everybody"
 GUARDS = [
     Guard("closed-socket", "a socket closed before its owner is looked up, which the kernel lists with uid 0",
-          "a uid counts only with an inode: `TcpSocket::held`, `api/http/tcp_end.cpp`",
-          [("api/http/tcp_end.cpp", "return inode != 0;", "return OFF || inode != 0;"),
-           ("api/http/tcp_end.cpp", "    default:\n      return false;", "    default:\n      return OFF;")],
-          ["api_test *P01AClosedSocketIsNobodys*"]),
+          "a uid counts only with an inode: `TcpSocket::held`, `base/peer/tcp_end.cpp`",
+          [("base/peer/tcp_end.cpp", "return inode != 0;", "return OFF || inode != 0;"),
+           ("base/peer/tcp_end.cpp", "    default:\n      return false;", "    default:\n      return OFF;")],
+          ["base_test *P01AClosedSocketIsNobodys*"]),
     Guard("join-token-again", "a join token replayed for another key", "`TrustStore::certify`, `coordinator/trust/trust_store.cpp`",
           [("coordinator/trust/trust_store.cpp", "token->used_key != *key)", "token->used_key != *key && !OFF)")],
           ["coordinator_test TrustStoreTest.AJoinTokenIsGoodForOneKey", "links.py Nodes.test_a_token_is_good_for_one_agent"]),

@@ -1,6 +1,6 @@
 #include "api/http/web_guard.hpp"
 
-#include "api/http/tcp_end.hpp"
+#include "base/peer/tcp_end.hpp"
 
 #include <arpa/inet.h>
 #include <charconv>

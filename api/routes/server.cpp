@@ -3,7 +3,6 @@
 #include "api/access/audit.hpp"
 #include "api/http/admission.hpp"
 #include "api/http/ends.hpp"
-#include "api/http/peer_uid.hpp"
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/schema/discovery.hpp"
 #include "api/request/access_gate.hpp"
@@ -17,6 +16,7 @@
 #include "api/routes/routes.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "base/peer/peer_uid.hpp"
 #include "base/seldom.hpp"
 
 #include <unistd.h>
@@ -227,12 +227,12 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   }
 
   kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
-    const Verdict peer = peers_.judge(fd_of(*stream));
+    const PeerVerdict peer = peers_.judge(fd_of(*stream));
     const bool a_user = options_.roles.any() && peer.uid;
-    if (!options_.insecure && !a_user && peer.kind != Verdict::Kind::trusted) {
+    if (!options_.insecure && !a_user && peer.kind != PeerVerdict::Kind::trusted) {
       if (const auto more = strangers_.due(boot_now()))
         log::warn("refused a connection to the API: {}{}", peer.why, *more);
-      if (peer.kind == Verdict::Kind::unknown)
+      if (peer.kind == PeerVerdict::Kind::unknown)
         return refuse(kj::mv(stream), kBusyHead,
                       status_json(503, "ServiceUnavailable", peer.why, {{"retryAfterSeconds", 1}}));
       return refuse(

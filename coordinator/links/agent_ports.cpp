@@ -70,8 +70,8 @@ void AgentPorts::disconnect(NodeId node) {
 
 // Dropping the stream closes the connection.
 void AgentPorts::admit(kj::Own<kj::AsyncIoStream> stream) {
-  const api::Verdict who = lookup_.judge(api::fd_of(*stream));
-  if (!context_.options.insecure && who.kind != api::Verdict::Kind::trusted) {
+  const PeerVerdict who = lookup_.judge(api::fd_of(*stream));
+  if (!context_.options.insecure && who.kind != PeerVerdict::Kind::trusted) {
     if (const auto more = strangers_.due(boot_now()))
       log::warn("rejected a connection to the agents' port: {}; --insecure allows others{}",
                 who.why, *more);

@@ -11,8 +11,8 @@
 #pragma once
 
 #include "api/http/admission.hpp"
-#include "api/http/peer_uid.hpp"
 #include "base/clock.hpp"
+#include "base/peer/peer_uid.hpp"
 #include "base/seldom.hpp"
 #include "coordinator/links/agent_links.hpp"
 #include "coordinator/links/rpc_context.hpp"
@@ -84,7 +84,7 @@ class AgentPorts {
   AgentLinks& links_;
   const std::function<capnp::Capability::Client(uint64_t number)> bootstrap_;
   kj::TlsContext* tls_ = nullptr;
-  api::PeerLookup lookup_;
+  PeerLookup lookup_;
   api::Crowd crowd_;
   uint64_t last_link_ = 0;
   Unregistered unregistered_;

@@ -1,4 +1,4 @@
-#include "api/http/peer_uid.hpp"
+#include "base/peer/peer_uid.hpp"
 
 #include "base/log.hpp"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace muster::api {
+namespace muster {
 namespace {
 
 constexpr int kTableLooks = 3;            // a read can miss a line while the table changes
@@ -213,8 +213,8 @@ Result<uid_t> PeerLookup::uid(int fd) {
   return found;
 }
 
-Verdict PeerLookup::judge(int fd) {
-  using Kind = Verdict::Kind;
+PeerVerdict PeerLookup::judge(int fd) {
+  using Kind = PeerVerdict::Kind;
   sockaddr_storage peer = {};
   socklen_t size = sizeof peer;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
@@ -230,4 +230,4 @@ Verdict PeerLookup::judge(int fd) {
   return {Kind::stranger, who, "it belongs to " + who, *user};
 }
 
-}  // namespace muster::api
+}  // namespace muster

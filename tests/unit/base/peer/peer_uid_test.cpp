@@ -1,5 +1,5 @@
 // The user at the other end of live, half-closed and closed sockets, from netlink and from /proc.
-#include "api/http/peer_uid.hpp"
+#include "base/peer/peer_uid.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-namespace muster::api {
+namespace muster {
 namespace {
 
-using Judged = Verdict::Kind;
+using Judged = PeerVerdict::Kind;
 using Source = PeerLookup::Source;
 
 // A connected pair of TCP sockets on loopback, whose client is created by the given user.
@@ -168,7 +168,7 @@ TEST(P18bNoTcpDiag, TheProbeTellsAHandlerThatThereIsNot) {
 TEST(P18bNoTcpDiag, WithoutAnyWayItSaysWhatIsMissing) {
   Pair pair;
   PeerLookup lookup(Source::proc, "/nowhere");
-  const Verdict verdict = lookup.judge(pair.server);
+  const PeerVerdict verdict = lookup.judge(pair.server);
   EXPECT_EQ(verdict.kind, Judged::unknown);
   EXPECT_NE(verdict.why.find("/nowhere/tcp cannot be read: No such file"), std::string::npos)
       << verdict.why;
@@ -242,4 +242,4 @@ TEST(P18bNoTcpDiag, TheTableIsReadByBothEnds) {
 }
 
 }  // namespace
-}  // namespace muster::api
+}  // namespace muster

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-namespace muster::api {
+namespace muster {
 
 // An address as the peer sees it: IPv4 over an IPv6 socket is plain IPv4.
 struct TcpEnd {
@@ -42,4 +42,4 @@ struct TcpSocket {
 std::optional<TcpSocket> find_in_proc(std::string_view table, const TcpEnd& own,
                                       const TcpEnd& other);
 
-}  // namespace muster::api
+}  // namespace muster

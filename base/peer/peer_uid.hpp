@@ -8,8 +8,8 @@
 // uid 0, until the connection is closed on both sides.
 #pragma once
 
-#include "api/http/tcp_end.hpp"
 #include "base/fd.hpp"
+#include "base/peer/tcp_end.hpp"
 #include "base/result.hpp"
 
 #include <optional>
@@ -17,10 +17,10 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-namespace muster::api {
+namespace muster {
 
 // How a port judges a connection.
-struct Verdict {
+struct PeerVerdict {
   enum class Kind {
     trusted,   // root or our own user, over a Unix socket or loopback
     stranger,  // another user, or the peer has closed its socket
@@ -40,7 +40,7 @@ class PeerLookup {
   // `proc` is the directory of the tables tcp and tcp6.
   explicit PeerLookup(Source source = Source::best, std::string proc = "/proc/net");
 
-  Verdict judge(int fd);
+  PeerVerdict judge(int fd);
   // The user at the other end of a connected socket. not_found: the peer is not on this machine or
   // has closed its socket. unavailable: the kernel cannot be asked; the message says why.
   Result<uid_t> uid(int fd);
@@ -64,4 +64,4 @@ class PeerLookup {
   uint32_t sequence_ = 0;
 };
 
-}  // namespace muster::api
+}  // namespace muster

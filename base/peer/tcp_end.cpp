@@ -1,4 +1,4 @@
-#include "api/http/tcp_end.hpp"
+#include "base/peer/tcp_end.hpp"
 
 #include <arpa/inet.h>
 #include <cinttypes>
@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-namespace muster::api {
+namespace muster {
 namespace {
 
 // The address as /proc/net prints it: words in host byte order, the port as a number.
@@ -97,4 +97,4 @@ std::optional<TcpSocket> find_in_proc(std::string_view table, const TcpEnd& own,
   return found;
 }
 
-}  // namespace muster::api
+}  // namespace muster
