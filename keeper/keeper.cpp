@@ -7,8 +7,8 @@
 // the agent orders it, when the directory is gone, or on SIGTERM while nothing runs.
 // MUSTER_KEEPER_SEGMENT_BYTES sets the size of the spool's segments, MUSTER_KEEPER_UMASK (octal)
 // the umask of processes (default: ours). owners.hpp says whose processes it starts, spawn_as.cpp
-// how. A process gets a cgroup if it has limits or its agent asks for one; with
-// MUSTER_KEEPER_CGROUP=on each process gets one, with off none.
+// how. Each process gets a cgroup, where we may make them; with MUSTER_KEEPER_CGROUP=limits only
+// one that has limits or whose agent asks for it, with off none.
 //
 // Invariant: at most one keeper per work-dir (the lock).
 #include "base/unix_address.hpp"
@@ -83,7 +83,19 @@ void set_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     syscall(SYS_rt_sigaction, signal, kDefault, nullptr, NSIG / 8);
   }
-  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
+  // Whatever is sent to us by mistake, such as the signals that a daemon or its agent understands,
+  // must not end all pods. Faults keep their meaning, and so does SIGTERM.
+  for (int signal = 1; signal < NSIG; ++signal) {
+    constexpr int kKept[] = {SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGABRT, SIGSEGV,
+                             SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGTERM};
+    if (std::find(std::begin(kKept), std::end(kKept), signal) == std::end(kKept))
+      std::signal(signal, [](int) {});
+  }
+  // The two that the C library keeps to itself: as another is handled now, as the kernel has it.
+  char handled[64] = {};
+  syscall(SYS_rt_sigaction, SIGHUP, nullptr, handled, NSIG / 8);
+  for (int signal = SIGSYS + 1; signal < SIGRTMIN; ++signal)
+    syscall(SYS_rt_sigaction, signal, handled, nullptr, NSIG / 8);
   std::signal(SIGTERM, [](int) { sigterms = sigterms + 1; });
   // Ends are noticed through pidfds, so SIGCHLD only disturbs. The kernel does not discard it,
   // since the worker that started the process blocks it; unless we block it too, it interrupts the
@@ -123,7 +135,8 @@ void let_agent_call(int dir_fd, const char* name) {
 
 // A child of a keeper that has just died may hold its lock until it dies too.
 bool lock(int fd, unsigned patience_ms) {
-  for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += kLockPauseMs) {
+  for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+       waited_ms += kLockPauseMs) {
     if (waited_ms >= patience_ms) return false;
     usleep(kLockPauseMs * 1000);
   }
@@ -231,7 +244,10 @@ void give_up_capabilities(bool pam) {
   if (chdir("/") < 0) fail("/");  // keep no file system busy
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");
-  if (!lock(lock_fd, *settings ? kLockPatienceMs : 0)) _exit(kExitLocked);
+  // The lock is on the directory, so that removing the file opens nothing; earlier versions lock
+  // the file.
+  for (const int fd : {dir_fd, lock_fd})
+    if (!lock(fd, *settings ? kLockPatienceMs : 0)) _exit(kExitLocked);
   child_fds.hold(lock_fd);
 
   uint64_t keeper = random_number();
@@ -263,7 +279,7 @@ void give_up_capabilities(bool pam) {
   std::unique_ptr<Cgroups> cgroups;
   std::string no_limits = "MUSTER_KEEPER_CGROUP=off";
   const char* wanted = std::getenv("MUSTER_KEEPER_CGROUP");
-  bool for_all = wanted != nullptr && std::strcmp(wanted, "on") == 0;
+  const bool for_all = wanted == nullptr || std::strcmp(wanted, "limits") != 0;
   if (wanted == nullptr || std::strcmp(wanted, "off") != 0) {
     cgroups = std::make_unique<Cgroups>(keeper);
     const bool created = cgroups->create(limit.rlim_max / kDescriptorsEach);
@@ -273,7 +289,7 @@ void give_up_capabilities(bool pam) {
   Outputs outputs(dir_fd);
   const Owners* several = owners ? &*owners : nullptr;
   Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777,
-                  lock_fd, child_fds, spaces);
+                  child_fds, spaces);
   if (several != nullptr) {
     serve_outputs(listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN), *several);
     let_agent_call(dir_fd, kOutputSocket);
@@ -296,6 +312,7 @@ void give_up_capabilities(bool pam) {
     cgroups->kill_all();
     cgroups->remove();
   }
+  if (spaces.dirs != nullptr) spaces.dirs->leave();
   unlinkat(dir_fd, "socket", 0);
   if (ftruncate(lock_fd, 0) < 0) std::perror("muster-keeper: lock");  // an orderly exit
   _exit(0);  // without destructors: the workers wait forever

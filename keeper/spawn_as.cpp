@@ -3,6 +3,10 @@
 // Unlike our own processes, it does not share our memory until its exec: once it runs as that user,
 // the user can stop it, or make it wait for one of their directories. So no thread waits for it
 // either. What fails before the exec comes back through a pipe, which is read when it has ended.
+//
+// Until its exec it cannot be recognized by its environment, and the user may stop it for as long
+// as they like. So it is named after its keeper, and the kernel kills it with the keeper or, if it
+// was stopped before that was arranged, the next keeper does, which need not wait for it.
 #include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "keeper/child/input_pipe.hpp"
@@ -37,7 +41,9 @@ struct OwnerPlan {
   char** envp = nullptr;
   const char* cwd = nullptr;
   bool home = false;  // falls back to "/" if cwd is missing
-  int in = -1, out = -1, err = -1, report = -1, cgroup = -1, lock = -1;
+  int in = -1, out = -1, err = -1, report = -1, cgroup = -1;
+  int keeper = 0;  // our pid
+  const char* name = nullptr;
   int space = -1;  // what muster-space reads; -1: it is not run
   const rlimit* limit = nullptr;
   const std::vector<ResourceLimit>* limits = nullptr;
@@ -51,9 +57,8 @@ struct OwnerPlan {
 };
 
 // A child that waits, for PAM or because its owner stops it, must not hold other processes' pipes,
-// whose readers would wait for their ends. It does hold the keeper's lock, so the next keeper
-// begins when the child can be recognized: after its exec.
-void close_all_but(std::array<int, 7> kept) {
+// whose readers would wait for their ends, nor the keeper's lock.
+void close_all_but(std::array<int, 6> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned from = 3;
   for (const int fd : kept) {
@@ -78,9 +83,15 @@ int owner_main(void* argument) {
     std::snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
     end(text, exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
   };
+  // `signal` 0: no longer. A thread's children get it when the thread ends, and workers never do.
+  auto die_with_keeper = [plan](int signal) {
+    prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0);
+    if (syscall(SYS_getppid) != plan->keeper) _exit(126);
+  };
+  prctl(PR_SET_NAME, plan->name, 0, 0, 0);
+  die_with_keeper(SIGKILL);
   setsid();
-  close_all_but(
-      {plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->lock, plan->space});
+  close_all_but({plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->space});
   if (plan->pam != nullptr)
     if (const char* why = plan->pam->open(); why != nullptr) end(why, 126);
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
@@ -96,6 +107,7 @@ int owner_main(void* argument) {
       syscall(SYS_setresuid, plan->uid, plan->uid, plan->uid) != 0 ||
       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     fail("becoming the job's owner", errno);
+  die_with_keeper(SIGKILL);  // the kernel has forgotten it with the change of user
   // Never continue as root, whatever these calls returned.
   if (syscall(SYS_geteuid) == 0 || syscall(SYS_getuid) == 0 || syscall(SYS_getegid) == 0 ||
       syscall(SYS_setresuid, id, 0, id) == 0)
@@ -118,6 +130,7 @@ int owner_main(void* argument) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (plan->not_after_ms != 0 && boot_now() >= plan->not_after_ms)
     fail("it could not be started while its node's lease lasted", ETIME);
+  die_with_keeper(0);
   int error = ENOENT;
   for (const char* const* program = plan->programs; *program != nullptr; ++program) {
     execve(*program, plan->argv, plan->envp);
@@ -251,7 +264,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.out = out_fd.get();
   plan.err = err_fd.get();
   plan.report = writes.get();
-  plan.lock = lock_;
+  plan.keeper = getpid();
+  const std::string name = unborn_name(job.token.keeper);
+  plan.name = name.c_str();
   plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : job.joins_cgroup;
   plan.limit = &limit_;
   plan.limits = &owners_->limits();

@@ -206,8 +206,7 @@ size_t cores() {
 }  // namespace
 
 Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups,
-                 bool for_all, rlimit limit, mode_t mask, int lock, ChildFds& child_fds,
-                 const Spaces& spaces)
+                 bool for_all, rlimit limit, mode_t mask, ChildFds& child_fds, const Spaces& spaces)
     : spool_(spool),
       outputs_(outputs),
       owners_(owners),
@@ -216,7 +215,6 @@ Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* 
       born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups, kStackBytes)),
       limit_(limit),
       mask_(mask),
-      lock_(lock),
       child_fds_(child_fds),
       spaces_(spaces),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),

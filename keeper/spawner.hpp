@@ -101,10 +101,9 @@ struct Exited {
 class Spawner {
  public:
   // `owners`, `cgroups` may be null. `for_all`: every process gets a cgroup, even if its order does
-  // not ask for one. `limit`, `mask`: the RLIMIT_NOFILE and umask of processes. `lock`: the
-  // keeper's.
+  // not ask for one. `limit`, `mask`: the RLIMIT_NOFILE and umask of processes.
   Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups, bool for_all,
-          rlimit limit, mode_t mask, int lock, ChildFds& child_fds, const Spaces& spaces);
+          rlimit limit, mode_t mask, ChildFds& child_fds, const Spaces& spaces);
 
   void submit(std::vector<SpawnJob> jobs);
   void enqueue(std::vector<SpawnJob> jobs);
@@ -184,7 +183,6 @@ class Spawner {
   const bool born_in_cgroup_;  // otherwise a process joins its cgroup after the clone
   const rlimit limit_;
   const mode_t mask_;
-  const int lock_;
   ChildFds& child_fds_;
   const Spaces& spaces_;
   const int null_fd_;

@@ -24,6 +24,11 @@ constexpr uint64_t kCheckNs = 500 * kNsPerMs;
 // As kFreshNs: with many processes, even the shortest take longer, since they share the cores.
 constexpr uint64_t kFreshOfManyNs = 50 * kNsPerMs;
 constexpr int kQuickLooks = 100;  // one every millisecond, then one every ten
+// After so many, a process whose group and cgroup are empty has ended, whatever strays there are.
+constexpr int kStrayLooks = 100;
+constexpr uint64_t kScanShare =
+    10;  // scans of the adopted take at most one in so many parts of time
+constexpr uint64_t kNsPerTick = 10 * kNsPerMs;  // of /proc, whatever the kernel's own rate
 constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
 // A pong waits for the ends of processes that have exited, so that all are reported before it.
 constexpr uint64_t kPongMaxNs = 300 * kNsPerMs;
@@ -267,27 +272,45 @@ void Supervisor::look_for_leftovers() {
     (left ? still : gone).push_back(entry);
   }
   if (adopted_.reap()) {
-    bool unknown = adopted_.scan(
-        [this](int session) {
-          auto it = by_pid_.find(session);
-          return it == by_pid_.end() ? 0 : it->second;
-        },
-        [&](int pid, uint64_t entry) {
-          Process* process = find(entry);
-          if (process != nullptr && process->state == State::running) return;
-          ::kill(pid, SIGKILL);  // our child, so the pid cannot have been reused
-          if (auto it = std::find(gone.begin(), gone.end(), entry); it != gone.end()) {
-            gone.erase(it);
-            still.push_back(entry);
-          }
-        });
-    if (unknown) {
-      still.insert(still.end(), gone.begin(), gone.end());
-      gone.clear();
-    }
+    // What a process with a cgroup leaves is in there, so it waits neither for a scan nor for
+    // strays.
+    const bool scans = now_ns_ >= next_scan_ns_;
+    const auto strays =
+        !scans ? std::vector<Adopted::Stray>()
+               : adopted_.scan(
+                     [this](int session) {
+                       auto it = by_pid_.find(session);
+                       return it == by_pid_.end() ? 0 : it->second;
+                     },
+                     [&](int pid, uint64_t entry) {
+                       Process* process = find(entry);
+                       if (process != nullptr && process->state == State::running) return;
+                       ::kill(pid, SIGKILL);  // our child, so the pid cannot have been reused
+                       if (auto it = std::find(gone.begin(), gone.end(), entry); it != gone.end()) {
+                         gone.erase(it);
+                         still.push_back(entry);
+                       }
+                     });
+    if (scans) next_scan_ns_ = now_ns_ + kScanShare * (boot_ns() - now_ns_);
+    std::erase_if(gone, [&](uint64_t entry) {
+      const Process& process = *find(entry);
+      const bool waits = process.cgroup == nullptr &&
+                         (!scans || (process.looks < kStrayLooks &&
+                                     std::ranges::any_of(strays, [&](const auto& one) {
+                                       return may_have_left(process, one);
+                                     })));
+      if (waits) still.push_back(entry);
+      return waits;
+    });
   }
   leaving_ = std::move(still);
   for (uint64_t entry : gone) end(*find(entry));
+}
+
+// Nothing has descendants that are older, or that belong to another user.
+bool Supervisor::may_have_left(const Process& process, const Adopted::Stray& stray) const {
+  return stray.user == process.user.value_or(geteuid()) &&
+         (stray.start_ticks + 2) * kNsPerTick >= process.start->at_ns;
 }
 
 void Supervisor::settle(Process& process) {

@@ -72,6 +72,7 @@ class Supervisor {
     bool unstarted = false;          // as in protocol.hpp
     bool no_exec = false;            // it ended before its exec
     int looks = 0;                   // for leftovers, while leaving
+    std::optional<uid_t> user{};     // whom it runs as; absent: our own user
     bool left = true;                // others in its group or cgroup may be alive
     std::set<std::string> joined{};  // ids of the sessions that joined it with a permit
     Fd input{};                      // the write end of its input; none: it reads no more
@@ -107,6 +108,7 @@ class Supervisor {
   uint64_t next_fence_ns() const;
   void run_fences();
   void look_for_leftovers();
+  bool may_have_left(const Process& process, const Adopted::Stray& stray) const;
   void check_idle();
   void check_sigterms();
   bool commit();
@@ -166,6 +168,7 @@ class Supervisor {
   bool gathers_ = false;              // the spawner's news does not wake the loop until news_at_ns_
   bool news_taken_ = false;           // in this turn
   uint64_t news_at_ns_ = UINT64_MAX;  // when news is taken at the latest
+  uint64_t next_scan_ns_ = 0;         // of the adopted
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 
   int agent_fd_ = -1;

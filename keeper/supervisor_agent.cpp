@@ -261,6 +261,7 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
   std::string refused = noteable ? spool_.reserve(*process) : "its note is too long";
   if (refused.empty() && key.session()) refused = refuses_session(host, job);
   const bool no_permit = owners_ != nullptr && !as_owner;
+  if (job.as && job.as->permit != nullptr) process->user = job.as->permit->owner.uid;
   Process& added = *process;
   by_key_[key] = process.get();
   processes_[added.entry] = std::move(process);

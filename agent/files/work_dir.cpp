@@ -112,8 +112,11 @@ Result<WorkDir> WorkDir::open(const std::string& path, const std::string& name) 
   std::string lock = dir.path_ + "/lock";
   dir.lock_ = open_private_file(dir.dir_.get(), "lock", O_RDWR | O_CREAT);
   if (dir.lock_.get() < 0) return failed("cannot open " + lock);
-  if (flock(dir.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return failed("cannot lock " + lock);
+  // The lock is on the directory, so that removing the file opens nothing; earlier versions lock
+  // the file. A file system without locks on directories has the file's only.
+  const bool taken = flock(dir.dir_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (taken || flock(dir.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (!taken && errno != EWOULDBLOCK) return failed("cannot lock " + lock);
     return Error{Errc::conflict, "another agent runs on work-dir " + dir.path_ +
                                      "; give this one another --work-dir"};
   }

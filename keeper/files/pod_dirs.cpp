@@ -1,5 +1,6 @@
 #include "keeper/files/pod_dirs.hpp"
 
+#include "base/files/owned_path.hpp"
 #include "keeper/kernel/proc.hpp"
 
 #include <algorithm>
@@ -24,9 +25,11 @@ namespace muster::keeper {
 namespace {
 
 constexpr const char* kGone = ".gone-";
+constexpr const char* kLeft = ".left-";
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t kOurs = 0711, kTheirs = 0700;
-constexpr size_t kEntriesMax = 10'000'000;  // that one measurement visits
+constexpr size_t kStepEntries = 2'000;  // of a measurement
+constexpr size_t kMeasuredAtOnce = 8;   // volumes
 constexpr const char* kMemory = "/dev/shm";
 
 Error scratch_error(const std::string& what, int error) {
@@ -65,65 +68,62 @@ void make_writable(int parent, const std::string& name) {
   if (dir) chmod(("/proc/self/fd/" + std::to_string(dir.get())).c_str(), kTheirs);
 }
 
-// Removes a directory of `root`. Each directory in it is first moved up into `root`, where nobody
-// else can change its name, so that the depth does not matter.
-void remove_tree(int root, const std::string& name) {
-  std::vector<std::string> left = {name};
+// Empties `top`. Each directory below it is first moved up into it, so that the depth does not
+// matter. What cannot be removed stays.
+void empty_dir(int top) {
+  constexpr const char* kMoved = ".muster-gone-";
   uint64_t number = 0;
+  std::vector<std::string> left = {"."};
   while (!left.empty()) {
     const std::string one = std::move(left.back());
     left.pop_back();
-    make_writable(root, one);
-    if (const Fd dir = open_dir(root, one); dir) {
+    make_writable(top, one);
+    if (const Fd dir = open_dir(top, one); dir) {
       std::vector<std::string> names;
       for_entries(dir.get(), [&names](const std::string& entry) { names.push_back(entry); });
       for (const std::string& entry : names) {
         if (unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;
         make_writable(dir.get(), entry);
-        std::string moved = name + "-" + std::to_string(++number);
-        if (unlinkat(dir.get(), entry.c_str(), AT_REMOVEDIR) != 0 &&
-            renameat(dir.get(), entry.c_str(), root, moved.c_str()) == 0)
+        if (unlinkat(dir.get(), entry.c_str(), AT_REMOVEDIR) == 0) continue;
+        if (one == ".") {
+          left.push_back(entry);
+          continue;
+        }
+        std::string moved = kMoved + std::to_string(++number);
+        if (renameat(dir.get(), entry.c_str(), top, moved.c_str()) == 0)
           left.push_back(std::move(moved));
       }
     }
-    if (unlinkat(root, one.c_str(), AT_REMOVEDIR) != 0 && unlinkat(root, one.c_str(), 0) != 0 &&
-        errno != ENOENT)
-      std::fprintf(stderr, "muster-keeper: cannot remove %s: %s\n", one.c_str(),
-                   std::strerror(errno));
+    if (one != ".") unlinkat(top, one.c_str(), AT_REMOVEDIR);
   }
 }
 
-// Opens a directory below `root`, part by part: a path may be longer than the kernel accepts.
-Fd open_below(int root, const std::string& path) {
-  Fd at = open_dir(root, ".");
-  for (size_t from = 0; from < path.size() && at;) {
-    const size_t slash = std::min(path.find('/', from), path.size());
-    at = open_dir(at.get(), path.substr(from, slash - from));
-    from = slash + 1;
+// This thread's access to files is that of another user, without groups. System calls, since the C
+// library would change all threads. Only root may.
+class ActAs {
+ public:
+  ActAs(uid_t uid, gid_t gid) : acts_(geteuid() == 0 && uid != 0) {
+    if (!acts_) return;
+    syscall(SYS_setgroups, 0, nullptr);
+    syscall(SYS_setfsgid, gid);
+    syscall(SYS_setfsuid, uid);
+    // It returns what was set before, and does not report a failure.
+    failed_ = static_cast<uid_t>(syscall(SYS_setfsuid, -1)) != uid ||
+              static_cast<gid_t>(syscall(SYS_setfsgid, -1)) != gid;
   }
-  return at;
-}
+  ~ActAs() {
+    if (!acts_) return;
+    syscall(SYS_setfsuid, 0);
+    syscall(SYS_setfsgid, 0);
+  }
+  ActAs(const ActAs&) = delete;
+  ActAs& operator=(const ActAs&) = delete;
+  bool failed() const { return failed_; }
 
-// The bytes that a directory's files take on the disk, up to about `most`.
-uint64_t used_by(int root, const std::string& name, uint64_t most) {
-  uint64_t bytes = 0;
-  size_t entries = 0;
-  std::vector<std::string> left = {name};
-  while (!left.empty() && bytes <= most && entries < kEntriesMax) {
-    const std::string one = std::move(left.back());
-    left.pop_back();
-    const Fd dir = open_below(root, one);
-    if (!dir) continue;
-    for_entries(dir.get(), [&](const std::string& entry) {
-      ++entries;
-      struct stat info {};
-      if (fstatat(dir.get(), entry.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return;
-      bytes += static_cast<uint64_t>(info.st_blocks) * 512;
-      if (S_ISDIR(info.st_mode)) left.push_back(one + "/" + entry);
-    });
-  }
-  return bytes;
-}
+ private:
+  const bool acts_;
+  bool failed_ = false;
+};
 
 // A directory that is ours and that nobody else can write to.
 Result<Fd> our_dir(int parent, const std::string& name, const std::string& shown) {
@@ -137,18 +137,34 @@ Result<Fd> our_dir(int parent, const std::string& name, const std::string& shown
   return dir;
 }
 
-// Where this keeper's directories in memory are; empty: nowhere.
+// Where this keeper's directories in memory are: what an earlier one left, else a name that nobody
+// can guess; empty: nowhere.
 std::string memory_path_for(int work_fd) {
   struct statfs system {};
   struct stat info {};
-  if (statfs(kMemory, &system) != 0 || system.f_type != TMPFS_MAGIC ||
+  const Fd base(::open(kMemory, kDirFlags));
+  if (!base || fstatfs(base.get(), &system) != 0 || system.f_type != TMPFS_MAGIC ||
       access(kMemory, W_OK | X_OK) != 0 || fstat(work_fd, &info) != 0)
     return "";
-  std::array<char, 64> name{};
-  std::snprintf(name.data(), name.size(), "%s/muster-%llx-%llx", kMemory,
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "muster-%llx-%llx-",
                 static_cast<unsigned long long>(info.st_dev),
                 static_cast<unsigned long long>(info.st_ino));
-  return name.data();
+  const std::string prefix = text.data();
+  std::string name;
+  for_entries(base.get(), [&](const std::string& entry) {
+    struct stat found {};
+    if (entry.starts_with(prefix) &&
+        fstatat(base.get(), entry.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(found.st_mode) && found.st_uid == geteuid())
+      name = entry;
+  });
+  if (name.empty()) {
+    std::snprintf(text.data(), text.size(), "%016llx",
+                  static_cast<unsigned long long>(random_number()));
+    name = prefix + text.data();
+  }
+  return std::string(kMemory) + "/" + name;
 }
 
 // The name of a path directly below kMemory.
@@ -174,24 +190,33 @@ Result<std::unique_ptr<PodDirs>> PodDirs::open(int work_fd, bool shared) {
     char number[32];
     std::snprintf(number, sizeof number, "%llx", static_cast<unsigned long long>(info.st_ino));
     name = number;
+  } else if (shared) {
+    base = Fd(openat(work_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string work_dir = path_of_fd(work_fd);
+    name = work_dir.substr(work_dir.rfind('/') + 1) + ".scratch";
   } else {
     base = Fd(openat(work_fd, ".", kDirFlags));
-    if (!base) return scratch_error("work-dir", errno);
   }
+  if (!base) return scratch_error("work-dir", errno);
   const std::string path = path_of_fd(base.get()) + "/" + name;
   auto dir = our_dir(base.get(), name, path);
   if (!dir) return dir.error();
-  const bool inside = setting == nullptr || *setting == '\0';
-  return std::unique_ptr<PodDirs>(new PodDirs(std::move(*dir), path, memory_path_for(work_fd),
-                                              shared, shared && inside ? std::move(base) : Fd()));
+  if (shared && !only_by(0, path))
+    return Error{Errc::unavailable,
+                 path +
+                     ": all directories on the way to it must be root's, or others could replace "
+                     "it; set " +
+                     kScratchSetting + " to a directory for which that is so",
+                 {}};
+  return std::unique_ptr<PodDirs>(
+      new PodDirs(std::move(*dir), path, memory_path_for(work_fd), shared));
 }
 
-PodDirs::PodDirs(Fd dir, std::string path, std::string memory_path, bool shared, Fd work_dir)
+PodDirs::PodDirs(Fd dir, std::string path, std::string memory_path, bool shared)
     : dir_(std::move(dir)),
       path_(std::move(path)),
       memory_path_(std::move(memory_path)),
-      shared_(shared),
-      work_dir_(std::move(work_dir)) {
+      shared_(shared) {
   for (const bool in_memory : {false, true})
     with_root(in_memory, [this, in_memory](int root) {
       for_entries(root, [this, in_memory](const std::string& name) {
@@ -211,13 +236,8 @@ void PodDirs::with_root(bool in_memory, Act act) {
 }
 
 Status PodDirs::make(PodId pod, const core::node::Space& space, uid_t uid, gid_t gid) {
-  struct stat info {};
-  if (!space.dirs.empty()) {
-    if (work_dir_ && (fstat(work_dir_.get(), &info) != 0 ||
-                      fchmod(work_dir_.get(), (info.st_mode & 07777) | 0011) != 0))
-      return scratch_error("work-dir", errno);
+  if (!space.dirs.empty())
     if (Status made = make_in(dir_.get(), pod, false, space.dirs, uid, gid); !made) return made;
-  }
   if (space.memory_dirs.empty()) return Nothing{};
   if (memory_path_.empty())
     return Error{Errc::unavailable,
@@ -293,42 +313,101 @@ std::vector<PodDirs::Full> PodDirs::take_full() {
   return std::exchange(full_, {});
 }
 
+// Empties each volume as its user, and removes the rest as ourselves.
+void PodDirs::remove(int root, const std::string& name) {
+  make_writable(root, name);
+  {
+    const Fd pod = open_dir(root, name);
+    if (!pod) {
+      unlinkat(root, name.c_str(), 0);
+      return;
+    }
+    std::vector<std::string> volumes;
+    for_entries(pod.get(), [&volumes](const std::string& entry) { volumes.push_back(entry); });
+    for (const std::string& volume : volumes) {
+      const Fd dir = open_dir(pod.get(), volume, O_PATH);
+      struct stat info {};
+      if (dir && fstat(dir.get(), &info) == 0) {
+        const ActAs user(info.st_uid, info.st_gid);
+        if (!user.failed()) empty_dir(dir.get());
+      }
+      if (unlinkat(pod.get(), volume.c_str(), AT_REMOVEDIR) != 0)
+        unlinkat(pod.get(), volume.c_str(), 0);
+    }
+  }
+  if (unlinkat(root, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return;
+  const int error = errno;
+  std::string left;
+  for (uint64_t number = 1; left.empty() && number != 0; ++number) {
+    left = kLeft + std::to_string(number);
+    if (faccessat(root, left.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) left.clear();
+  }
+  renameat(root, name.c_str(), root, left.c_str());
+  std::fprintf(
+      stderr,
+      "muster-keeper: %s/%s: the pod's user may not remove what is in it, so it stays: %s\n",
+      path_of_fd(root).c_str(), left.c_str(), std::strerror(error));
+}
+
+void PodDirs::leave() {
+  if (!memory_path_.empty()) rmdir(memory_path_.c_str());  // fails while something is in it
+}
+
 void PodDirs::work() {
-  auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(kMeasureMs);
+  const auto pause = std::chrono::milliseconds(kMeasureMs);
+  auto begun = std::chrono::steady_clock::now();
+  auto next = begun + pause;
   while (true) {
-    std::vector<Gone> remove;
+    std::vector<Gone> gone;
     {
       std::unique_lock lock(mutex_);
-      news_.wait_until(lock, next, [this] { return !to_remove_.empty(); });
-      remove = std::exchange(to_remove_, {});
+      if (!measures()) news_.wait_until(lock, next, [this] { return !to_remove_.empty(); });
+      gone = std::exchange(to_remove_, {});
     }
-    for (const auto& [in_memory, name] : remove) {
-      with_root(in_memory, [&name = name](int root) { remove_tree(root, name); });
-      if (!in_memory) continue;
-      std::lock_guard lock(memory_mutex_);
-      rmdir(memory_path_.c_str());  // fails while others are in it
+    for (const auto& [in_memory, name] : gone)
+      with_root(in_memory, [this, &name = name](int root) { remove(root, name); });
+    const auto now = std::chrono::steady_clock::now();
+    if (measures()) {
+      measure_some();
+      // A measurement that takes long is not repeated as often.
+      if (!measures()) next = now + std::max<decltype(now - begun)>(pause, 10 * (now - begun));
+    } else if (now >= next) {
+      begun = now;
+      next = now + pause;
+      begin_measuring();
     }
-    if (std::chrono::steady_clock::now() < next) continue;
-    measure();
-    next = std::chrono::steady_clock::now() + std::chrono::milliseconds(kMeasureMs);
   }
 }
 
-void PodDirs::measure() {
-  std::map<std::pair<PodId, std::string>, Limit> limits;
-  {
-    std::lock_guard lock(mutex_);
-    limits = limits_;
+void PodDirs::begin_measuring() {
+  std::lock_guard lock(mutex_);
+  to_measure_ = limits_;
+}
+
+// One step of the volume whose turn it is.
+void PodDirs::measure_some() {
+  while (measuring_.size() < kMeasuredAtOnce && !to_measure_.empty()) {
+    const auto first = to_measure_.extract(to_measure_.begin());
+    with_root(first.mapped().in_memory, [&](int root) {
+      const auto& [pod, volume] = first.key();
+      const Fd dir = open_dir(root, core::node::pod_dir_name(pod));
+      measuring_.push_back(
+          {first.key(), first.mapped(), TreeSize(dir ? open_dir(dir.get(), volume) : Fd())});
+    });
   }
-  for (const auto& [volume, limit] : limits) {
-    const std::string name = core::node::pod_dir_name(volume.first) + "/" + volume.second;
-    uint64_t used = 0;
-    with_root(limit.in_memory,
-              [&, most = limit.bytes](int root) { used = used_by(root, name, most); });
-    if (used <= limit.bytes) continue;
-    std::lock_guard lock(mutex_);
-    if (limits_.contains(volume)) full_.push_back({volume.first, volume.second, used, limit.bytes});
+  if (measuring_.empty()) return;
+  Measuring one = std::move(measuring_.front());
+  measuring_.pop_front();
+  const bool done = one.size.step(kStepEntries);
+  const uint64_t used = one.size.bytes();
+  if (!done && used <= one.limit.bytes) {
+    measuring_.push_back(std::move(one));
+    return;
   }
+  if (used <= one.limit.bytes) return;
+  std::lock_guard lock(mutex_);
+  if (limits_.contains(one.volume))
+    full_.push_back({one.volume.first, one.volume.second, used, one.limit.bytes});
 }
 
 }  // namespace muster::keeper

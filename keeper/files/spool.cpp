@@ -38,7 +38,10 @@ Spool::File::~File() {
 }
 
 Spool::Spool(std::string boot, uint64_t keeper, size_t segment_bytes)
-    : boot_(std::move(boot)), keeper_(keeper), segment_bytes_(segment_bytes) {
+    : boot_(std::move(boot)),
+      keeper_(keeper),
+      segment_bytes_(segment_bytes),
+      lengths_(boot_, keeper_) {
   syncer_ = std::thread([this] { run_sync(); });
 }
 
@@ -91,10 +94,18 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
     numbers.pop_back();
   }
   Records records;
+  SpoolLengths::Known lengths;
   for (uint64_t number : numbers) {
-    found.opened = read_segment(number, number == numbers.back(), records, found.why);
+    found.opened =
+        read_segment(number, number == numbers.back(), records, found.why, lengths[number]);
     if (found.opened != Opened::fine) break;
     segments_.push_back({number, 0});
+  }
+  lengths_.open(dir_fd);
+  if (const auto lost = contradiction(lengths_.known(), lengths);
+      lost && found.opened == Opened::fine) {
+    found.opened = Opened::damaged;
+    found.why = *lost;
   }
   for (auto& [entry, record] : records) found.records.push_back(std::move(record));
   std::sort(found.records.begin(), found.records.end(),
@@ -109,7 +120,8 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
 
 // `why` is set unless the segment is fine. A segment of another version is not damage: it is left
 // as it is for a keeper that knows the version.
-Spool::Opened Spool::read_segment(uint64_t number, bool last, Records& records, std::string& why) {
+Spool::Opened Spool::read_segment(uint64_t number, bool last, Records& records, std::string& why,
+                                  uint64_t& length) {
   std::string name = segment_name(number);
   int fd = openat(dir_, name.c_str(), O_RDWR | O_CLOEXEC);
   struct stat info {};
@@ -141,6 +153,7 @@ Spool::Opened Spool::read_segment(uint64_t number, bool last, Records& records, 
   }
   next_entry_ = std::max(next_entry_, decoder.entry_max());
   const size_t at = decoder.at();
+  length = at;
   const bool this_boot = decoder.this_boot();
   if (at == bytes.size() && !last) return Opened::fine;
   if (!last) return damaged_at(at);
@@ -315,7 +328,7 @@ void Spool::leave() {
     if (flush()) {
       sync();
       for (; segments_.front().number < first; segments_.pop_front())
-        unlinkat(dir_, segment_name(segments_.front().number).c_str(), 0);
+        remove_segment(segments_.front().number);
     }
   }
   sync();
@@ -335,10 +348,15 @@ void Spool::drop_old() {
       if (!flush()) break;
       sync();  // durable ends must stay durable
     }
-    unlinkat(dir_, segment_name(number).c_str(), 0);
+    remove_segment(number);
     segments_.pop_front();
   }
   may_drop_ = true;
+}
+
+void Spool::remove_segment(uint64_t number) {
+  lengths_.forget(number);
+  unlinkat(dir_, segment_name(number).c_str(), 0);
 }
 
 bool Spool::flush() {
@@ -376,6 +394,7 @@ bool Spool::write() {
   write_error_ = 0;
   offset_ += done;
   pending_.clear();
+  lengths_.note(segments_.back().number, offset_);
   bool first = false;  // else the sync thread is awake already
   {
     std::lock_guard lock(mutex_);

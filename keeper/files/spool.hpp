@@ -18,11 +18,15 @@
 // An orderly exit leaves one segment of version 1 with what has not been forgotten (leave()), so
 // that the previous release opens it too.
 //
+// What was written during this boot is there, whoever died: segments that are shorter than they
+// were, or missing, are damage, too (spool_lengths.hpp).
+//
 // Invariants: only one keeper writes (the lock); each keeper begins a new segment. Any thread may
 // call begin(); only the main thread may call anything else.
 #pragma once
 
 #include "keeper/files/spool_format.hpp"
+#include "keeper/files/spool_lengths.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -96,7 +100,9 @@ class Spool {
   };
 
   bool write();
-  Opened read_segment(uint64_t number, bool last, Records& records, std::string& why);
+  Opened read_segment(uint64_t number, bool last, Records& records, std::string& why,
+                      uint64_t& length);
+  void remove_segment(uint64_t number);
   bool make_spares(size_t count);
   void begin_segment();
   void make_room(size_t bytes);
@@ -116,6 +122,7 @@ class Spool {
   std::recursive_mutex writing_;  // guards what follows, up to room_wanted_
   std::shared_ptr<File> file_;    // the newest segment, which is being written
   size_t offset_ = 0;             // the bytes written to it
+  SpoolLengths lengths_;
   uint32_t version_ = kSpoolVersion;
   SpoolEncoder encoder_;
   std::string pending_;           // to be written next

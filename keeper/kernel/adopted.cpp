@@ -25,9 +25,10 @@ bool Adopted::reap() {
   }
 }
 
-bool Adopted::scan(const std::function<uint64_t(int session)>& session_entry,
-                   const std::function<void(int pid, uint64_t entry)>& found) {
-  bool unknown = false;
+std::vector<Adopted::Stray> Adopted::scan(
+    const std::function<uint64_t(int session)>& session_entry,
+    const std::function<void(int pid, uint64_t entry)>& found) {
+  std::vector<Stray> strays;
   for (int pid : adopted_pids()) {
     Owner& owner = owners_[pid];
     if (owner.entry == 0 && owner.looks < kLooks) {
@@ -36,13 +37,14 @@ bool Adopted::scan(const std::function<uint64_t(int session)>& session_entry,
       if (!read_stat(pid, stat) || stat.state == 'Z') continue;  // reaped next time
       owner.entry = session_entry(stat.session);
       std::vector<Token> tokens;
-      if (owner.entry == 0 && !read_tokens(pid, tokens)) unknown = true;
+      if (owner.entry == 0 && !read_tokens(pid, tokens))
+        strays.push_back({user_of(pid).value_or(0), stat.start_ticks});
       const auto ours = std::ranges::find(tokens, keeper_, &Token::keeper);
       if (ours != tokens.end()) owner.entry = ours->entry;
     }
     if (owner.entry != 0) found(pid, owner.entry);
   }
-  return unknown;
+  return strays;
 }
 
 bool kill_leftovers_of(const std::vector<uint64_t>& keepers, const std::vector<Leader>& leaders) {
@@ -65,7 +67,7 @@ bool kill_leftovers_of(const std::vector<uint64_t>& keepers, const std::vector<L
       ProcStat stat;
       if (pid == getpid() || !read_stat(pid, stat) || stat.state == 'Z' || stat.state == 'X')
         continue;
-      bool theirs = sessions.contains(stat.session);
+      bool theirs = sessions.contains(stat.session) || is_unborn_of(pid, keepers);
       if (!theirs) {
         std::vector<Token> tokens;
         read_tokens(pid, tokens);

@@ -91,6 +91,29 @@ bool read_tokens(int pid, std::vector<Token>& tokens) {
   return !bytes.empty();
 }
 
+std::optional<uid_t> user_of(int pid) {
+  constexpr const char* kUid = "\nUid:";
+  const std::string path = "/proc/" + std::to_string(pid) + "/status";
+  const std::string status = read_file(path.c_str(), 4096);
+  const size_t at = status.find(kUid);
+  if (at == std::string::npos) return std::nullopt;
+  return static_cast<uid_t>(std::strtoul(status.c_str() + at + std::strlen(kUid), nullptr, 10));
+}
+
+// As long as the kernel lets it be: 15 bytes.
+std::string unborn_name(uint64_t keeper) {
+  char name[16];
+  std::snprintf(name, sizeof name, "m%014llx",
+                static_cast<unsigned long long>(keeper & 0xffffffffffffff));
+  return name;
+}
+
+bool is_unborn_of(int pid, const std::vector<uint64_t>& keepers) {
+  const std::string comm = read_file(("/proc/" + std::to_string(pid) + "/comm").c_str(), 64);
+  return std::ranges::any_of(
+      keepers, [&comm](uint64_t keeper) { return comm == unborn_name(keeper) + "\n"; });
+}
+
 std::vector<int> all_pids() {
   std::vector<int> pids;
   DIR* dir = opendir("/proc");

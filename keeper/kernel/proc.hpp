@@ -8,11 +8,15 @@
 // A session (protocol.hpp) also has MUSTER_SESSION_<keeper>_<entry>=1: MPICH's launcher overwrites
 // variables of the ranks that it starts there with those of the leader's pod, MUSTER_PROCESS too.
 //
+// One that is started as another user is called unborn_name() until its exec.
+//
 // A pid alone identifies nothing; it takes the start time too (clock ticks since boot).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace muster::keeper {
@@ -34,9 +38,14 @@ struct Token {
 };
 
 bool read_stat(int pid, ProcStat& stat);  // false: no such process
+std::optional<uid_t> user_of(int pid);    // its real uid
 // Tokens of sessions come first, newest first. False: its environment is empty or unreadable, as it
 // also is during an exec, so try again.
 bool read_tokens(int pid, std::vector<Token>& tokens);
+// The name (comm) of a process that this keeper is starting.
+std::string unborn_name(uint64_t keeper);
+// Whether the process has such a name, of one of these keepers.
+bool is_unborn_of(int pid, const std::vector<uint64_t>& keepers);
 std::vector<int> all_pids();
 // The children of our main thread, which are adopted ones: workers start all others. They are in
 // /proc/self/task/PID/children.

@@ -153,7 +153,10 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
   const core::Container& what = permit.job.containers[container].what;
   core::node::MpiFacts mpi = order.mpi.checked();
   mpi.run_dir = settings_.work_dir + "/run/" + order.run;
-  const core::node::MpiFacts* const facts = is_hex(order.run, kRunNameSize) ? &mpi : nullptr;
+  // The run directory is the agent's, and comes first in PATH: only MPI jobs, which are served
+  // through it, get one.
+  const bool served = !permit.job.mpi.empty() && is_hex(order.run, kRunNameSize);
+  const core::node::MpiFacts* const facts = served ? &mpi : nullptr;
   auto command = permit.session
                      ? core::node::session_command(permit.job, what, pod, node, order.devices,
                                                    facts, permit.session->command)

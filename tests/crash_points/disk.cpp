@@ -259,12 +259,16 @@ void mark(const std::string& what) {
   record({.kind = Op::Kind::mark, .bytes = what});
 }
 
-bool settled() {
+bool settled(std::string_view except) {
   std::lock_guard lock(watch().mutex);
   const auto& ops = watch().ops;
-  const auto write = std::find_if(ops.rbegin(), ops.rend(), [](const Op& op) {
-                       return op.kind == Op::Kind::write;
-                     }).base();
+  const auto other = std::find_if(ops.begin(), ops.end(), [except](const Op& op) {
+    return op.kind == Op::Kind::make_file && !except.empty() && op.path.ends_with(except);
+  });
+  const auto write =
+      std::find_if(ops.rbegin(), ops.rend(), [&](const Op& op) {
+        return op.kind == Op::Kind::write && (other == ops.end() || op.file != other->file);
+      }).base();
   if (write == ops.begin()) return true;
   auto synced = [](File file) {
     return [file](const Op& op) { return op.kind == Op::Kind::sync && op.file == file; };

@@ -62,8 +62,9 @@ struct Watched {
 Watched stop();
 // Records a test event among the system calls.
 void mark(const std::string& what);
-// Whether the last file written has since been synced, and a directory after it.
-bool settled();
+// Whether the last file written has since been synced, and a directory after it. Not counted: files
+// whose path ends with `except`, which need not reach the disk; empty: none.
+bool settled(std::string_view except = "");
 
 // A directory that is removed when the test ends. A child process creates its own below the one
 // named by this variable, since destructors do not run if an assertion ends the child.

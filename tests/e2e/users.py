@@ -838,6 +838,41 @@ class Owners(RootKeeper):
             self.assertIn("not the name of an output", read(uid, path))
         self.assertEqual(read(), "text\n")
 
+    def test_p12_orphans_of_another_user_delay_no_end(self):
+        self.restart_keeper(MUSTER_KEEPER_CGROUP="off")  # where cgroups show what is left, there is no scan to disturb
+        job = sh_job("orphans", "", 1)
+        job["spec"]["template"]["spec"]["containers"][0]["command"] = ["/usr/bin/python3", "-c", ORPHANS.replace("$", "$$")]
+        self.create("bob", job)
+        eventually(lambda: subprocess.run(["pgrep", "-U", name("bob"), "-x", "sleep"], capture_output=True).stdout.count(b"\n") > 20, "orphans")
+        self.create("alice", sh_job("quick", "true", 3))
+        eventually(lambda: self.ask("alice", "GET", f"{JOBS}/quick")[1]["status"].get("succeeded") == 3, "its success", 15)
+
+    def test_p12_a_child_that_its_user_stops_is_in_nobodys_way(self):
+        """Between its change of user and its exec a child belongs to its user, who may stop it."""
+        self.create("alice", sh_job("many", "true", 50, parallelism=4, suspend=True))
+        # Signals everything that is hers, again and again, but not herself.
+        stopper = subprocess.Popen(["/usr/bin/python3", "-c", "import os, signal\nwhile True:\n try: os.kill(-1, signal.SIGSTOP)\n except OSError: pass"],
+                                   preexec_fn=become("alice"))
+        self.addCleanup(stopper.wait)
+        self.addCleanup(stopper.kill)
+
+        def stopped():
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError):
+                    status = pathlib.Path("/proc", pid, "status").read_text()
+                    if f"\nUid:\t{uid}\t" in status and "State:\tT" in status and os.readlink(f"/proc/{pid}/exe").endswith("/muster-keeper"):
+                        return pid
+            return None
+        uid = pwd.getpwnam(name("alice")).pw_uid
+        self.ask("olga", "PATCH", f"{JOBS}/many", {"spec": {"suspend": False}}, "application/merge-patch+json")
+        pid = eventually(stopped, "a child that is stopped before its exec", 30)
+        stopper.kill()
+        self.restart_keeper(agent=False)
+        eventually(lambda: (self.dir / "work/keeper/socket").exists(), "the next keeper")
+        eventually(lambda: not pathlib.Path("/proc", pid).exists(), "its end, with its keeper")
+        self.ask("olga", "DELETE", f"{JOBS}/many?propagationPolicy=Background")
+        self.assertEqual(self.finish("bob", sh_job("next", "true", 1)), "Complete")
+
     def test_links_in_the_work_dir_lead_nowhere(self):
         """The agent owns the work-dir, so anything in it may be a trap for a keeper that runs as root."""
         victim = self.dir / "victim"
@@ -1042,6 +1077,20 @@ class HangingPam(PamNode):
         (self.dir / "hang").unlink()
         eventually(lambda: self.hooks("bob") == ["open_session", "close_session"], "the end of its session")
         eventually(lambda: not self.helpers(), "no helper")
+
+
+# Leaves a stream of orphans that hide their environment, until it is killed.
+ORPHANS = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execve("/bin/sleep", ["sleep", "0.2"], {})
+        os._exit(0)
+    time.sleep(0.002)
+"""
 
 
 # Speaks the keeper's protocol: an order without a permit, and one with an unsigned permit. argv: the socket and a file to create.

@@ -387,6 +387,28 @@ TEST_P(KeeperTest, RefusesASpoolDamagedInTheMiddle) {
   EXPECT_TRUE(pids_with(mark()).empty());
 }
 
+TEST_P(KeeperTest, P33ASpoolThatLostItsTailIsDamaged) {
+  for (const bool all : {false, true}) {
+    connect();
+    EXPECT_EQ(run(shell(0, "exit 4")).exit_code, 4);
+    const size_t before = read_file(last_segment()).find_last_not_of('\0');
+    EXPECT_EQ(run(shell(1, "exit 5")).exit_code, 5);
+    kill_keeper();
+    if (all)
+      fs::remove(last_segment());
+    else
+      fs::resize_file(last_segment(), before + 1);
+    agent_.reset();
+    Agent agent;
+    const auto client = try_connect(agent);
+    ASSERT_FALSE(client.ok());
+    EXPECT_EQ(client.error().code, Errc::invalid);
+    EXPECT_NE(client.error().message.find(all ? "is missing" : "ends at byte"), std::string::npos)
+        << client.error().message;
+    fs::remove_all(work_dir_ / "keeper");  // as the agent does
+  }
+}
+
 TEST_P(KeeperTest, DropsSegmentsAndCarriesWhatLives) {
   setenv("MUSTER_KEEPER_SEGMENT_BYTES", "65536", 1);
   connect();
@@ -785,6 +807,39 @@ TEST_P(KeeperTest, P30EndsOnSigtermWhenNothingRuns) {
   EXPECT_EQ(begun, 1u);
   connect();
   EXPECT_EQ(agent_->inventory.ended.size(), 2u) << "the next keeper knows what was not forgotten";
+}
+
+TEST_P(KeeperTest, P33SignalsThatAreMeantForOthersEndNothing) {
+  connect();
+  agent_->client->spawn({shell(0, "while ! test -f go; do sleep 0.01; done; exit 6")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
+  const int keeper = keeper_pid();
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    const bool fault = signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS ||
+                       signal == SIGFPE || signal == SIGILL || signal == SIGTRAP ||
+                       signal == SIGSYS;
+    if (fault || signal == SIGKILL || signal == SIGSTOP || signal == SIGTERM) continue;
+    ::kill(keeper, signal);
+  }
+  EXPECT_EQ(run(shell(1, "grep -E 'SigIgn|SigBlk' /proc/self/status")).exit_code, 0);
+  EXPECT_EQ(keeper_pid(), keeper);
+  EXPECT_EQ(read_file(root_ / "out1"), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+  std::ofstream(root_ / "go") << "go";
+  ASSERT_TRUE(wait_for([this] { return agent_->ended.size() == 2; }));
+  EXPECT_EQ(agent_->end_of({{7, 0, 0}, 0, 0})->exit_code, 6);
+}
+
+TEST_P(KeeperTest, P33ThereIsOneEvenIfItsLockFileIsRemoved) {
+  connect();
+  const int keeper = keeper_pid();
+  for (const char* name : {"keeper/lock", "keeper/socket"}) fs::remove(work_dir_ / name);
+  Agent second;
+  const auto connected = try_connect(second);
+  ASSERT_FALSE(connected.ok());
+  EXPECT_NE(connected.error().message.find("another keeper has locked the work-dir"),
+            std::string::npos)
+      << connected.error().message;
+  EXPECT_EQ(keeper_pid(), keeper);
 }
 
 class KeepersQueue : public P13Keeper {

@@ -208,6 +208,16 @@ TEST(WorkDir, OneAgentAtATime) {
   EXPECT_THAT(second.error().message, HasSubstr(std::filesystem::canonical(temp.path()).string()));
 }
 
+TEST(WorkDir, P33RemovingTheLockFileLetsNoSecondAgentIn) {
+  TempDir dir;
+  auto first = WorkDir::open(dir / "w", "n1");
+  ASSERT_TRUE(first.ok());
+  ASSERT_EQ(unlink((dir / "w/lock").c_str()), 0);
+  auto second = WorkDir::open(dir / "w", "n1");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, Errc::conflict);
+}
+
 TEST(WorkDir, ACopyIsAnotherNode) {
   TempDir temp;
   std::string id;

@@ -65,10 +65,14 @@ TEST_F(PodDirsTest, KeepsThoseThatItIsAskedToKeep) {
   EXPECT_TRUE(empty_soon());
 }
 
-TEST_F(PodDirsTest, ThoseInMemoryAreThereWhilePodsNeedThem) {
+TEST_F(PodDirsTest, ThoseInMemoryAreMadeWhenAPodNeedsThem) {
   const fs::path memory = dirs_->memory_path();
   if (memory.empty()) GTEST_SKIP() << "no tmpfs at /dev/shm";
   EXPECT_FALSE(fs::exists(memory));
+  auto another = PodDirs::open(work_.get(), false);
+  ASSERT_TRUE(another.ok());
+  EXPECT_NE((*another)->memory_path(), memory) << "nobody can guess it";
+  (*another).release();
   Space space;
   space.memory_dirs = {{"m", 10}};
   const PodId one{1, 0, 0}, other{1, 1, 0};
@@ -82,13 +86,15 @@ TEST_F(PodDirsTest, ThoseInMemoryAreThereWhilePodsNeedThem) {
   EXPECT_TRUE(fs::exists(memory / core::node::pod_dir_name(other) / "m"));
   dirs_->keep({});
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (fs::exists(memory) && std::chrono::steady_clock::now() < until)
+  while (!fs::is_empty(memory) && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_TRUE(fs::is_empty(memory));
+  auto next = PodDirs::open(work_.get(), false);  // of a keeper that follows one that was killed
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ((*next)->memory_path(), memory);
+  (*next).release();
+  dirs_->leave();
   EXPECT_FALSE(fs::exists(memory));
-  ASSERT_TRUE(dirs_->make(one, space, getuid(), getgid()).ok()) << "it is made again";
-  dirs_->release(one);
-  while (fs::exists(memory) && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 TEST_F(PodDirsTest, RemovesWhatIsDeepAndClosed) {
@@ -103,6 +109,66 @@ TEST_F(PodDirsTest, RemovesWhatIsDeepAndClosed) {
   chmod((one / "b/closed").c_str(), 0);
   dirs_->release({1, 0, 0});
   EXPECT_TRUE(empty_soon());
+}
+
+// With pods of several users, as a root keeper has them.
+class PodDirsOfUsers : public testing::Test {
+ protected:
+  static constexpr uid_t kAlice = 4001, kBob = 4002;
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
+    fs::permissions(dir_.path(), fs::perms(0755));
+    fs::create_directory(dir_ / "work");
+    ASSERT_EQ(chown((dir_ / "work").c_str(), kBob, kBob), 0);  // the agent's
+    work_ = Fd(open((dir_ / "work").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  Result<std::unique_ptr<PodDirs>> opened() { return PodDirs::open(work_.get(), true); }
+  agent::TempDir dir_;
+  Fd work_;
+};
+
+TEST_F(PodDirsOfUsers, P12AreOutOfTheAgentsReach) {
+  auto dirs = opened();
+  ASSERT_TRUE(dirs.ok()) << dirs.error().message;
+  EXPECT_EQ((*dirs)->path(), dir_ / "work.scratch");
+  (*dirs).release();
+  // The agent could rename what is in a directory of its own.
+  ASSERT_EQ(chown(dir_.path().c_str(), kBob, kBob), 0);
+  auto unsafe = opened();
+  ASSERT_FALSE(unsafe.ok());
+  EXPECT_NE(unsafe.error().message.find("must be root's"), std::string::npos);
+  ASSERT_EQ(chown(dir_.path().c_str(), 0, 0), 0);
+}
+
+TEST_F(PodDirsOfUsers, P12WhatTheUserMayNotRemoveStays) {
+  auto opened_dirs = opened();
+  ASSERT_TRUE(opened_dirs.ok());
+  PodDirs& dirs = *opened_dirs->release();
+  Space space;
+  space.dirs = {{"v", 0}};
+  const PodId pod{1, 0, 0};
+  ASSERT_TRUE(dirs.make(pod, space, kAlice, kAlice).ok());
+  const fs::path volume = fs::path(dirs.path()) / core::node::pod_dir_name(pod) / "v";
+  // Alice's own files, and a directory of Bob's that she could move here from a group's directory.
+  fs::create_directories(volume / "hers/deep");
+  std::ofstream(volume / "hers/deep/file") << "x";
+  for (const char* name : {"hers", "hers/deep", "hers/deep/file"})
+    ASSERT_EQ(chown((volume / name).c_str(), kAlice, kAlice), 0);
+  fs::permissions(volume / "hers", fs::perms(0));
+  fs::create_directories(volume / "bobs");
+  std::ofstream(volume / "bobs/diary") << "precious";
+  for (const char* name : {"bobs", "bobs/diary"})
+    ASSERT_EQ(chown((volume / name).c_str(), kBob, kBob), 0);
+  dirs.release(pod);
+  const fs::path left = fs::path(dirs.path()) / ".left-1/v";
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!fs::exists(left) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::ifstream diary(left / "bobs/diary");
+  std::string text;
+  diary >> text;
+  EXPECT_EQ(text, "precious");
+  EXPECT_FALSE(fs::exists(left / "hers"));
 }
 
 TEST_F(PodDirsTest, FollowsNoLink) {

@@ -135,6 +135,22 @@ TEST_F(OwnersTest, BuildTheCommandFromThePermit) {
   EXPECT_FALSE(owners().command({permit, {}}, {7, 3, 0}, 1).ok());
 }
 
+TEST_F(OwnersTest, P12OnlyMpiJobsAreServedThroughADirectoryOfTheAgent) {
+  const std::string run(32, 'a');
+  const auto path = [&](const Permit& permit) {
+    const auto command = owners().command(
+        {.permit = std::make_shared<const Permit>(permit), .run = run}, {7, 3, 0}, 0);
+    EXPECT_TRUE(command.ok());
+    for (const std::string& variable : command->env)
+      if (variable.starts_with("PATH=")) return variable;
+    return std::string();
+  };
+  EXPECT_EQ(path(allowed()), "PATH=/usr/local/bin:/usr/bin:/bin");
+  Permit mpi = allowed();
+  mpi.job.mpi = "auto";
+  EXPECT_NE(path(mpi).find("/run/" + run + "/bin:"), std::string::npos);
+}
+
 TEST_F(OwnersTest, OutputsArePrivate) {
   const auto fd = open_output();
   ASSERT_TRUE(fd.ok()) << fd.error().message;
