@@ -96,7 +96,8 @@ class Running final : public Coordinator {
       return invalid(
           "--munge logs in users of other machines, each with a role: it needs --api-tls and "
           "--users, --operators, --admins or --metrics-readers");
-    auto journal = storage::RocksdbJournal::open_to_read(options_.data_dir);
+    auto journal = storage::RocksdbJournal::open_to_read(
+        options_.data_dir, [](const std::string& why) { stop_loudly(why); });
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     if (Status ok = open_trust(); !ok) return ok;

@@ -146,30 +146,6 @@ std::string holder(int lock_fd) {
   return pid ? " (pid " + std::to_string(*pid) + ")" : "";
 }
 
-// Locks the data-dir. Closing the returned descriptor releases the lock.
-Result<int> lock_dir(const std::string& dir) {
-  std::string path = dir + "/lock";
-  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return system_error(dir, "open " + path);
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    Error error =
-        errno == EWOULDBLOCK
-            ? Error{Errc::conflict, dir + " is in use by another process" + holder(fd) +
-                                        ": a data directory serves one coordinator at a time"}
-            : system_error(dir, "lock " + path);
-    close(fd);
-    return error;
-  }
-  std::string pid = std::to_string(getpid());
-  if (ftruncate(fd, 0) != 0 ||
-      pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-    Error error = system_error(dir, "write " + path);
-    close(fd);
-    return error;
-  }
-  return fd;
-}
-
 struct Found {
   std::optional<std::string> format;  // nullopt: not a journal, or never fully created
   uint64_t commit = 0;
@@ -249,6 +225,29 @@ Result<std::shared_ptr<rocksdb::DB>> open_for_reading(const std::string& dir) {
 
 }  // namespace
 
+// The lock is on the directory, so that removing the file opens nothing; earlier versions lock the
+// file.
+Result<RocksdbJournal::Locks> RocksdbJournal::lock_dir(const std::string& dir) {
+  const std::string path = dir + "/lock";
+  Locks locks{Fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+              Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600))};
+  if (!locks.dir || !locks.file) return system_error(dir, "open " + path);
+  for (const Fd* one : {&locks.dir, &locks.file}) {
+    if (flock(one->get(), LOCK_EX | LOCK_NB) == 0) continue;
+    if (errno == EWOULDBLOCK)
+      return Error{Errc::conflict, dir + " is in use by another process" +
+                                       holder(locks.file.get()) +
+                                       ": a data directory serves one coordinator at a time"};
+    // A file system without locks on directories has the file's only.
+    if (one == &locks.file) return system_error(dir, "lock " + path);
+  }
+  const std::string pid = std::to_string(getpid());
+  if (ftruncate(locks.file.get(), 0) != 0 ||
+      pwrite(locks.file.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+    return system_error(dir, "write " + path);
+  return locks;
+}
+
 Result<std::unique_ptr<Journal>> RocksdbJournal::open(const std::string& data_dir) {
   auto journal = open_to_read(data_dir);
   if (!journal.ok()) return journal.error();
@@ -256,11 +255,13 @@ Result<std::unique_ptr<Journal>> RocksdbJournal::open(const std::string& data_di
   return journal;
 }
 
-Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string& data_dir) {
+Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string& data_dir,
+                                                              Lost lost) {
   if (auto made = make_dirs(data_dir); !made.ok()) return made.error();
   auto lock = lock_dir(data_dir);
   if (!lock.ok()) return lock.error();
-  std::unique_ptr<RocksdbJournal> journal(new RocksdbJournal(data_dir, *lock));
+  std::unique_ptr<RocksdbJournal> journal(
+      new RocksdbJournal(data_dir, std::move(*lock), std::move(lost)));
 
   auto acknowledged = Watermark::read(data_dir + "/commit");
   auto db = open_for_reading(data_dir);
@@ -334,7 +335,10 @@ Status RocksdbJournal::begin_writing() {
     status = db->Put(synced, slice(keys::kFormat), std::to_string(wire::JOURNAL_FORMAT));
     if (!status.ok()) return database_error(dir_, status);
   }
-  auto watermark = Watermark::open(dir_ + "/commit");
+  auto watermark = Watermark::open(dir_ + "/commit", [this](const Watermark& own) {
+    if (!lost_ || !writes_) return;
+    if (const Status s = files_there(own); !s) lost_(s.error().message);
+  });
   if (!watermark.ok()) return watermark.error();
   if (auto noted = (*watermark)->note(last_commit_); !noted.ok()) return noted.error();
   auto parent = std::filesystem::path(dir_).parent_path().string();
@@ -346,6 +350,7 @@ Status RocksdbJournal::begin_writing() {
     db_.swap(db);  // readers of the old one keep it open until they are done
   }
   watermark_ = std::move(*watermark);
+  writes_ = true;
   return Nothing{};
 }
 
@@ -354,13 +359,30 @@ std::shared_ptr<rocksdb::DB> RocksdbJournal::db() const {
   return db_;
 }
 
-RocksdbJournal::RocksdbJournal(std::string dir, int lock_fd)
-    : dir_(std::move(dir)), lock_fd_(lock_fd) {}
+RocksdbJournal::RocksdbJournal(std::string dir, Locks locks, Lost lost)
+    : dir_(std::move(dir)), locks_(std::move(locks)), lost_(std::move(lost)) {}
 
+// The locks go last: from then on another process may open the journal.
 RocksdbJournal::~RocksdbJournal() {
-  db_.reset();
   watermark_.reset();
-  close(lock_fd_);  // last: from here on another process may open the journal
+  db_.reset();
+}
+
+// What is written goes to files that still have their names.
+Status RocksdbJournal::files_there(const Watermark& watermark) const {
+  if (Status s = watermark.there(); !s) return s;
+  const auto gone = [this](const std::string& path) {
+    return Watermark::gone(dir_ + "/db" + path);
+  };
+  if (access((dir_ + "/db/CURRENT").c_str(), F_OK) != 0 && errno == ENOENT) return gone("/CURRENT");
+  // RocksDB looks the log up on disk. One that is not there may have been replaced meanwhile.
+  rocksdb::Status found;
+  for (int tries = 2; tries > 0; --tries) {
+    std::unique_ptr<rocksdb::LogFile> log;
+    found = db_->GetCurrentWalFile(&log);
+    if (!found.IsPathNotFound() && !found.IsNotFound()) return Nothing{};
+  }
+  return gone(": its log");
 }
 
 Status RocksdbJournal::commit(const std::vector<Row>& rows) {

@@ -1,6 +1,7 @@
 // RocksdbJournal: the journal on disk.
 //
-//   DIR/lock        locked (flock) while a process has the journal open; contains its pid
+//   DIR             locked (flock) while a process has the journal open
+//   DIR/lock        likewise; contains its pid
 //   DIR/commit      the watermark (watermark.hpp)
 //   DIR/cluster-id  the cluster whose state this is, so that a missing database is not
 //                   mistaken for a new cluster
@@ -12,9 +13,11 @@
 // commits is refused, and its files stay untouched.
 #pragma once
 
+#include "base/fd.hpp"
 #include "storage/journal/journal.hpp"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,8 +38,12 @@ class RocksdbJournal final : public Journal {
   // or acknowledged data is missing; `unavailable` if the disk is full or fails.
   static Result<std::unique_ptr<Journal>> open(const std::string& data_dir);
   // Likewise, but an existing database stays unchanged until begin_writing() or the first commit,
-  // so a caller that then finds that it must not serve the database leaves no trace in it.
-  static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir);
+  // so a caller that then finds that it must not serve the database leaves no trace in it. `lost`:
+  // called within about a second, on another thread, if the files are deleted or replaced while the
+  // journal is written; commits fail at once then.
+  using Lost = std::function<void(const std::string& why)>;
+  static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir,
+                                                       Lost lost = nullptr);
 
   // What a data-dir or a backup holds now, also while a process has it open: takes no lock, changes
   // no file, and does not refuse a database that lacks acknowledged data. not_found: there is no
@@ -71,16 +78,23 @@ class RocksdbJournal final : public Journal {
 
  private:
   class Damage;
-  RocksdbJournal(std::string dir, int lock_fd);
+  struct Locks {  // on the directory and, for earlier versions, on the file
+    Fd dir, file;
+  };
+  static Result<Locks> lock_dir(const std::string& dir);
+  RocksdbJournal(std::string dir, Locks locks, Lost lost);
   std::shared_ptr<rocksdb::DB> db() const;
+  Status files_there(const Watermark& watermark) const;
 
   const std::string dir_;
-  const int lock_fd_;
+  const Locks locks_;
+  const Lost lost_;
   mutable std::mutex db_mutex_;           // guards the replacement of db_
   std::shared_ptr<rocksdb::DB> db_;       // read-only until watermark_ is set
   bool formatted_ = false;                // the row "format" exists
   std::unique_ptr<Watermark> watermark_;  // null until begin_writing()
   std::shared_ptr<Damage> damage_;        // found by the writer's database
+  std::atomic<bool> writes_ = false;      // watermark_ and db_ are final
   bool merges_ = true;
   std::atomic<uint64_t> last_commit_ = 0;  // read by any thread
   bool failed_ = false;                    // a commit failed: the state on disk is unknown

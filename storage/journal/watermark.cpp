@@ -9,7 +9,9 @@
 #include <cstring>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace muster::storage {
 namespace {
@@ -62,14 +64,18 @@ std::optional<uint64_t> Watermark::read(const std::string& path) {
   return highest;
 }
 
-Result<std::unique_ptr<Watermark>> Watermark::open(const std::string& path) {
+Result<std::unique_ptr<Watermark>> Watermark::open(
+    const std::string& path, std::function<void(const Watermark&)> each_second) {
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return Error{Errc::unavailable, reason(path, "open")};
-  return std::unique_ptr<Watermark>(new Watermark(fd, path));
+  return std::unique_ptr<Watermark>(new Watermark(fd, path, std::move(each_second)));
 }
 
-Watermark::Watermark(int fd, std::string path)
-    : fd_(fd), path_(std::move(path)), syncer_([this] { sync_loop(); }) {}
+Watermark::Watermark(int fd, std::string path, std::function<void(const Watermark&)> each_second)
+    : fd_(fd),
+      path_(std::move(path)),
+      each_second_(std::move(each_second)),
+      syncer_([this] { sync_loop(); }) {}
 
 Watermark::~Watermark() {
   {
@@ -81,7 +87,24 @@ Watermark::~Watermark() {
   close(fd_);
 }
 
+Error Watermark::gone(const std::string& path) {
+  return {Errc::unavailable, path +
+                                 " was deleted or replaced while it was in use, so nothing written "
+                                 "there would be kept; `muster restore` makes a data-dir from a "
+                                 "backup"};
+}
+
+Status Watermark::there() const {
+  struct stat own = {};
+  struct stat named = {};
+  if (fstat(fd_, &own) == 0 && stat(path_.c_str(), &named) == 0 && own.st_dev == named.st_dev &&
+      own.st_ino == named.st_ino)
+    return Nothing{};
+  return gone(path_);
+}
+
 Status Watermark::note(uint64_t commit) {
+  if (Status s = there(); !s) return s;
   std::string slot = slot_text(commit);
   ssize_t n = pwrite(fd_, slot.data(), slot.size(), static_cast<off_t>(commit % 2 * kSlotBytes));
   if (n != static_cast<ssize_t>(slot.size()))
@@ -97,12 +120,17 @@ Status Watermark::note(uint64_t commit) {
 void Watermark::sync_loop() {
   std::unique_lock lock(mutex_);
   while (!closing_ || dirty_) {
-    changed_.wait(lock, [this] { return dirty_ || closing_; });
-    if (!dirty_) continue;
-    dirty_ = false;
+    const auto due = [this] { return dirty_ || closing_; };
+    if (each_second_)
+      changed_.wait_for(lock, kSyncEvery, due);
+    else
+      changed_.wait(lock, due);
+    const bool dirty = std::exchange(dirty_, false);
     lock.unlock();
-    if (fdatasync(fd_) != 0) log::warn("{}", reason(path_, "sync"));
+    if (each_second_) each_second_(*this);
+    if (dirty && fdatasync(fd_) != 0) log::warn("{}", reason(path_, "sync"));
     lock.lock();
+    if (!dirty) continue;
     changed_.wait_for(lock, kSyncEvery, [this] { return closing_; });
   }
 }

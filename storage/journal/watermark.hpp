@@ -8,13 +8,16 @@
 // A database that silently lost the end of its log has fewer commits than this says. A noted number
 // survives the death of the process at once, and power loss after at most about a second (a
 // separate thread syncs the file, so no commit waits for it). An unreadable slot counts as absent,
-// so a damaged file never blocks opening a sound journal.
+// so a damaged file never blocks opening a sound journal. A number is noted only if the file still
+// has its name: one that was deleted or replaced belongs to a directory that nobody will open
+// again.
 #pragma once
 
 #include "base/result.hpp"
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,8 +31,10 @@ class Watermark {
   // The number in the file; nullopt: no file, or nothing readable in it.
   static std::optional<uint64_t> read(const std::string& path);
 
-  // Opens the file, creating it if needed. `unavailable` with the system's reason.
-  static Result<std::unique_ptr<Watermark>> open(const std::string& path);
+  // Opens the file, creating it if needed. `unavailable` with the system's reason. `each_second`:
+  // called by the thread that syncs; may be null.
+  static Result<std::unique_ptr<Watermark>> open(
+      const std::string& path, std::function<void(const Watermark&)> each_second = nullptr);
 
   ~Watermark();
   Watermark(const Watermark&) = delete;
@@ -37,13 +42,18 @@ class Watermark {
 
   // Called by the journal's one writer before commit() returns.
   Status note(uint64_t commit);
+  // The error for a file of a journal that is no longer where it was.
+  static Error gone(const std::string& path);
+  // `unavailable`: the file was deleted or replaced. Any thread.
+  Status there() const;
 
  private:
-  Watermark(int fd, std::string path);
+  Watermark(int fd, std::string path, std::function<void(const Watermark&)> each_second);
   void sync_loop();
 
   const int fd_;
   const std::string path_;
+  const std::function<void(const Watermark&)> each_second_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool dirty_ = false;    // under mutex_: written, not synced

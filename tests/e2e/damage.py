@@ -3,6 +3,7 @@
 
     MUSTER=build/release/muster tests/e2e/damage.py [TEST…]
 """
+import contextlib
 import http.client
 import os
 import pathlib
@@ -15,7 +16,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import World, condition, eventually, finished  # noqa: E402
+from world import World, condition, eventually, finished, sh_job  # noqa: E402
 
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 
@@ -200,6 +201,21 @@ class Damage(World):
         self.assertIn("cluster-id", said)
         self.assertIn("muster restore", said)
         self.assertFalse((data / "db" / "CURRENT").exists(), "a refused start makes no database")
+
+    def test_p29_a_data_dir_that_is_deleted_ends_the_coordinator(self):
+        cluster = self.cluster(agents=1)
+        self.assertEqual(cluster.api.create(sh_job("before", "true", 1))[0], 201)
+        shutil.rmtree(cluster.dir / "coordinator")
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            code, answer = cluster.api.create(sh_job("after", "true", 1))
+            self.assertNotEqual(code, 201, "a write that went nowhere was acknowledged")
+        self.assertEqual(cluster.coord.wait(timeout=20), 1)
+        self.assertIn("nothing written there would be kept", cluster.log("coordinator"))
+
+    def test_p29_a_data_dir_that_is_deleted_while_nothing_is_written(self):
+        cluster = self.cluster(agents=0)
+        shutil.rmtree(cluster.dir / "coordinator")
+        self.assertEqual(cluster.coord.wait(timeout=20), 1)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,8 @@ void remove_if_dead(const std::string& path) {
   struct stat st {};
   const bool ours = fstat(dir, &st) == 0 && st.st_uid == geteuid();
   const int lock = ours ? openat(dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
-  const bool dead = lock < 0 ? ours && errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0;
+  const bool unlocked = ours && flock(dir, LOCK_EX | LOCK_NB) == 0;
+  const bool dead = unlocked && (lock < 0 ? errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0);
   std::error_code error;
   const bool wanted = access((path + kKeepMark).c_str(), F_OK) == 0;
   if (dead && !wanted && is_old(path)) std::filesystem::remove_all(path, error);

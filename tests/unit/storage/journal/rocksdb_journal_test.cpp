@@ -7,9 +7,12 @@
 #include <gmock/gmock.h>
 #include <rocksdb/db.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 namespace muster::storage {
@@ -17,6 +20,17 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+
+// Calls `done` until it returns true; false: it did not within 20 seconds.
+template <typename Done>
+bool until(Done done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
 
 class RocksdbJournalTest : public testing::Test {
  protected:
@@ -58,6 +72,47 @@ class RocksdbJournalTest : public testing::Test {
 
   std::string top_, dir_;
 };
+
+// What can be taken from under a journal: each within DIR.
+class P29Gone : public RocksdbJournalTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(P29Gone, AJournalSaysSoAndAcknowledgesNothingMore) {
+  std::mutex mutex;
+  std::string said;
+  auto opened = RocksdbJournal::open_to_read(dir_, [&](const std::string& why) {
+    const std::lock_guard lock(mutex);
+    said = why;
+  });
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  auto journal = std::move(*opened);
+  commit(*journal, 0, 3);
+  const std::string name = GetParam();
+  const fs::path gone = name == "log" ? log_file() : fs::path(dir_) / name;
+  if (name == "commit")  // replaced by an equal one
+    fs::copy_file(gone, top_ + "/copy");
+  fs::remove_all(gone);
+  if (name == "commit") {
+    fs::rename(top_ + "/copy", gone);
+    EXPECT_FALSE(journal->commit({{"t9", "x"}}).ok());
+  }
+  if (name.empty()) {
+    EXPECT_FALSE(journal->commit({{"t9", "x"}}).ok());
+  }
+  EXPECT_TRUE(until([&] {
+    const std::lock_guard lock(mutex);
+    return !said.empty();
+  }));
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(said, HasSubstr(dir_));
+  EXPECT_THAT(said, HasSubstr("while it was in use"));
+}
+INSTANTIATE_TEST_SUITE_P(Each, P29Gone, testing::Values("", "commit", "db", "db/CURRENT", "log"));
+
+TEST_F(RocksdbJournalTest, P33RemovingTheLockFileLetsNobodyIn) {
+  auto journal = open();
+  fs::remove(dir_ + "/lock");
+  EXPECT_THAT(refusal(Errc::conflict), HasSubstr("is in use by another process"));
+}
 
 TEST_F(RocksdbJournalTest, ReopenedItHasWhatWasCommitted) {
   auto journal = open();
