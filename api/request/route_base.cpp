@@ -44,7 +44,9 @@ Writer RouteBase::writer(const Exchange& exchange, const WriteOptions& options, 
 
 std::optional<core::Owner> RouteBase::owner(const Exchange& exchange) {
   if (!exchange.caller.distinguished) return std::nullopt;
-  return exchange.caller.who;
+  core::Owner owner = exchange.caller.who;
+  owner.privileged = exchange.caller.unlimited();
+  return owner;
 }
 
 std::string RouteBase::random_uid() const {

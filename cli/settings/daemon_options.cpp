@@ -177,6 +177,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
     }
   }
   if (Status s = read.status(); !s) return s.error();
+  read.whole("user-priority-max", 0, 1'000'000'000, o.access.user_priority_max);
   if (o.data_dir.empty())
     return invalid("--data-dir D is required: the directory for the coordinator's state");
   if (o.backoff_max_ms < o.backoff_base_ms) {

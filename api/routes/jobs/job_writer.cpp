@@ -2,6 +2,7 @@
 
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/request/field_owners.hpp"
+#include "core/spec/rules/privileges.hpp"
 #include "core/spec/rules/warnings.hpp"
 
 #include <algorithm>
@@ -39,6 +40,7 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
   if (admitted.refused) return send_refused(exchange, *admitted.refused, admitted.name);
   const core::JobObjectPtr job = admitted.job;
   const std::string name = admitted.name;
+  if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);
   if (view_.job(target.ns, name)) return when_exists();
   if (dry) {
     const core::Job pretended(0, job);
@@ -63,6 +65,14 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
         const core::Job was(0, job);  // it has been deleted meanwhile
         return respond(exchange, {.kind = Kind::job, .job = &was, .version = view_.version()}, 201);
       });
+}
+
+std::optional<kj::Promise<void>> JobWriter::refuse_privileges(Exchange& exchange,
+                                                              const core::JobObject& job) const {
+  if (exchange.caller.unlimited()) return std::nullopt;
+  const auto why = core::needs_privilege(job.spec, options_.access.user_priority_max);
+  if (!why) return std::nullopt;
+  return AccessGate::forbid(exchange, *why);
 }
 
 // The one path for all changes to a job: read, make, check, submit; repeat if it changed meanwhile.
@@ -96,6 +106,9 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
             warnings.push_back(std::move(warning));
         }
         const core::JobObjectPtr job = made->job;
+        if (job->spec.pod.priority != before->spec.pod.priority ||
+            job->spec.pod.priority_class_name != before->spec.pod.priority_class_name)
+          if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);
         if (dry || job->json == before->json) {
           const auto now = view_.job(target.ns, target.name);
           if (!now) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);

@@ -64,6 +64,9 @@ class JobWriter : protected RouteBase {
   Promise change(Exchange& exchange, const Target& target, size_t sent, bool dry, MakeJob make,
                  Respond respond, int tries = kWriteTries);
 
+  // Refuses a job that asks for what only operators may have.
+  std::optional<Promise> refuse_privileges(Exchange& exchange, const core::JobObject& job) const;
+
   // Runs work() on another thread if it has so many bytes to process that it would block this one.
   template <class T>
   kj::Promise<T> aside(size_t bytes, std::function<T()> work) {

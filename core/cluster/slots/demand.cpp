@@ -1,6 +1,7 @@
 #include "core/cluster/slots/demand.hpp"
 
 #include "core/spec/fields/affinity.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "core/spec/values/quantity.hpp"
 
 #include <algorithm>
@@ -48,8 +49,13 @@ bool tolerates(const Toleration& t, const Taint& taint) {
   return t.op == "Exists" || t.value == taint.value;
 }
 
+bool may_tolerate(const Demand& demand, const Taint& taint) {
+  return !demand.of_user || (taint.effect != "NoExecute" && taint.key != kUnschedulable);
+}
+
 bool tolerated(const Demand& demand, const Taint& taint) {
-  return std::any_of(demand.tolerations.begin(), demand.tolerations.end(),
+  return may_tolerate(demand, taint) &&
+         std::any_of(demand.tolerations.begin(), demand.tolerations.end(),
                      [&taint](const Toleration& t) { return tolerates(t, taint); });
 }
 
@@ -85,6 +91,7 @@ Demand demand_of(const JobObject& object) {
   demand.amounts.cpu_millis = std::min(demand.amounts.cpu_millis, kMost);
   demand.amounts.memory_bytes = std::min(demand.amounts.memory_bytes, kMost);
   for (auto& [name, count] : demand.amounts.named) count = std::min(count, kMost);
+  demand.of_user = is_users(object.meta.annotations);
   demand.node_selector = pod.node_selector;
   demand.node_name = pod.node_name;
   demand.affinity = pod.node_affinity;
@@ -118,7 +125,7 @@ bool alike(const Demand& a, const Demand& b) {
   return a.amounts == b.amounts && a.node_selector == b.node_selector &&
          a.node_name == b.node_name && a.affinity.required == b.affinity.required &&
          a.tolerations == b.tolerations && a.memory_limit == b.memory_limit &&
-         a.cpu_limit == b.cpu_limit;
+         a.cpu_limit == b.cpu_limit && a.of_user == b.of_user;
 }
 
 Amounts capacity_of(const NodeInfo& node) {
@@ -158,7 +165,7 @@ std::optional<Millis> may_stay(const NodeInfo& node, const Demand& demand) {
     if (taint.effect != "NoExecute") continue;
     bool found = false;
     for (const Toleration& t : demand.tolerations) {
-      if (!tolerates(t, taint)) continue;
+      if (!may_tolerate(demand, taint) || !tolerates(t, taint)) continue;
       found = true;
       if (!t.seconds) continue;
       Millis span = std::clamp<int64_t>(*t.seconds, 0, kFar) * 1000;

@@ -39,6 +39,9 @@ struct Demand {
   PlacementChoice placement = PlacementChoice::usual;
   bool memory_limit = false;  // a container has a memory limit
   bool cpu_limit = false;
+  // Of a user without an operator's rights: tolerates neither a cordon nor a NoExecute taint, by
+  // which operators clear a node.
+  bool of_user = false;
 };
 
 inline const Demand kPlainDemand;  // for a pod that requests nothing

@@ -9,6 +9,8 @@
 namespace muster::core {
 namespace {
 
+constexpr std::string_view kOperator = "operator";
+
 std::optional<uint32_t> read_id(std::string_view text) {
   uint32_t id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
@@ -46,12 +48,20 @@ std::optional<Owner> owner_of(const StringMap& annotations) {
              gid = read_id(value_of(annotations, kOwnerGidKey));
   auto groups = read_groups(value_of(annotations, kOwnerGroupsKey));
   if (!uid || !gid || !groups) return std::nullopt;
-  return Owner{*uid, *gid, std::string(value_of(annotations, kOwnerKey)), std::move(*groups),
-               std::string(value_of(annotations, kOwnerHomeKey))};
+  return Owner{*uid,
+               *gid,
+               std::string(value_of(annotations, kOwnerKey)),
+               std::move(*groups),
+               std::string(value_of(annotations, kOwnerHomeKey)),
+               value_of(annotations, kOwnerRoleKey) == kOperator};
 }
 
 std::optional<uint32_t> owner_uid(const StringMap& annotations) {
   return read_id(value_of(annotations, kOwnerUidKey));
+}
+
+bool is_users(const StringMap& annotations) {
+  return owner_uid(annotations) && value_of(annotations, kOwnerRoleKey) != kOperator;
 }
 
 void keep_owner(const std::optional<Owner>& owner, StringMap& annotations, Violations& found) {
@@ -63,6 +73,7 @@ void keep_owner(const std::optional<Owner>& owner, StringMap& annotations, Viola
     values[2].second = std::to_string(owner->gid);
     values[3].second = groups_text(owner->groups);
     values[4].second = owner->home;
+    if (owner->privileged) values[5].second = kOperator;
   }
   for (auto& [key, value] : values) {
     const auto it = annotations.find(std::string(key));

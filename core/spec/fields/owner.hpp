@@ -22,8 +22,9 @@ constexpr std::string_view kOwnerUidKey = "muster.dev/owner-uid";
 constexpr std::string_view kOwnerGidKey = "muster.dev/owner-gid";
 constexpr std::string_view kOwnerGroupsKey = "muster.dev/owner-groups";  // "100,2001"
 constexpr std::string_view kOwnerHomeKey = "muster.dev/owner-home";
-constexpr std::string_view kOwnerKeys[] = {kOwnerKey, kOwnerUidKey, kOwnerGidKey, kOwnerGroupsKey,
-                                           kOwnerHomeKey};
+constexpr std::string_view kOwnerRoleKey = "muster.dev/owner-role";  // "operator", or absent
+constexpr std::string_view kOwnerKeys[] = {kOwnerKey,       kOwnerUidKey,  kOwnerGidKey,
+                                           kOwnerGroupsKey, kOwnerHomeKey, kOwnerRoleKey};
 
 struct Owner {
   uint32_t uid = 0;
@@ -31,6 +32,7 @@ struct Owner {
   std::string name;
   std::vector<uint32_t> groups{};  // all of the user's groups when the job was created
   std::string home{};              // absolute, or empty
+  bool privileged = false;         // was an operator or an admin when the job was created
   bool operator==(const Owner&) const = default;
 };
 
@@ -38,6 +40,8 @@ struct Owner {
 std::optional<Owner> owner_of(const StringMap& annotations);
 // Just the uid, which is read for each object of a list.
 std::optional<uint32_t> owner_uid(const StringMap& annotations);
+// Whether the job belongs to a user without an operator's rights.
+bool is_users(const StringMap& annotations);
 
 // Sets this owner, or none, in `annotations` as written by a client. A client may repeat what is
 // stored, as it does when it sends back an object that it has read; any other value is refused.

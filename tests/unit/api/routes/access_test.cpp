@@ -169,6 +169,40 @@ TEST_F(AccessTest, OthersCannotChangeAnything) {
   EXPECT_EQ(as(kBob, "POST", kJobs, manifest("j")).code, 409);
 }
 
+TEST_F(AccessTest, P11PrioritiesAreForOperators) {
+  const auto with = [](const std::string& name, const std::string& field) {
+    std::string text = manifest(name);
+    text.insert(text.find(R"("restartPolicy")"), field + ",");
+    return text;
+  };
+  const Answer high = as(kAlice, "POST", kJobs, with("high", R"("priority":2000000000)"));
+  EXPECT_EQ(high.code, 403) << high.body;
+  EXPECT_NE(
+      high.body.find("spec.template.spec.priority: 2000000000 is above the maximum for users, "
+                     "0 (--user-priority-max); an operator may set more"),
+      std::string::npos)
+      << high.body;
+  const std::string system = R"("priorityClassName":"system-node-critical")";
+  EXPECT_EQ(as(kAlice, "POST", kJobs, with("system", system)).code, 403);
+  EXPECT_EQ(as(kAlice, "POST", kJobs + "?dryRun=All", with("system", system)).code, 403);
+  uid = kAlice;
+  EXPECT_EQ(call(request("PATCH", kJobs + "/applied?fieldManager=x",
+                         "Content-Type: application/apply-patch+yaml\r\n", with("applied", system)))
+                .code,
+            403);
+  EXPECT_EQ(as(kAlice, "POST", kJobs, with("low", R"("priority":-5)")).code, 201);
+  EXPECT_EQ(as(kOlga, "POST", kJobs, with("operators", system)).code, 201);
+  const auto role = [this](const char* name) {
+    return view.job("default", name)
+        ->job->object()
+        .meta.annotations.contains(std::string(core::kOwnerRoleKey));
+  };
+  EXPECT_TRUE(role("operators"));
+  EXPECT_FALSE(role("low"));
+  const std::string forged = R"(,"annotations":{"muster.dev/owner-role":"operator"})";
+  EXPECT_EQ(as(kAlice, "POST", kJobs, manifest("forged", forged)).code, 422);
+}
+
 // The access check before the body is not enough: the name may change hands while the body arrives.
 TEST_F(AccessTest, ANameThatChangesHandsMeanwhileIsNotChanged) {
   created_by(kAlice, "j");

@@ -115,6 +115,27 @@ TEST(Demand, TaintsSelectorsAndCordons) {
   EXPECT_TRUE(admits(node, labels, demand));
 }
 
+TEST(Demand, P11UsersTolerateNeitherACordonNorANoExecuteTaint) {
+  NodeInfo node;
+  Demand demand;
+  demand.tolerations = {{"", "Exists", "", "", {}}, {"gpu", "Exists", "", "NoExecute", 60}};
+  for (const bool user : {false, true}) {
+    demand.of_user = user;
+    node.spec = {};
+    node.spec.unschedulable = true;
+    EXPECT_EQ(admits(node, {}, demand), !user);
+    node.spec = {};
+    node.spec.taints = {{"gpu", "broken", "NoExecute"}};
+    EXPECT_EQ(admits(node, {}, demand), !user);
+    EXPECT_EQ(may_stay(node, demand), user ? Millis{0} : Millis{60'000});
+    node.spec.taints = {{"gpu", "", "NoSchedule"}};
+    EXPECT_TRUE(admits(node, {}, demand)) << "what is reserved for those who ask for it";
+  }
+  Demand operators = demand;
+  operators.of_user = false;
+  EXPECT_FALSE(alike(demand, operators));
+}
+
 TEST(Demand, NamesAndAffinities) {
   NodeInfo node;
   node.name = "n1";
