@@ -7,8 +7,11 @@
 #include "agent/link/wire.hpp"
 #include "base/hex.hpp"
 #include "base/log.hpp"
+#include "base/peer/local_sockets.hpp"
 #include "base/secret.hpp"
+#include "tls/checked.hpp"
 #include "tls/link.hpp"
+#include "tls/proof.hpp"
 
 #include <kj/debug.h>
 #include <kj/io.h>
@@ -74,7 +77,9 @@ kj::Promise<void> Agent::stay_connected() {
 }
 
 kj::Promise<void> Agent::one_connection() {
-  std::string address = options_.coordinator;
+  const auto socket = credentials_.encrypted() ? std::nullopt : find_socket(options_.sockets);
+  address_ = socket ? "unix:" + *socket : options_.coordinator;
+  std::string address = address_;
   kj::AutoCloseFd folder;
   constexpr std::string_view kUnix = "unix:";
   if (address.starts_with(kUnix) && address.size() - kUnix.size() > kSocketPathMax) {
@@ -86,8 +91,9 @@ kj::Promise<void> Agent::one_connection() {
   auto connecting = io_.provider->getNetwork()
                         .parseAddress(address.c_str())
                         .then([this](kj::Own<kj::NetworkAddress> at) {
-                          if (credentials_.encrypted())
-                            at = tls::encrypted(kj::mv(at), credentials_.context());
+                          at = credentials_.encrypted()
+                                   ? tls::encrypted(kj::mv(at), credentials_.context())
+                                   : tls::checked(kj::mv(at), servers_, address_);
                           auto promise = at->connect();
                           return promise.attach(kj::mv(at));
                         })
@@ -104,18 +110,48 @@ kj::Promise<void> Agent::connected(kj::Own<kj::AsyncIoStream> stream) {
       if (credentials_.must_join()) return close_link("it closed the connection");
       link_ = nullptr;  // the next connection registers the node
     });
+  auto registering = prove(link).then([this, &link] { return enroll(link); });
+  return registering.exclusiveJoin(link.net.onDisconnect()).then([this] {
+    close_link(link_->why.empty() ? "it closed the connection" : link_->why);
+  });
+}
+
+// A coordinator of another cluster gets a hello without this cluster's key, and decides. One of an
+// earlier version cannot prove anything: on this machine, its user is trusted already.
+kj::Promise<void> Agent::prove(Link& link) {
+  if (credentials_.encrypted() || work_dir_.cluster_key().empty()) return kj::READY_NOW;
+  const std::string challenge = random_hex(kSecretBytes);
+  auto request = link.coordinator().proveRequest();
+  request.setChallenge(kj::StringPtr(challenge.c_str()).asBytes());
+  return timer_.timeoutAfter(kConnectMaxMs * kj::MILLISECONDS, request.send().dropPipeline())
+      .then(
+          [this, &link, challenge](capnp::Response<wire::Coordinator::ProveResults>&& answer) {
+            link.other_cluster = to_string(answer.getClusterId()) != work_dir_.cluster_id();
+            if (link.other_cluster ||
+                same_secret(
+                    to_string(answer.getProof()),
+                    tls::proof_of_key(work_dir_.cluster_key(), work_dir_.cluster_id(), challenge)))
+              return;
+            kj::throwFatalException(
+                {kj::Exception::Type::FAILED, __FILE__, __LINE__,
+                 kj::str("it does not have the key of cluster ", work_dir_.cluster_id(),
+                         ", to which this node belongs; nothing was sent")});
+          },
+          [](kj::Exception&& e) {
+            if (e.getType() != kj::Exception::Type::UNIMPLEMENTED)
+              kj::throwFatalException(kj::mv(e));
+          });
+}
+
+kj::Promise<void> Agent::enroll(Link& link) {
   auto request = link.coordinator().registerRequest();
   write_hello(request.initHello());
   request.setAgent(calls(link.number));
   Millis sent_at = boot_now();
-  auto registering =
-      timer_.timeoutAfter(kRegisterMaxMs * kj::MILLISECONDS, request.send().dropPipeline())
-          .then([this, sent_at](capnp::Response<wire::Coordinator::RegisterResults>&& answer) {
-            return greeted(answer.getResult(), sent_at);
-          });
-  return registering.exclusiveJoin(link.net.onDisconnect()).then([this] {
-    close_link(link_->why.empty() ? "it closed the connection" : link_->why);
-  });
+  return timer_.timeoutAfter(kRegisterMaxMs * kj::MILLISECONDS, request.send().dropPipeline())
+      .then([this, sent_at](capnp::Response<wire::Coordinator::RegisterResults>&& answer) {
+        return greeted(answer.getResult(), sent_at);
+      });
 }
 
 kj::Promise<void> Agent::join(Link& link) {
@@ -137,7 +173,7 @@ kj::Promise<void> Agent::get_certificate(Link& link) {
     auto result = answer.getResult();
     Status status = result.isCertificate()
                         ? credentials_.accept(to_string(result.getCertificate()))
-                        : invalid(options_.coordinator + " rejects node " + work_dir_.node_name() +
+                        : invalid(address_ + " rejects node " + work_dir_.node_name() +
                                   " a certificate: " + to_string(result.getRefused()));
     if (status.ok()) return log::info("got a certificate for node {}", work_dir_.node_name());
     if (credentials_.must_join()) return finish(status.error());
@@ -177,7 +213,7 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setBootId(boot_id());
   hello.setSecret(work_dir_.secret());
   hello.setClusterId(work_dir_.cluster_id());
-  hello.setClusterKey(work_dir_.cluster_key());
+  if (!link_->other_cluster) hello.setClusterKey(work_dir_.cluster_key());
   hello.setHighestEpoch(node_.term().epoch);
   hello.setEpochNonce(node_.term().nonce);
   hello.setHighestCommit(work_dir_.commit());
@@ -266,8 +302,8 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   // must reconnect within it.
   pause_max_ms_ = std::clamp(static_cast<Millis>(from.getLeaseMs()) / 2, kPauseMinMs, kPauseMaxMs);
   said_.clear();
-  log::info("registered with {} as node {} ({}), epoch {}", options_.coordinator,
-            work_dir_.node_name(), from.getNodeId(), term.epoch);
+  log::info("registered with {} as node {} ({}), epoch {}", address_, work_dir_.node_name(),
+            from.getNodeId(), term.epoch);
   link.let_in->fulfill();
   for (auto& waiting : std::exchange(want_session_, {})) waiting->fulfill();
   configs_.connected();
@@ -291,8 +327,8 @@ void Agent::refused(wire::Refusal::Reader from) {
     case wire::Refusal::Why::OTHER_CLUSTER:
     case wire::Refusal::Why::PROTOCOL:
     case wire::Refusal::Why::INVALID:
-      finish(Error{Errc::invalid, options_.coordinator + " rejects node " + work_dir_.node_name() +
-                                      ": " + message});
+      finish(Error{Errc::invalid,
+                   address_ + " rejects node " + work_dir_.node_name() + ": " + message});
       break;
   }
   link_->give_up("it rejects node " + work_dir_.node_name() + ": " + message);
@@ -301,7 +337,7 @@ void Agent::refused(wire::Refusal::Reader from) {
 void Agent::close_link(const std::string& why) {
   const bool expired = credentials_.expired(wall_now());
   if (!result_)
-    say("no connection to " + options_.coordinator + ": " + why +
+    say("no connection to " + address_ + ": " + why +
         (expired ? "; this node's certificate has expired: join again with a token from `muster "
                    "token create --node " +
                        work_dir_.node_name() + "`"

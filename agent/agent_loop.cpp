@@ -34,6 +34,9 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
     : io_(io),
       timer_(io.provider->getTimer()),
       options_(options),
+      servers_(options.coordinator_user, options.insecure ? TrustedServers::Remote::accepted
+                                                          : TrustedServers::Remote::refused),
+      address_(options.coordinator),
       work_dir_(work_dir),
       credentials_(credentials),
       logs_(logs),
@@ -52,7 +55,9 @@ kj::Promise<Result<int>> Agent::run() {
   finished_ = kj::mv(finished.fulfiller);
   log::info("node {} with {} slots, work-dir {}", work_dir_.node_name(), options_.slots,
             work_dir_.path());
-  connect_executor();
+  if (!credentials_.encrypted())
+    if (const auto refused = servers_.refuses_address(options_.coordinator)) finish(*refused);
+  if (!result_) connect_executor();
   // Without a keeper at startup, fail; only a keeper that is lost later is worth a retry.
   if (!executor_ready_ && !result_) finish(Error{Errc::unavailable, said_});
   if (!result_) {

@@ -26,6 +26,7 @@
 #include "agent/run/config_desk.hpp"
 #include "agent/run/executor.hpp"
 #include "agent/run/sessions.hpp"
+#include "base/peer/trusted_servers.hpp"
 #include "core/node/node.hpp"
 
 #include <kj/async-io.h>
@@ -71,6 +72,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   kj::Promise<void> one_connection();
   void say_limits();  // logs which container limits are enforced here
   kj::Promise<void> connected(kj::Own<kj::AsyncIoStream> stream);
+  kj::Promise<void> prove(Link& link);  // fails unless the coordinator may have our hello
+  kj::Promise<void> enroll(Link& link);
   kj::Promise<void> join(Link& link);
   kj::Promise<void> get_certificate(Link& link);
   kj::Promise<void> keep_certificate(Link& link);  // renews it in time
@@ -125,6 +128,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   kj::AsyncIoContext& io_;
   kj::Timer& timer_;
   const AgentOptions options_;
+  TrustedServers servers_;
+  std::string address_;  // of the coordinator, in the latest attempt to connect
   WorkDir& work_dir_;
   Credentials& credentials_;
   LogStore& logs_;

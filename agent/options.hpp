@@ -7,11 +7,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace muster::agent {
 
 struct AgentOptions {
   std::string coordinator;                    // "HOST:PORT" or "unix:PATH"
+  std::vector<std::string> sockets;           // paths that are tried before it
+  std::string coordinator_user;               // who may serve us on this machine; empty: see
+                                              // TrustedServers
+  bool insecure = false;                      // connect to other machines without TLS
   std::string token_file;                     // join token; empty: none
   std::string name;                           // empty: the work-dir's, else the host's
   uint32_t slots = 0;                         // 0: one per CPU

@@ -164,6 +164,8 @@ class Thread final : public ApiThread, public api::Backend {
     metrics_.synced(indexed, kNames[static_cast<int>(action)], seconds);
   }
 
+  std::string socket() const override { return socket_; }
+
   void stop() override {
     if (!thread_.joinable()) return;
     post([this] { (*stopped_)->fulfill(); });
@@ -364,10 +366,12 @@ class Thread final : public ApiThread, public api::Backend {
     auto port = listen_on(io, "--api", options_.address, 0600);
     if (!port) return bound.set_value(port.error());
     kj::Own<kj::ConnectionReceiver> socket;
-    if (!options_.socket.empty()) {
-      auto opened = listen_on(io, "--api-socket", "unix:" + options_.socket, 0666);
-      if (!opened) return bound.set_value(opened.error());
+    auto opened_socket =
+        listen_also(io, "--api-socket", options_.socket, 0666, options_.socket_required);
+    if (!opened_socket) return bound.set_value(opened_socket.error());
+    KJ_IF_MAYBE (opened, *opened_socket) {
       socket = kj::mv(*opened);
+      socket_ = options_.socket;
     }
     address_ = with_port(options_.address, **port);
     api::ServerOptions server_options;
@@ -443,7 +447,7 @@ class Thread final : public ApiThread, public api::Backend {
   std::thread reader_;  // of read_all(); started and joined on the API thread, or joined in stop()
   Workshop workshop_;   // of compute()
   std::atomic<bool> reading_{false};
-  std::string address_, tls_address_, metrics_address_;
+  std::string address_, tls_address_, metrics_address_, socket_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
 
   // Used by the API thread only, except for metrics_.synced():

@@ -40,7 +40,8 @@ struct ApiOptions {
   TrustStore* trust = nullptr;    // not null if links are encrypted; outlives the thread
   MungeDesk* munge = nullptr;     // null: munge is not used; outlives the thread
   Millis munge_token_life = core::kMungeTokenLife;
-  std::string socket{};  // path of an additional Unix socket; empty: none
+  std::string socket{};         // path of an additional Unix socket; empty: none
+  bool socket_required = true;  // false: serve without it if it cannot be made
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
@@ -63,6 +64,7 @@ class ApiThread {
   virtual std::string address() const = 0;
   virtual std::string tls_address() const = 0;  // empty: none
   virtual std::string metrics_address() const = 0;
+  virtual std::string socket() const = 0;  // the path of the Unix socket; empty: none
 
   // Any thread may call all of these.
   virtual void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,

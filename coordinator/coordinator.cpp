@@ -80,6 +80,8 @@ class Running final : public Coordinator {
   std::string listen_address() const override { return rpc_->address(); }
   std::string api_tls_address() const override { return api_->tls_address(); }
   std::string listen_tls_address() const override { return rpc_->tls_address(); }
+  std::string api_socket() const override { return api_->socket(); }
+  std::string listen_socket() const override { return rpc_->socket(); }
 
   Status start() {
     if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
@@ -111,6 +113,7 @@ class Running final : public Coordinator {
     api_options.munge_token_life = options_.munge_token_ms;
     api_options.metrics_address = options_.metrics;
     api_options.socket = options_.api_socket;
+    api_options.socket_required = options_.api_socket_required;
     api_options.roles = options_.roles;
     api_options.access = options_.access;
     api_options.quotas = options_.quotas;
@@ -171,6 +174,9 @@ class Running final : public Coordinator {
                            [this] { return journal_->last_commit(); },
                            options_.listen_tls,
                            trust_.get()};
+    rpc_options.socket = options_.listen_socket;
+    rpc_options.socket_required = options_.listen_socket_required;
+    rpc_options.agent_users = options_.agent_users;
     rpc_options.seal = HistorySeal(recovered->seal_key, recovered->cluster_id);
     rpc_options.seals_prove = sealed;
     rpc_options.image_runtime = options_.image_runtime;
@@ -448,6 +454,8 @@ class Running final : public Coordinator {
     if (trust_)
       text += ", \"apiTls\": \"" + api_->tls_address() + "\", \"listenTls\": \"" +
               rpc_->tls_address() + "\"";
+    if (!api_->socket().empty()) text += ", \"apiSocket\": \"" + api_->socket() + "\"";
+    if (!rpc_->socket().empty()) text += ", \"listenSocket\": \"" + rpc_->socket() + "\"";
     if (!options_.metrics.empty()) text += ", \"metrics\": \"" + api_->metrics_address() + "\"";
     text += ", \"pid\": " + std::to_string(getpid()) + "}\n";
     return replace_private_file(dir->get(), "endpoints.json", text);

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace muster::coordinator {
@@ -26,8 +27,13 @@ enum class AuditJournal { off, when_there, required };
 
 struct Options {
   std::string data_dir;
-  std::string api = "127.0.0.1:7117";     // HTTP; port 0 picks a free one
-  std::string api_socket;                 // also serves the API on this Unix socket; empty: none
+  std::string api = "127.0.0.1:7117";  // HTTP; port 0 picks a free one
+  std::string api_socket;              // also serves the API on this Unix socket; empty: none
+  std::string listen_socket;           // likewise for agents
+  // False: start without the socket if it cannot be made.
+  bool api_socket_required = true, listen_socket_required = true;
+  std::vector<uid_t> agent_users;         // whose agents may connect on this machine, besides ours
+                                          // and root's
   std::vector<std::string> api_hosts;     // additional host names that clients may use
   std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
   std::string api_tls;                    // HTTPS for clients with tokens: HOST:PORT; empty: none
@@ -75,6 +81,8 @@ class Coordinator {
   virtual std::string listen_address() const = 0;
   virtual std::string api_tls_address() const = 0;  // empty: none
   virtual std::string listen_tls_address() const = 0;
+  virtual std::string api_socket() const = 0;     // its path; empty: none
+  virtual std::string listen_socket() const = 0;  // likewise
   // Stops serving, finishes pending writes, closes the journal. Pods keep running.
   virtual void stop() = 0;
 };

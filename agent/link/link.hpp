@@ -67,7 +67,8 @@ struct Link {
   kj::Promise<void> loss = nullptr;
   kj::ForkedPromise<void> welcomed = nullptr;  // calls from the coordinator wait for it
   std::string why;
-  Millis answered_at = 0;  // boot time of the last answer
+  bool other_cluster = false;  // than our work-dir's: does not get its key
+  Millis answered_at = 0;      // boot time of the last answer
   Millis heartbeat_ms = 0;
   Millis silence_max_ms = 0;
   kj::TaskSet tasks;  // heartbeats and reports

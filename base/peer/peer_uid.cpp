@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr int kTableLooks = 3;            // a read can miss a line while the table changes
+constexpr int kServerLooks = 3;           // a server may accept while we look
 constexpr size_t kTableMax = 256u << 20;  // bytes
 
 Error unavailable(std::string why) {
@@ -156,37 +157,66 @@ Result<TcpSocket> PeerLookup::ask_diag(uint8_t family, const TcpEnd& own, const 
   return TcpSocket{found.idiag_state, found.idiag_inode, found.idiag_uid};
 }
 
-Result<TcpSocket> PeerLookup::ask_tables(const TcpEnd& own, const TcpEnd& other) {
+// Looks in both tables: an IPv6 socket may have an IPv4 peer.
+Result<TcpSocket> PeerLookup::ask_tables(
+    const TcpEnd& own,
+    const std::function<std::optional<TcpSocket>(std::string_view table, bool mapped)>& find) {
   for (int look = 0; look < kTableLooks; ++look) {
     if (own.family == AF_INET) {
       auto table = read_table(table4_.get());
       if (!table) return unavailable(proc_ + "/tcp cannot be read: " + table.error().message);
-      if (auto found = find_in_proc(*table, own, other)) return *found;
+      if (auto found = find(*table, false)) return *found;
     }
     if (!table6_) continue;
     auto table = read_table(table6_.get());
     if (!table) return unavailable(proc_ + "/tcp6 cannot be read: " + table.error().message);
-    if (auto found = find_in_proc(*table, own.mapped(), other.mapped())) return *found;
+    if (auto found = find(*table, true)) return *found;
   }
   return no_socket();
+}
+
+Status PeerLookup::look_open() {
+  if (!diag_ && !table4_) open();  // opening failed earlier, perhaps for lack of descriptors
+  if (diag_ || table4_) return Nothing{};
+  std::string lacks = diag_lacks_;
+  if (!lacks.empty() && !table_lacks_.empty()) lacks += ", and ";
+  return unavailable(lacks + table_lacks_);
+}
+
+// The kernel looks up a listener as it does for an incoming connection, including the wildcard
+// addresses and IPv6 sockets that accept IPv4.
+Result<TcpSocket> PeerLookup::ask_listener(const TcpEnd& own) {
+  const TcpEnd none{own.family, 0, {}};
+  if (diag_) return ask_diag(own.family, own, none);
+  return ask_tables(own, [&own](std::string_view table, bool mapped) {
+    return find_listener_in_proc(table, mapped ? own.mapped() : own);
+  });
+}
+
+Result<uid_t> PeerLookup::listener_uid(const sockaddr_storage& address) {
+  const auto own = TcpEnd::of(address);
+  if (!own) return no_socket();
+  if (Status s = look_open(); !s) return s.error();
+  auto found = ask_listener(*own);
+  if (!found) return found.error();
+  if (!found->listens()) return no_socket();
+  return found->uid;
 }
 
 Result<uid_t> PeerLookup::tcp_uid(const sockaddr_storage& peer, const sockaddr_storage& local) {
   const auto own = TcpEnd::of(peer);
   const auto other = TcpEnd::of(local);
   if (!own || !other || own->family != other->family) return no_socket();
-  if (!diag_ && !table4_) open();  // opening failed earlier, perhaps for lack of descriptors
+  if (Status s = look_open(); !s) return s.error();
   Result<TcpSocket> found = no_socket();
   if (diag_) {
     found = ask_diag(own->family, *own, *other);
     if (own->family == AF_INET && !found && found.error().code == Errc::not_found)
       found = ask_diag(AF_INET6, *own, *other);
-  } else if (table4_) {
-    found = ask_tables(*own, *other);
   } else {
-    std::string lacks = diag_lacks_;
-    if (!lacks.empty() && !table_lacks_.empty()) lacks += ", and ";
-    return unavailable(lacks + table_lacks_);
+    found = ask_tables(*own, [&](std::string_view table, bool mapped) {
+      return find_in_proc(table, mapped ? own->mapped() : *own, mapped ? other->mapped() : *other);
+    });
   }
   if (!found) return found.error();
   if (!found->held()) return no_socket();
@@ -211,6 +241,23 @@ Result<uid_t> PeerLookup::uid(int fd) {
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_state == TCP_CLOSE)
     return no_socket();
   return found;
+}
+
+Result<uid_t> PeerLookup::server_uid(int fd) {
+  for (int look = 0; look < kServerLooks; ++look) {
+    auto accepted = uid(fd);
+    if (accepted || accepted.error().code != Errc::not_found) return accepted;
+    sockaddr_storage peer = {};
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return no_socket();
+    auto listener = listener_uid(peer);
+    if (!listener) return listener;
+    // Still not accepted: then it waits in the backlog of this listener, since a listener that is
+    // closed resets what waits there.
+    accepted = uid(fd);
+    if (!accepted && accepted.error().code == Errc::not_found) return listener;
+  }
+  return no_socket();
 }
 
 PeerVerdict PeerLookup::judge(int fd) {

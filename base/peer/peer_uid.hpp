@@ -4,6 +4,9 @@
 // socket knows its peer. For TCP, the peer's socket is looked up in the kernel: over
 // NETLINK_SOCK_DIAG (about 10 µs, no privileges) or, without tcp_diag, in /proc/net.
 //
+// A port that accepts connections judges its peers; a client that connects finds out who serves it
+// before it sends anything, because any user may take a port that is free (server_uid()).
+//
 // Invariant: only a socket that a process holds has a uid. The kernel lists a closed socket, with
 // uid 0, until the connection is closed on both sides.
 #pragma once
@@ -12,8 +15,10 @@
 #include "base/peer/tcp_end.hpp"
 #include "base/result.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -46,6 +51,12 @@ class PeerLookup {
   Result<uid_t> uid(int fd);
   // The user of the socket on this machine that is bound to `peer` and connected to `local`.
   Result<uid_t> tcp_uid(const sockaddr_storage& peer, const sockaddr_storage& local);
+  // The user who serves a connection that we made: the one who has accepted it or, while it waits
+  // in a backlog, the one who listens there. Errors as of uid().
+  Result<uid_t> server_uid(int fd);
+  // The user who listens on this machine at this address, or at the wildcard address. Errors as of
+  // uid().
+  Result<uid_t> listener_uid(const sockaddr_storage& address);
 
   // Whether the kernel's sock_diag supports this IP protocol.
   bool diag_knows(uint8_t protocol);
@@ -55,7 +66,11 @@ class PeerLookup {
   void open_diag();
   void open_tables();
   Result<TcpSocket> ask_diag(uint8_t family, const TcpEnd& own, const TcpEnd& other);
-  Result<TcpSocket> ask_tables(const TcpEnd& own, const TcpEnd& other);
+  Result<TcpSocket> ask_tables(
+      const TcpEnd& own,
+      const std::function<std::optional<TcpSocket>(std::string_view table, bool mapped)>& find);
+  Result<TcpSocket> ask_listener(const TcpEnd& own);
+  Status look_open();  // unavailable: neither source can be read
 
   Source source_;
   std::string proc_;

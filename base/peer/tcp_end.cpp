@@ -23,6 +23,25 @@ std::string printed(const TcpEnd& end) {
   return text + word;
 }
 
+// The first socket with these ends that is `wanted`, else any other with these ends.
+std::optional<TcpSocket> find_line(std::string_view table, const TcpEnd& own, const TcpEnd& other,
+                                   bool (TcpSocket::*wanted)() const) {
+  const std::string ends = " " + printed(own) + " " + printed(other) + " ";
+  std::optional<TcpSocket> found;
+  for (size_t at = 0; (at = table.find(ends, at)) != std::string_view::npos; at += ends.size()) {
+    const size_t from = at + ends.size();
+    const std::string rest(table.substr(from, table.find('\n', from) - from));
+    unsigned state = 0, uid = 0;
+    uint64_t inode = 0;
+    // st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode
+    if (sscanf(rest.c_str(), "%x %*s %*s %*s %u %*u %" SCNu64, &state, &uid, &inode) != 3) continue;
+    const TcpSocket socket{static_cast<int>(state), inode, uid};
+    if (!found || (socket.*wanted)()) found = socket;
+    if ((socket.*wanted)()) break;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<TcpEnd> TcpEnd::of(const sockaddr_storage& address) {
@@ -79,22 +98,19 @@ bool TcpSocket::held() const {
   }
 }
 
+bool TcpSocket::listens() const {
+  return state == TCP_LISTEN && inode != 0;
+}
+
 std::optional<TcpSocket> find_in_proc(std::string_view table, const TcpEnd& own,
                                       const TcpEnd& other) {
-  const std::string ends = " " + printed(own) + " " + printed(other) + " ";
-  std::optional<TcpSocket> found;
-  for (size_t at = 0; (at = table.find(ends, at)) != std::string_view::npos; at += ends.size()) {
-    const size_t from = at + ends.size();
-    const std::string rest(table.substr(from, table.find('\n', from) - from));
-    unsigned state = 0, uid = 0;
-    uint64_t inode = 0;
-    // st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode
-    if (sscanf(rest.c_str(), "%x %*s %*s %*s %u %*u %" SCNu64, &state, &uid, &inode) != 3) continue;
-    const TcpSocket socket{static_cast<int>(state), inode, uid};
-    if (!found || socket.held()) found = socket;
-    if (socket.held()) break;
-  }
-  return found;
+  return find_line(table, own, other, &TcpSocket::held);
+}
+
+std::optional<TcpSocket> find_listener_in_proc(std::string_view table, const TcpEnd& own) {
+  const TcpEnd any{own.family, own.port, {}}, none{own.family, 0, {}};
+  auto found = find_line(table, own, none, &TcpSocket::listens);
+  return found && found->listens() ? found : find_line(table, any, none, &TcpSocket::listens);
 }
 
 }  // namespace muster

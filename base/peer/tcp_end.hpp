@@ -35,11 +35,16 @@ struct TcpSocket {
 
   // Whether it is connected (possibly half-closed) and held by a process.
   bool held() const;
+  bool listens() const;
 };
 
 // Finds the socket with these ends in the text of /proc/net/tcp or /proc/net/tcp6, preferring one
 // that is held. Nothing if there is none.
 std::optional<TcpSocket> find_in_proc(std::string_view table, const TcpEnd& own,
                                       const TcpEnd& other);
+
+// Finds the socket that listens at this address, or at the wildcard of its family, in the same
+// text.
+std::optional<TcpSocket> find_listener_in_proc(std::string_view table, const TcpEnd& own);
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "cli/settings/daemon_options.hpp"
 
+#include "base/peer/local_sockets.hpp"
+#include "base/peer/users.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -112,6 +114,23 @@ void read_groups(Reader& read, const char* name, bool any, std::vector<std::stri
   }
 }
 
+// A socket is served by default if its port is the default, too, so that clients that look for
+// either find the same coordinator.
+void read_socket(Reader& read, const char* name, const char* port, std::string& path,
+                 bool& by_default) {
+  const std::string text = read.setting(name).text();
+  by_default = text.empty() && read.setting(port).layer == Layer::built_in;
+  if (text != "none") path = text;
+}
+
+void read_users(Reader& read, const char* name, std::vector<uid_t>& users) {
+  for (const std::string& user : read.setting(name).values) {
+    const auto uid = find_user(user);
+    if (!uid) return read.fail(name, "`" + user + "`: there is no such user on this machine");
+    users.push_back(*uid);
+  }
+}
+
 void read_labels(Reader& read, std::map<std::string, std::string>& labels) {
   for (const std::string& label : read.setting("label").values) {
     const size_t equals = label.find('=');
@@ -130,7 +149,9 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.text("data-dir", o.data_dir);
   read.text("api", o.api);
   read.text("listen", o.listen);
-  read.text("api-socket", o.api_socket);
+  read_socket(read, "api-socket", "api", o.api_socket, all.default_api_socket);
+  read_socket(read, "listen-socket", "listen", o.listen_socket, all.default_listen_socket);
+  read_users(read, "agent-user", o.agent_users);
   read.text("api-tls", o.api_tls);
   read.toggle("munge", o.munge);
   read.text("munge-socket", o.munge_socket);
@@ -156,6 +177,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
     o.audit_journal =
         when == "on" ? coordinator::AuditJournal::required : coordinator::AuditJournal::off;
   read.toggle("private-jobs", o.access.private_jobs);
+  read.whole("user-priority-max", 0, 1'000'000'000, o.access.user_priority_max);
   read.whole("user-jobs-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.jobs_max);
   read.whole("user-pods-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.pods_max);
   read.whole("user-requests-max", 1, 1'000'000, o.quotas.requests_max);
@@ -177,7 +199,6 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
     }
   }
   if (Status s = read.status(); !s) return s.error();
-  read.whole("user-priority-max", 0, 1'000'000'000, o.access.user_priority_max);
   if (o.data_dir.empty())
     return invalid("--data-dir D is required: the directory for the coordinator's state");
   if (o.backoff_max_ms < o.backoff_base_ms) {
@@ -201,6 +222,9 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   agent::AgentOptions& o = all.options;
   Reader read(settings);
   read.text("coordinator", o.coordinator);
+  if (settings["coordinator"].layer == Layer::built_in) o.sockets = socket_paths(kAgentsSocket);
+  read.text("coordinator-user", o.coordinator_user);
+  read.toggle("insecure", o.insecure);
   read.text("token-file", o.token_file);
   read.text("name", o.name);
   read.ip("node-ip", o.node_ip);

@@ -1,5 +1,6 @@
-// LogIn: how a client identifies itself to a coordinator on another machine: with the token in a
-// file or, if there is none, through munge.
+// LogIn: how a client and its coordinator identify each other. On this machine the kernel names the
+// users of both ends. To another machine, the client has the token in a file or, if there is none,
+// munge, and the coordinator its certificate.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 namespace muster::cli {
 
 struct LogIn {
+  std::string coordinator_user;  // who may serve us on this machine besides root and ourselves
   std::string token_file;
   bool token_named = false;  // by a setting, so the file must exist
   // For munge:

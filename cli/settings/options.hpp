@@ -127,6 +127,8 @@ struct ExecOptions {
 
 struct CoordinatorOptions {
   coordinator::Options options;
+  // Also serve on the default Unix sockets.
+  bool default_api_socket = false, default_listen_socket = false;
   std::string log_level = "info";
 };
 

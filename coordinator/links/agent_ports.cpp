@@ -71,9 +71,11 @@ void AgentPorts::disconnect(NodeId node) {
 // Dropping the stream closes the connection.
 void AgentPorts::admit(kj::Own<kj::AsyncIoStream> stream) {
   const PeerVerdict who = lookup_.judge(api::fd_of(*stream));
-  if (!context_.options.insecure && who.kind != PeerVerdict::Kind::trusted) {
+  const std::vector<uid_t>& users = context_.options.agent_users;
+  const bool agent_user = who.uid && std::find(users.begin(), users.end(), *who.uid) != users.end();
+  if (!context_.options.insecure && !agent_user && who.kind != PeerVerdict::Kind::trusted) {
     if (const auto more = strangers_.due(boot_now()))
-      log::warn("rejected a connection to the agents' port: {}; --insecure allows others{}",
+      log::warn("rejected a connection to the agents' port: {}; --agent-user admits another user{}",
                 who.why, *more);
     return;
   }

@@ -12,6 +12,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <sys/types.h>
+#include <vector>
 
 namespace muster::coordinator {
 
@@ -30,6 +32,9 @@ struct RpcOptions {
   std::string listen_tls{};
   TrustStore* trust = nullptr;           // not null if there are any; outlives the server
   Millis register_patience_ms = 30'000;  // time limit for a connection to register
+  std::string socket{};                  // path of an additional Unix socket; empty: none
+  bool socket_required = true;
+  std::vector<uid_t> agent_users{};  // trusted besides our own user and root
   HistorySeal seal{"", ""};
   // Agents of other machines must use our seal to prove our data-dir outdated (actors::AgentHello).
   bool seals_prove = true;

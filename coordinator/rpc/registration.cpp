@@ -5,6 +5,7 @@
 #include "coordinator/links/wire_convert.hpp"
 #include "coordinator/links/wire_text.hpp"
 #include "core/cluster/nodes/lease.hpp"
+#include "tls/proof.hpp"
 
 #include <caf/send.hpp>
 #include <kj/debug.h>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr unsigned kRefusedMax = 4;        // rejected registrations before a connection is closed
 constexpr size_t kRequestMax = 16u << 10;  // bytes of a certificate signing request
+constexpr size_t kChallengeMin = 16, kChallengeMax = 64;  // bytes
 
 class Bootstrap final : public wire::Coordinator::Server {
  public:
@@ -28,6 +30,10 @@ class Bootstrap final : public wire::Coordinator::Server {
   }
   kj::Promise<void> certify(CertifyContext context) override {
     return registration_.certify(context, link_);
+  }
+  kj::Promise<void> prove(ProveContext context) override {
+    registration_.prove(context);
+    return kj::READY_NOW;
   }
 
  private:
@@ -161,6 +167,17 @@ kj::Promise<void> Registration::certify(CertifyCall context, uint64_t number) {
       out.setRefused(answer.error().message);
     }
   });
+}
+
+void Registration::prove(ProveCall context) const {
+  const auto challenge = context.getParams().getChallenge();
+  KJ_REQUIRE(challenge.size() >= kChallengeMin && challenge.size() <= kChallengeMax);
+  const RpcOptions& options = desks_.context.options;
+  auto results = context.getResults();
+  results.setClusterId(options.cluster_id);
+  results.setProof(
+      tls::proof_of_key(options.cluster_key, options.cluster_id,
+                        {reinterpret_cast<const char*>(challenge.begin()), challenge.size()}));
 }
 
 kj::Promise<void> Registration::refuse(RegisterCall context, uint64_t number,

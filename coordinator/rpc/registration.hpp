@@ -36,8 +36,11 @@ class Registration {
       capnp::CallContext<wire::Coordinator::RegisterParams, wire::Coordinator::RegisterResults>;
   using CertifyCall =
       capnp::CallContext<wire::Coordinator::CertifyParams, wire::Coordinator::CertifyResults>;
+  using ProveCall =
+      capnp::CallContext<wire::Coordinator::ProveParams, wire::Coordinator::ProveResults>;
   kj::Promise<void> enroll(RegisterCall context, uint64_t number);
   kj::Promise<void> certify(CertifyCall context, uint64_t number);
+  void prove(ProveCall context) const;
 
  private:
   kj::Promise<void> refuse(RegisterCall context, uint64_t number, wire::Refusal::Why why,

@@ -62,6 +62,7 @@ struct Parts {
   Registration registration{desks, ports};
   kj::ConnectionReceiver* port = nullptr;
   kj::ConnectionReceiver* tls_port = nullptr;  // null: none
+  kj::ConnectionReceiver* socket = nullptr;    // null: none
   api::Acceptor acceptor{context.timer, "the agents' port",
                          [this](kj::Own<kj::AsyncIoStream> s) { ports.admit(kj::mv(s)); }};
   api::Acceptor tls_acceptor{
@@ -90,6 +91,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       context.registry = registry;
       context.serving = true;
       context.tasks.add(parts_->acceptor.run(*parts_->port));
+      if (parts_->socket != nullptr) context.tasks.add(parts_->acceptor.run(*parts_->socket));
       if (parts_->tls_port != nullptr)
         context.tasks.add(parts_->tls_acceptor.run(*parts_->tls_port));
     });
@@ -97,6 +99,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   std::string address() const override { return address_; }
   std::string tls_address() const override { return tls_address_; }
+  std::string socket() const override { return socket_; }
 
   void launch(NodeId node, uint64_t link, std::vector<PodId> pods,
               core::JobObjectPtr object) override {
@@ -196,6 +199,16 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     kj::Own<kj::ConnectionReceiver> port = kj::mv(*opened);
     parts.port = port.get();
     address_ = with_port(options_.listen, *port);
+    // Each connection is judged by its user, so others may as well knock.
+    const mode_t mode = options_.agent_users.empty() ? 0600 : 0666;
+    auto opened_socket =
+        listen_also(io, "--listen-socket", options_.socket, mode, options_.socket_required);
+    if (!opened_socket) return bound.set_value(opened_socket.error());
+    kj::Maybe<kj::Own<kj::ConnectionReceiver>> socket = kj::mv(*opened_socket);
+    KJ_IF_MAYBE (also, socket) {
+      parts.socket = also->get();
+      socket_ = options_.socket;
+    }
     kj::Own<kj::ConnectionReceiver> tls_port;
     kj::Own<kj::TlsContext> tls;
     if (!options_.listen_tls.empty()) {
@@ -229,7 +242,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   RpcOptions options_;
   std::thread thread_;
-  std::string address_, tls_address_;
+  std::string address_, tls_address_, socket_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
   std::mutex orders_mutex_;
   std::vector<Order> orders_;

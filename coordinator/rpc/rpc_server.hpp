@@ -35,6 +35,7 @@ class RpcServer : public actors::AgentLink {
   virtual void serve(actors::cluster_actor cluster, actors::registry_actor registry) = 0;
   virtual std::string address() const = 0;
   virtual std::string tls_address() const = 0;  // empty: none
+  virtual std::string socket() const = 0;       // the path of the Unix socket; empty: none
   // Any thread: ends the connections of the node whose certificate has this name.
   virtual void expel_node(const std::string& node) = 0;
   // Any thread; `done` is called on the RPC thread.

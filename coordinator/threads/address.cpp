@@ -1,12 +1,37 @@
 #include "coordinator/threads/address.hpp"
 
 #include <arpa/inet.h>
+#include <charconv>
+#include <netinet/in.h>
 
 namespace muster::coordinator {
 
 std::string host_of(const std::string& address) {
   if (address.starts_with('[')) return address.substr(1, address.find(']') - 1);
   return address.substr(0, address.rfind(':'));
+}
+
+uint16_t port_of(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  uint16_t port = 0;
+  if (colon != std::string::npos)
+    std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
+  return port;
+}
+
+std::optional<sockaddr_storage> socket_address(const std::string& host, uint16_t port) {
+  sockaddr_storage address = {};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    return address;
+  }
+  if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) != 1) return std::nullopt;
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(port);
+  return address;
 }
 
 namespace {

@@ -4,7 +4,10 @@
 
 #include "base/result.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <sys/socket.h>
 
 namespace muster::coordinator {
 
@@ -17,5 +20,10 @@ Status check_any_address(const std::string& flag, const std::string& address);
 
 // The host of HOST:PORT or [V6]:PORT.
 std::string host_of(const std::string& address);
+// Its port; 0: there is none.
+uint16_t port_of(const std::string& address);
+
+// As the system takes it; absent: `host` is not an IP address.
+std::optional<sockaddr_storage> socket_address(const std::string& host, uint16_t port);
 
 }  // namespace muster::coordinator

@@ -15,6 +15,13 @@ namespace muster::coordinator {
 Result<kj::Own<kj::ConnectionReceiver>> listen_on(kj::AsyncIoContext& io, const std::string& flag,
                                                   const std::string& address, mode_t mode);
 
+// Listens on the Unix socket at this path, too; none if the path is empty or, unless it is
+// `required`, if the socket cannot be made, which is logged.
+Result<kj::Maybe<kj::Own<kj::ConnectionReceiver>>> listen_also(kj::AsyncIoContext& io,
+                                                               const std::string& flag,
+                                                               const std::string& path, mode_t mode,
+                                                               bool required);
+
 // The address with the actual port, which differs if port 0 was requested.
 std::string with_port(const std::string& address, kj::ConnectionReceiver& port);
 

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
@@ -104,6 +105,86 @@ class Users(World):
         answer = ask(cluster.api_addr, f"POST {cluster.api.jobs()} HTTP/1.1\r\nHost: {cluster.api_addr}\r\n"
                      f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}", half_close=True)
         self.assertEqual(code(answer), 201, answer)
+
+
+# Holds ports as another user; prints what arrives on them, a line per connection, until it is killed.
+SQUAT = """
+import os, select, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+ports = []
+for address in sys.argv[1:]:
+    host, _, port = address.rpartition(":")
+    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind((host, int(port))); s.listen(16)
+    ports.append(s)
+print("holds", flush=True)
+while True:
+    for s in select.select(ports, [], [])[0]:
+        c, _ = s.accept()
+        c.settimeout(5)
+        try:
+            print("got", c.recv(4096), flush=True)
+        except OSError as e:
+            print("got", e, flush=True)
+        c.close()
+"""
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root to be somebody else")
+class Squatters(World):
+    """Another user holds the coordinator's ports while it is away."""
+
+    def squat(self, *addresses):
+        squatter = subprocess.Popen(["/usr/bin/python3", "-c", SQUAT, *addresses], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(squatter.stdout.close)
+        self.addCleanup(squatter.wait)
+        self.addCleanup(squatter.kill)
+        self.assertEqual(squatter.stdout.readline(), "holds\n")
+        return squatter
+
+    def muster(self, *args, **more):
+        return subprocess.run([os.environ["MUSTER"], *map(str, args)], capture_output=True, text=True, timeout=60, **more)
+
+    def test_p01_nobody_speaks_to_whoever_holds_the_ports(self):
+        cluster = self.cluster(agents=1)
+        self.assertEqual(cluster.api.create(sh_job("before", "true", 1))[0], 201)
+        cluster.wait("before")
+        cluster.kill_coordinator()
+        squatter = self.squat(cluster.api_addr, cluster.listen)
+        said = f"{cluster.listen} is served by nobody (uid 65534)"
+        eventually(lambda: said in cluster.log("node-0"), "the agent says who holds the port")
+        manifest = json.dumps(sh_job("secret", "true", 1))
+        for verb, *rest in (["create", "-f", "-"], ["get", "jobs"], ["submit", "-n", "1", "--", "true"]):
+            ran = self.muster(verb, "--api", cluster.api_addr, *rest, input=manifest if verb == "create" else "")
+            self.assertEqual(ran.returncode, 4, ran)
+            self.assertIn(f"{cluster.api_addr} is served by nobody (uid 65534)", ran.stderr)
+            self.assertEqual(ran.stdout, "")
+        squatter.kill()
+        self.assertEqual({line for line in squatter.stdout.read().splitlines()}, {"got b''"}, "nothing was sent")
+        cluster.start_coordinator()
+        cluster.wait_nodes()
+        self.assertEqual(cluster.api.create(sh_job("after", "true", 1))[0], 201)
+        cluster.wait("after")
+
+    def test_p01_a_coordinator_says_who_holds_its_port(self):
+        cluster = self.cluster(agents=0)
+        cluster.kill_coordinator()
+        self.squat(cluster.api_addr)
+        ran = self.muster("coordinator", "--data-dir", cluster.dir / "other", "--api", cluster.api_addr, "--listen", "127.0.0.1:0")
+        self.assertEqual(ran.returncode, 4, ran)
+        self.assertIn("stop the process of nobody (uid 65534) that listens there", ran.stderr)
+
+    def test_p01_the_users_coordinator_can_be_named(self):
+        cluster = self.cluster(agents=0)
+        cluster.kill_coordinator()
+        self.squat(cluster.api_addr)
+        ran = self.muster("get", "jobs", "--api", cluster.api_addr, "--coordinator-user", "nobody", "--request-timeout", "2s")
+        self.assertNotIn("is served by", ran.stderr)
+
+    def test_p01_an_agent_does_not_obey_another_machine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ran = self.muster("agent", "--coordinator", "203.0.113.1:7118", "--work-dir", f"{folder}/work")
+        self.assertEqual(ran.returncode, 5, ran)
+        self.assertIn("--coordinator 203.0.113.1:7118: it is on another machine, where only TLS proves who answers; use --token-file", ran.stderr)
 
 
 class Descriptors(World):

@@ -40,7 +40,7 @@ keeper_again() {  # no pod is running, so it exits and systemd restarts it
   before=$(main_pid keeper)
   . /muster/doc/again.sh && eventually renewed "$before"
 }
-stays() { journalctl -q -u muster-keeper -o cat | grep -q SIGTERM || grep -q SIGTERM /var/lib/muster/work/keeper/keeper.log; }
+stays() { journalctl -q -u muster-keeper -o cat | grep -q SIGTERM || grep -q SIGTERM /var/lib/muster-agent/work/keeper/keeper.log; }
 
 node_ready() { muster get nodes | grep -q '^n1 *Ready'; }
 why() {  # why DAEMON: prints its status and log after a failed check
@@ -56,17 +56,19 @@ eventually test -s /var/lib/muster/data/permit.pub || why coordinator
 eventually node_ready || why agent
 for unit in coordinator agent keeper; do check "p12_${unit}_runs" active $unit || why $unit; done
 check p12_keeper_is_root is "$(ps -o user= -p "$(main_pid keeper)")" root
-check p12_agent_is_not is "$(ps -o user= -p "$(main_pid agent)")" muster
+check p12_agent_is_not is "$(ps -o user= -p "$(main_pid agent)")" muster-agent
+check p12_agent_is_not_the_coordinator is "$(ps -o user= -p "$(main_pid coordinator)")" muster
+check p12_agent_cannot_read_the_keys sh -c '! setpriv --reuid muster-agent --regid muster-agent --clear-groups ls /var/lib/muster/data 2>/dev/null'
 
 check p18_limits_are_enforced eventually sh -c "muster get nodes n1 -o yaml | grep -q 'reason: CgroupControllersAvailable'" || why agent
 check p12_job_of_ada ran ada who 'id -u; id -g; grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status'
 check p12_runs_as_her is "$(head -2 /tmp/who.out | xargs)" "$(id -u ada) $(id -g ada)" || show /tmp/who.out
 check p12_without_capabilities has 'CapEff:[^1-9a-f]*$' /tmp/who.out || show /tmp/who.out
 check p12_without_new_privileges has 'NoNewPrivs:[^0-9]*1' /tmp/who.out
-logs=/var/lib/muster/work/logs
+logs=/var/lib/muster-agent/work/logs
 check p12_output_is_hers is "$(find $logs -type f -printf '%u %m\n' | sort -u | head -1)" "ada 600" || ls -lR $logs
-check p12_folders_are_the_agents is "$(find $logs -type d -printf '%u %m\n' | sort -u)" "muster 700" || ls -lR $logs
-check p07_state_is_private is "$(stat -c '%U %a' /var/lib/muster/data /var/lib/muster/work | sort -u)" "muster 700"
+check p12_folders_are_the_agents is "$(find $logs -type d -printf '%u %m\n' | sort -u)" "muster-agent 700" || ls -lR $logs
+check p07_state_is_private is "$(stat -c '%U %a' /var/lib/muster/data /var/lib/muster-agent/work | xargs)" "muster 700 muster-agent 700"
 check p11_bob_cannot_delete_it sh -c '! setpriv --reuid bob --regid bob --init-groups muster delete job who 2>/dev/null'
 
 # Pods survive restarts of the daemons. Their output continues, and their ends are recorded.

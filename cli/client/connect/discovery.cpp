@@ -1,18 +1,12 @@
 #include "cli/client/connect/discovery.hpp"
 
+#include "base/peer/local_sockets.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <unistd.h>
 
 namespace muster::cli {
-namespace {
-
-constexpr char kSiteSocket[] = "/run/muster/api.sock";
-
-}  // namespace
-
 std::string user_folder(const char* variable, const char* below_home) {
   if (const char* own = std::getenv(variable); own != nullptr && *own != '\0')
     return std::string(own) + "/muster";
@@ -48,16 +42,18 @@ Result<Target> target_of(const Settings& client) {
   auto address = normal_address(api.text());
   if (!address) return invalid(api.place() + ": " + address.error().message);
   target.api = *address;
-  // The site's coordinator, if it serves this socket, is the default.
-  const bool site = api.layer == Layer::built_in && access(kSiteSocket, W_OK) == 0;
-  if (site) target.api = std::string("unix:") + kSiteSocket;
+  // By default, a coordinator on this machine is reached over its Unix socket.
+  const auto socket =
+      api.layer == Layer::built_in ? find_socket(socket_paths(kApiSocket)) : std::nullopt;
+  if (socket) target.api = "unix:" + *socket;
   target.named = api.layer == Layer::flag || api.layer == Layer::variable;
   target.origin =
-      site ? "the local coordinator's socket; use --api or MUSTER_API for another coordinator"
+      socket ? "the local coordinator's socket; use --api or MUSTER_API for another coordinator"
       : api.layer == Layer::built_in
           ? "the default; use --api or MUSTER_API for another coordinator"
           : "from " + api.from;
   LogIn& log_in = target.log_in;
+  log_in.coordinator_user = client.text("coordinator-user");
   log_in.token_file = client.text("token-file");
   log_in.token_named = !log_in.token_file.empty();
   if (!log_in.token_named) log_in.token_file = user_folder("XDG_CONFIG_HOME", ".config") + "/token";

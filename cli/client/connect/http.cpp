@@ -2,6 +2,7 @@
 
 #include "base/version.hpp"
 #include "cli/client/connect/munge_login.hpp"
+#include "tls/checked.hpp"
 #include "tls/link.hpp"
 
 #include <kj/async-io.h>
@@ -53,6 +54,7 @@ std::string text_of_warning(std::string_view value) {
 }  // namespace
 
 struct ApiClient::Loop {
+  explicit Loop(const std::string& coordinator_user) : servers(coordinator_user) {}
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::HttpHeaderTable::Builder builder;
   kj::HttpHeaderId accept = builder.add("Accept");
@@ -61,6 +63,7 @@ struct ApiClient::Loop {
   UserToken token;                      // over https
   bool by_munge = false;                // likewise
   kj::Own<kj::TlsContext> tls;          // likewise
+  TrustedServers servers;               // over http, on this machine
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
   kj::Own<kj::HttpHeaderTable> table = builder.build();
   kj::Own<kj::HttpClient> kept;  // reused by GETs; null: none yet
@@ -70,7 +73,7 @@ ApiClient::ApiClient(std::string address, std::string origin, LogIn log_in)
     : address_(std::move(address)),
       origin_(std::move(origin)),
       log_in_(std::move(log_in)),
-      loop_(std::make_unique<Loop>()) {}
+      loop_(std::make_unique<Loop>(log_in_.coordinator_user)) {}
 
 ApiClient::~ApiClient() = default;
 
@@ -162,7 +165,8 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
           timer
               .timeoutAfter(limit, loop.io.provider->getNetwork().parseAddress(plain.c_str(), 7117))
               .wait(wait);
-      if (encrypted) loop.address = tls::encrypted(kj::mv(loop.address), *loop.tls);
+      loop.address = encrypted ? tls::encrypted(kj::mv(loop.address), *loop.tls)
+                               : tls::checked(kj::mv(loop.address), loop.servers, address_);
     }
     if (fresh || loop.kept.get() == nullptr)
       loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);

@@ -2,6 +2,7 @@
 #include "coordinator/coordinator.hpp"
 
 #include "base/log.hpp"
+#include "base/peer/local_sockets.hpp"
 #include "base/private_files.hpp"
 #include "cli/client/output/signals.hpp"
 #include "cli/output/exit_codes.hpp"
@@ -23,6 +24,21 @@ void raise_open_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+coordinator::Options with_sockets(const CoordinatorOptions& options) {
+  coordinator::Options with = options.options;
+  if (!options.default_api_socket && !options.default_listen_socket) return with;
+  const auto dir = make_runtime_dir();
+  if (!dir) {
+    log::warn("serving without Unix sockets: {}", dir.error().message);
+    return with;
+  }
+  with.api_socket_required = !options.default_api_socket;
+  with.listen_socket_required = !options.default_listen_socket;
+  if (options.default_api_socket) with.api_socket = *dir + "/" + kApiSocket;
+  if (options.default_listen_socket) with.listen_socket = *dir + "/" + kAgentsSocket;
+  return with;
+}
+
 }  // namespace
 
 int execute(const CoordinatorOptions& options) {
@@ -30,7 +46,7 @@ int execute(const CoordinatorOptions& options) {
   close_umask();
   log::setup("coordinator", options.log_level);
   raise_open_files();
-  auto coordinator = coordinator::Coordinator::start(options.options);
+  auto coordinator = coordinator::Coordinator::start(with_sockets(options));
   if (!coordinator) return fail(coordinator.error(), "coordinator");
   std::cout << "muster coordinator is serving: api " << (*coordinator)->api_address() << ", agents "
             << (*coordinator)->listen_address();

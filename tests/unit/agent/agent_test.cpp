@@ -177,6 +177,43 @@ TEST_F(AgentTest, RefusalsThatNothingCuresEndIt) {
   EXPECT_NE(result.error().message.find("this is cluster c2"), std::string::npos);
 }
 
+TEST_F(AgentTest, P01RegistersOnlyWithACoordinatorThatHasTheKeyOfItsCluster) {
+  world.key = std::string(64, 'a');
+  AgentThread agent(options());
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  EXPECT_EQ(world.challenges, 0) << "a new work-dir has no key yet";
+  disconnect();
+  wait_for("another registration", [&] { return world.registrations.size() == 2; });
+  EXPECT_EQ(world.challenges, 1);
+  EXPECT_EQ(world.registrations.back().cluster_key, world.key);
+  world.key = std::string(64, 'b');
+  disconnect();
+  wait_for("two more tries", [&] { return world.challenges >= 3; });
+  EXPECT_EQ(world.registrations.size(), 2u) << "it told an impostor nothing";
+  world.key = std::string(64, 'a');
+  wait_for("the real one is back", [&] { return world.registrations.size() == 3; });
+}
+
+TEST_F(AgentTest, P01DoesNotRevealItsClustersKeyToAnotherCluster) {
+  world.key = std::string(64, 'a');
+  AgentThread agent(options());
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  world.cluster = "c2";
+  world.key = std::string(64, 'b');
+  disconnect();
+  wait_for("another registration", [&] { return world.registrations.size() == 2; });
+  EXPECT_EQ(world.registrations.back().cluster_key, "");
+}
+
+TEST_F(AgentTest, P01DoesNotConnectToAnotherMachineWithoutTls) {
+  AgentOptions remote = options();
+  remote.coordinator = "203.0.113.1:7118";
+  auto result = AgentThread(remote).join();
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.error().message, testing::HasSubstr("--coordinator 203.0.113.1:7118"));
+  EXPECT_THAT(result.error().message, testing::HasSubstr("--token-file"));
+}
+
 TEST_F(AgentTest, NotServingIsTriedAgain) {
   world.refuse = "folding jobs";
   AgentThread agent(options());

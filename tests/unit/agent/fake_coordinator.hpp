@@ -5,6 +5,7 @@
 #include "agent/link/wire.hpp"
 #include "base/clock.hpp"
 #include "tests/unit/agent/temp_dir.hpp"
+#include "tls/proof.hpp"
 
 #include <capnp/rpc-twoparty.h>
 #include <gtest/gtest.h>
@@ -29,6 +30,7 @@ struct Seen {  // one registration
   std::string node, work_dir_id;
   std::set<PodId> running, waiting, ended;
   uint64_t epoch = 0;
+  std::string cluster_key;
 };
 
 // What the fake coordinator has received, and how it behaves.
@@ -50,6 +52,8 @@ struct World {
   std::string refuse;
   wire::Refusal::Why why = wire::Refusal::Why::NOT_SERVING;
   uint64_t epoch = 3, nonce = 11;
+  std::string cluster = "c1", key;  // no key: of a version that cannot prove that it has one
+  int challenges = 0;
   std::vector<PodId> end;
   kj::Maybe<wire::Agent::Client> agent;  // of the latest registration
   std::string missing;                   // why pods that use config maps must wait
@@ -142,6 +146,15 @@ class FakeSession final : public wire::Session::Server {
 class FakeCoordinator final : public wire::Coordinator::Server {
  public:
   explicit FakeCoordinator(World& world) : world_(world) {}
+  kj::Promise<void> prove(ProveContext context) override {
+    if (world_.key.empty()) KJ_UNIMPLEMENTED("an earlier version");
+    ++world_.challenges;
+    const auto bytes = context.getParams().getChallenge().asChars();
+    const std::string challenge(bytes.begin(), bytes.size());
+    context.getResults().setClusterId(world_.cluster);
+    context.getResults().setProof(tls::proof_of_key(world_.key, world_.cluster, challenge));
+    return kj::READY_NOW;
+  }
   kj::Promise<void> register_(RegisterContext context) override {
     auto hello = context.getParams().getHello();
     EXPECT_TRUE(hello.getTakesLaunches());
@@ -155,7 +168,8 @@ class FakeCoordinator final : public wire::Coordinator::Server {
     };
     world_.registrations.push_back({to_string(hello.getNode()), to_string(hello.getWorkDirId()),
                                     set(hello.getRunning()), set(hello.getWaiting()),
-                                    set(hello.getEnded()), hello.getHighestEpoch()});
+                                    set(hello.getEnded()), hello.getHighestEpoch(),
+                                    to_string(hello.getClusterKey())});
     auto result = context.getResults().initResult();
     if (!world_.refuse.empty()) {
       auto refused = result.initRefused();
@@ -167,7 +181,8 @@ class FakeCoordinator final : public wire::Coordinator::Server {
     auto in = result.initWelcome();
     in.setSession(kj::heap<FakeSession>(world_));
     auto welcome = in.initWelcome();
-    welcome.setClusterId("c1");
+    welcome.setClusterId(world_.cluster);
+    welcome.setClusterKey(world_.key);
     welcome.setEpoch(world_.epoch);
     welcome.setNonce(world_.nonce);
     welcome.setNodeId(1);
