@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/files/whole_write.hpp"
 #include "base/hex.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
@@ -213,7 +214,7 @@ void WorkDir::learn_commit(uint64_t commit, const std::string& seal) {
   std::snprintf(number.data(), number.size(), "%020" PRIu64 "\n", commit);
   std::string text = number.data();
   if (!sealed_.seal.empty()) text += text_of(sealed_) + "\n";
-  if (pwrite(commit_file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+  if (!write_whole_at(commit_file_.get(), text, 0))
     log::warn("cannot write {}/commit: {}", path_, std::strerror(errno));
 }
 

@@ -1,6 +1,7 @@
 #include "agent/link/template_store.hpp"
 
 #include "agent/link/wire.hpp"
+#include "base/files/whole_write.hpp"
 
 #include <capnp/serialize.h>
 #include <kj/io.h>
@@ -55,11 +56,7 @@ Status TemplateStore::keep(const core::node::PodTemplatePtr& job) {
   kj::AutoCloseFd fd(
       open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (fd.get() < 0) return failed("write");
-  errno = ENOSPC;  // of a short write, which sets none
-  if (write(fd.get(), job->wire.data(), job->wire.size()) !=
-      static_cast<ssize_t>(job->wire.size())) {
-    return failed("write");
-  }
+  if (!write_whole(fd.get(), job->wire)) return failed("write");
   if (rename(fresh.c_str(), path(name).c_str()) != 0) return failed("write");
   if (kept_.size() > drop_at_) {
     drop_unheld();

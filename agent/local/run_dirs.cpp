@@ -1,6 +1,7 @@
 #include "agent/local/run_dirs.hpp"
 
 #include "base/fd.hpp"
+#include "base/files/whole_write.hpp"
 #include "base/hex.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
@@ -49,9 +50,8 @@ Status replace(const std::string& path, const std::string& text, mode_t mode) {
   unlink(next.c_str());
   const Fd fd(open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (fd.get() < 0) return cannot("write", next);
-  errno = ENOSPC;  // of a short write, which sets none
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      fchmod(fd.get(), mode) != 0 || rename(next.c_str(), path.c_str()) != 0)
+  if (!write_whole(fd.get(), text) || fchmod(fd.get(), mode) != 0 ||
+      rename(next.c_str(), path.c_str()) != 0)
     return cannot("write", path);
   return Nothing{};
 }

@@ -3,6 +3,7 @@
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "base/fd.hpp"
+#include "base/files/whole_write.hpp"
 #include "keeper/child/search_path.hpp"
 #include "keeper/child/terminal.hpp"
 #include "keeper/kernel/privileges.hpp"
@@ -199,8 +200,7 @@ void put_file(int root, const std::string& path, const std::string& text, mode_t
   for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
     mkdirat(root, path.substr(0, slash).c_str(), 0755);
   const Fd file(openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      fchmod(file.get(), mode) != 0)
+  if (!file || !write_whole(file.get(), text) || fchmod(file.get(), mode) != 0)
     cannot("file " + path);
 }
 
@@ -495,9 +495,7 @@ Fd SpacePlan::file() const {
   out.text(work_dir).text(cwd).num(uint8_t{home}).num(uint8_t{terminal});
   out.num(int32_t{report}).num(not_after_ms).num(int32_t{joins}).num(dropped);
   Fd made(memfd_create(kSpaceName, MFD_CLOEXEC));
-  if (!made ||
-      pwrite(made.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return Fd();
+  if (!made || !write_whole_at(made.get(), bytes, 0)) return Fd();
   return made;
 }
 

@@ -1,6 +1,7 @@
 #include "storage/journal/rocksdb_journal.hpp"
 
 #include "base/check.hpp"
+#include "base/files/whole_write.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "schema/journal.capnp.h"
@@ -242,8 +243,7 @@ Result<RocksdbJournal::Locks> RocksdbJournal::lock_dir(const std::string& dir) {
     if (one == &locks.file) return system_error(dir, "lock " + path);
   }
   const std::string pid = std::to_string(getpid());
-  if (ftruncate(locks.file.get(), 0) != 0 ||
-      pwrite(locks.file.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+  if (ftruncate(locks.file.get(), 0) != 0 || !write_whole_at(locks.file.get(), pid, 0))
     return system_error(dir, "write " + path);
   return locks;
 }
@@ -312,8 +312,7 @@ Status RocksdbJournal::note_cluster(const std::string& data_dir, const std::stri
   int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return system_error(data_dir, "make " + fresh);
   const std::string line = cluster_id + "\n";
-  const bool written =
-      write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && fsync(fd) == 0;
+  const bool written = write_whole(fd, line) && fsync(fd) == 0;
   close(fd);
   if (!written || rename(fresh.c_str(), path.c_str()) != 0)
     return system_error(data_dir, "write " + path);

@@ -1,5 +1,6 @@
 #include "storage/journal/watermark.hpp"
 
+#include "base/files/whole_write.hpp"
 #include "base/log.hpp"
 
 #include <algorithm>
@@ -106,8 +107,7 @@ Status Watermark::there() const {
 Status Watermark::note(uint64_t commit) {
   if (Status s = there(); !s) return s;
   std::string slot = slot_text(commit);
-  ssize_t n = pwrite(fd_, slot.data(), slot.size(), static_cast<off_t>(commit % 2 * kSlotBytes));
-  if (n != static_cast<ssize_t>(slot.size()))
+  if (!write_whole_at(fd_, slot, static_cast<off_t>(commit % 2 * kSlotBytes)))
     return Error{Errc::unavailable, reason(path_, "write")};
   std::lock_guard lock(mutex_);
   if (!dirty_) {

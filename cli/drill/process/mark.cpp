@@ -1,5 +1,6 @@
 #include "cli/drill/process/mark.hpp"
 
+#include "base/files/whole_write.hpp"
 #include "cli/output/json.hpp"
 
 #include <cerrno>
@@ -44,8 +45,7 @@ Result<Mark> Mark::take(const std::string& dir) {
 
 Status Mark::write(const Undone& what) {
   const std::string text = dumped(Json{{"drill", what.drill}, {"binary", what.binary}});
-  if (ftruncate(file_.get(), 0) == 0 &&
-      pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+  if (ftruncate(file_.get(), 0) == 0 && write_whole_at(file_.get(), text, 0) &&
       fsync(file_.get()) == 0)
     return Nothing{};
   return Error{Errc::unavailable, "cannot write " + path_ + ": " + std::strerror(errno), {}};

@@ -1,6 +1,7 @@
 #include "cli/drill/proof/witness.hpp"
 
 #include "base/fd.hpp"
+#include "base/files/whole_write.hpp"
 #include "cli/drill/process/process.hpp"
 
 #include <algorithm>
@@ -35,8 +36,7 @@ std::string variable(const char* name) {
 bool append(const std::string& path, const std::string& text) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return false;
-  return write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-         fsync(fd.get()) == 0;
+  return write_whole(fd.get(), text) && fsync(fd.get()) == 0;
 }
 
 void print(const std::string& text) {
