@@ -56,6 +56,7 @@ class Cluster : public GatedActor<cluster_actor> {
         [this](const AgentLeaves& m) { leaves(m); },
         [this](const Want& m, const job_actor& job) { want(m, job); },
         [this](const Freed& m) {
+          slots_.avoid(m.job, m.avoid, uptime());
           slots_.freed(m.job, m.slots, m.quick, uptime());
           moved(m.job);
         },
@@ -496,6 +497,7 @@ class Cluster : public GatedActor<cluster_actor> {
       if (!node.info.gone) slots_.set_usable(id, node.link && core::is_ready(node.info));
     Millis now = uptime();
     core::Slots::Round round = slots_.place(now);
+    for (JobId job : round.nowhere) send(actors_.at(job), HasNowhere{});
     const bool enough = !slots_.lacks();
     if (!enough) return_slots();
     for (const auto& [job, slots] : round.grants) {

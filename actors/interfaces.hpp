@@ -43,6 +43,7 @@ using job_actor = caf::typed_actor<
     caf::reacts_to<NodeReadyNow>,   // launches and kills may be sent (again) to that node
     caf::reacts_to<NodeIsLost>,     // pods bound there are lost
     caf::reacts_to<Granted>,        // slots for its pods
+    caf::reacts_to<HasNowhere>,     // from the cluster: no node is left that might start its pods
     caf::reacts_to<ReturnSlots>,    // from the cluster: its next pods may not reuse freed slots
     caf::reacts_to<JobHears>,       // an agent answers which pods have ended there
     caf::reacts_to<HasDependents>,  // from the registry: whether it must not be forgotten

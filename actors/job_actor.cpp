@@ -84,6 +84,7 @@ JobActor::behavior_type JobActor::make_behavior() {
                      NodeIsLost{m.node, m.cause, m.silent_ms + wait_ms});
       },
       [this](const ReturnSlots&) { keeps_on_.clear(); },
+      [this](const HasNowhere&) { take(core::NowhereElse{}); },
       [this](const Granted& m) {
         if (!m.keep) keeps_on_.clear();
         for (auto [node, link] : m.links)
@@ -205,6 +206,7 @@ void JobActor::use_again(core::Decision& decision) {
       [](const core::Effect& effect) { return std::holds_alternative<core::FreeSlots>(effect); });
   if (free == decision.effects.end()) return;
   auto& freed = std::get<core::FreeSlots>(*free);
+  for (const auto& [node, why] : freed.avoid) keeps_on_.erase(node);
   core::SlotsGranted again;
   for (auto [node, count] : freed.slots) {
     auto session = keeps_on_.find(node);
@@ -220,7 +222,8 @@ void JobActor::use_again(core::Decision& decision) {
   }
   std::erase_if(decision.effects, [](const core::Effect& effect) {
     auto* rest = std::get_if<core::FreeSlots>(&effect);
-    return std::holds_alternative<core::AskSlots>(effect) || (rest && rest->slots.empty());
+    return std::holds_alternative<core::AskSlots>(effect) ||
+           (rest && rest->slots.empty() && rest->avoid.empty());
   });
   core::Decision bound = core::decide(job_, {std::move(again)}, now(), knobs_, hearing_);
   auto append = [](auto& to, auto& from) {
@@ -327,7 +330,13 @@ void JobActor::ask_slots(const core::AskSlots& order) {
 }
 
 void JobActor::act(const core::FreeSlots& order, const Durable&) {
-  send(around_.cluster, Freed{job_.id(), order.slots, order.quick});
+  Freed freed{job_.id(), order.slots, order.quick, {}};
+  for (const auto& [node, why] : order.avoid) {
+    freed.avoid.push_back(node);
+    log::warn("job {}: n{} cannot start its pods, which are placed elsewhere: {}",
+              job_.object().meta.name, node, why);
+  }
+  send(around_.cluster, std::move(freed));
 }
 
 void JobActor::act(const core::AnswerReconcile& order, const Durable& durable) {

@@ -162,7 +162,10 @@ struct Freed {
   JobId job = 0;
   std::map<NodeId, uint32_t> slots;
   core::QuickEndsOfNodes quick{};  // of these, the ones freed by short pods
+  std::vector<NodeId> avoid{};     // nodes that could not start a pod of the job
 };
+// From the cluster to a job: every node that could take its pods is one of those.
+struct HasNowhere {};
 // From the registry to the cluster: the actor of a job without open pods has ended.
 struct JobLeft {
   JobId job = 0;
@@ -297,6 +300,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::HasDependents)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DependentKnows)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Want)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Freed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::HasNowhere)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobLeft)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Granted)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::RegisterAgent)

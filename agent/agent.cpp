@@ -100,7 +100,7 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   } else {
     executor = std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, run_dirs,
                                                 options.keeper_path, options.scratch_dir,
-                                                options.private_tmp);
+                                                options.private_tmp, options.output_max_bytes);
   }
   Agent agent(io, options, *work_dir, *credentials, logs, run_dirs, *executor);
   auto left = agent.run();  // before any order can arrive

@@ -1,6 +1,8 @@
 #include "agent/agent_loop.hpp"
 
+#include "agent/disk.hpp"
 #include "agent/memory.hpp"
+#include "agent/run/orphans.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "core/node/space.hpp"
@@ -14,6 +16,8 @@ namespace muster::agent {
 namespace {
 
 constexpr Millis kExecutorPauseMs = 1'000, kExecutorPollMs = 1'000;
+constexpr Millis kExecutorGraceMs = 10'000;  // then, what a keeper without successor ran is lost
+constexpr Millis kWorkDirGraceMs = 10'000;   // to report what became of the pods
 constexpr Millis kGatherMs = 2;  // between two reports at high rates, unless one is full
 constexpr Millis kDrainLookMs = 50;
 constexpr Millis kDrainAloneMs =
@@ -93,6 +97,7 @@ void Agent::connect_executor() {
   auto known = executor_.connect(*this);
   if (known) {
     executor_ready_ = true;
+    executor_gone_ms_.reset();
     say_limits();
     executor_gone_.clear();
     pods_.insert(known->templates.begin(), known->templates.end());
@@ -129,23 +134,47 @@ void Agent::say_limits() {
               limits.why);
 }
 
-// Keeps the node's condition up to date; running pods are not affected.
+// Keeps the node's condition up to date; running pods are not affected, unless their keeper is gone
+// for good.
 kj::Promise<void> Agent::watch_executor() {
+  const Millis now = boot_now();
+  if (!executor_ready_ && executor_gone_ms_ && now - *executor_gone_ms_ >= kExecutorGraceMs) {
+    executor_gone_ms_.reset();
+    log::error("no keeper has replaced the one that is gone: {} pods are lost with it",
+               node_.running().size());
+    kill_orphans(node_.living());
+    node_.executor_lost(now);
+    schedule();
+  }
+  if (const Status there = work_dir_.there(); !there) {
+    if (!work_dir_gone_ms_) log::error("{}", there.error().message);
+    const Millis since = *(work_dir_gone_ms_ = work_dir_gone_ms_.value_or(now));
+    if (node_.empty() || now - since >= kWorkDirGraceMs) {
+      finish(Error{Errc::unavailable, there.error().message + ": start the agent again"});
+      return kj::READY_NOW;
+    }
+  }
   core::node::Trouble trouble =
       executor_ready_ ? executor_.check() : core::node::Trouble{"KeeperNotRunning", executor_gone_};
-  if (trouble != trouble_) {
-    if (trouble)
-      log::warn("{}: {}", trouble.reason, trouble.message);
-    else
-      log::info("the keeper has recovered");
-    trouble_ = std::move(trouble);
-    node_.executor_in_trouble(static_cast<bool>(trouble_));
-    schedule();
-    if (link_.get() != nullptr && link_->session != nullptr) send_heartbeat(*link_);
-  }
+  if (!trouble && !work_dir_.path().empty())
+    trouble = disk_trouble(work_dir_.path(), options_.disk_reserve_bytes);
+  if (work_dir_gone_ms_) trouble = {"WorkDirGone", "the agent's work-dir was deleted"};
+  node_.executor_in_trouble(static_cast<bool>(trouble));
+  show_trouble(trouble ? std::move(trouble) : node_.start_trouble(now));
   return timer_.afterDelay(kExecutorPollMs * kj::MILLISECONDS).then([this] {
     return watch_executor();
   });
+}
+
+void Agent::show_trouble(core::node::Trouble trouble) {
+  if (trouble == trouble_) return;
+  if (trouble)
+    log::warn("{}: {}", trouble.reason, trouble.message);
+  else
+    log::info("pods can start again");
+  trouble_ = std::move(trouble);
+  schedule();
+  if (link_.get() != nullptr && link_->session != nullptr) send_heartbeat(*link_);
 }
 
 void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {
@@ -155,6 +184,9 @@ void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {
 
 void Agent::on_ended(const std::vector<core::node::ProcessEnd>& ended) {
   for (const auto& end : ended) node_.process_ended(end);
+  const bool faulty =
+      std::any_of(ended.begin(), ended.end(), [](const auto& end) { return end.node_fault(); });
+  if (faulty && !trouble_) show_trouble(node_.start_trouble(boot_now()));
   schedule();
 }
 
@@ -166,6 +198,8 @@ void Agent::on_volume_full(PodId pod, const std::string& message) {
 
 void Agent::on_executor_gone(const std::string& why) {
   executor_ready_ = false;
+  executor_gone_ms_ = boot_now();
+  node_.executor_in_trouble(true);  // until one has replaced it
   configs_.clear();
   if (leaving_) return finish(0);
   say("the keeper is gone: " + why + "; starting another");
@@ -190,7 +224,7 @@ void Agent::schedule() {
 
 void Agent::pump() {
   pumping_ = false;
-  if (leaving_ || !executor_ready_) return;
+  if (leaving_) return;
   core::node::Orders orders = node_.next(boot_now());
   if (orders.contact_at) executor_.contact(*orders.contact_at);
   for (const auto& end : configs_.drop(orders.kills, orders.withdrawn)) {

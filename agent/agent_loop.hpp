@@ -113,6 +113,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   void listen_to_pods();
   void reconnect_executor();  // tries until it succeeds
   kj::Promise<void> watch_executor();
+  void show_trouble(core::node::Trouble trouble);
 
   void schedule();
   void pump();
@@ -151,7 +152,9 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   Millis pause_max_ms_ = 1'000;  // until registered; then half the lease, at most 5 s
   std::string said_;
   bool executor_ready_ = false;
-  std::string executor_gone_;    // why it is not ready
+  std::string executor_gone_;               // why it is not ready
+  std::optional<Millis> executor_gone_ms_;  // since when, until what it ran is given up
+  std::optional<Millis> work_dir_gone_ms_;
   core::node::Trouble trouble_;  // of the executor; sent with each heartbeat
   bool draining_ = false;
   bool registered_ = false;    // at least once

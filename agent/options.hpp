@@ -30,7 +30,11 @@ struct AgentOptions {
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;
   uint64_t log_max_bytes = 10ull << 30;
   std::optional<uint64_t> evict_below_bytes =
-      100ull << 20;           // of the node's available memory; absent: no evictions
+      100ull << 20;                         // of the node's available memory; absent: no evictions
+  uint64_t output_max_bytes = 10ull << 30;  // of a file of a pod's output; 0: no maximum. Likewise
+  // Free space of the work-dir's file system below which no pods start, but at most a twentieth of
+  // it.
+  uint64_t disk_reserve_bytes = 0;
   std::string scratch_dir{};  // of pods; empty: in the work-dir. Used only if it starts the keeper
   bool private_tmp = false;   // each pod gets its own /tmp
   bool hollow = false;

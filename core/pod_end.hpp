@@ -18,7 +18,7 @@ enum class EndCause : uint8_t {
   exited,         // its processes exited, or someone other than muster killed them
   killed,         // after a kill that the coordinator ordered
   never_started,  // killed before it started
-  start_failed,   // exit code 126 or 127
+  start_failed,   // exit code 126 or 127; from a node also kExitNotHere
   keeper_lost,    // exit code unknown: 137, DisruptionTarget/TerminationByKubelet
   agent_stopped,  // the agent drained: DisruptionTarget/TerminationByKubelet
   fenced,         // its node must not run it: it was not open there at registration, or the node
@@ -33,6 +33,10 @@ enum class EndCause : uint8_t {
                        // DisruptionTarget/WorkerUnreachable
 };
 inline constexpr int kEndCauses = 1 + static_cast<int>(EndCause::worker_unreachable);
+
+// Exit code of a process that could not be started for a reason of its node: another node may be
+// able to. Only on nodes and in their reports: a record has `returned`, or 126.
+inline constexpr int32_t kExitNotHere = 125;
 
 // State of a started pod. Only `ready` counts as ready. Same order as Readiness in
 // schema/types.capnp.

@@ -11,6 +11,7 @@
 // one that has limits or whose agent asks for it, with off none.
 //
 // Invariant: at most one keeper per work-dir (the lock).
+#include "base/files/standard_fds.hpp"
 #include "base/unix_address.hpp"
 #include "keeper/child/child_fds.hpp"
 #include "keeper/child/space_main.hpp"
@@ -304,6 +305,7 @@ void give_up_capabilities(bool pam) {
        // The agent could not restart this keeper.
        .idle_ns =
            several != nullptr ? kNever : number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
+       .output_max_bytes = number_of(kOutputMaxSetting, OutputLimit::kDefaultBytes),
        .sigterms = &sigterms},
       spool, outputs, spawner, several, cgroups.get(), spaces);
   for (auto& record : found.records) supervisor.adopt(std::move(record));
@@ -328,6 +330,7 @@ int main(int argc, char** argv) {
     return muster::keeper::space_main(argv);
   if (argc > 1 && std::strcmp(argv[1], muster::keeper::kPamFlag) == 0)
     return muster::keeper::pam_session_main(argc, argv);
+  muster::open_standard_fds();
   if (argc != 3) {
     std::fprintf(stderr, "usage: muster-keeper WORK_DIR CLUSTER_ID\n");
     return 2;

@@ -12,6 +12,7 @@
 #include "keeper/child/input_pipe.hpp"
 #include "keeper/child/search_path.hpp"
 #include "keeper/child/terminal.hpp"
+#include "keeper/kernel/start_fault.hpp"
 #include "keeper/spawner.hpp"
 #include "keeper/users/secrets.hpp"
 
@@ -78,10 +79,10 @@ int owner_main(void* argument) {
     if (write(plan->report, why, std::strlen(why)) < 0) errno = 0;
     _exit(exit_code);
   };
-  auto fail = [end](const char* what, int error, int exit_code = 0) {
+  auto fail = [end](const char* what, int error, int exit_code = core::kExitNotHere) {
     char text[512];
     std::snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
-    end(text, exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
+    end(text, exit_code);
   };
   // `signal` 0: no longer. A thread's children get it when the thread ends, and workers never do.
   auto die_with_keeper = [plan](int signal) {
@@ -93,7 +94,7 @@ int owner_main(void* argument) {
   setsid();
   close_all_but({plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->space});
   if (plan->pam != nullptr)
-    if (const char* why = plan->pam->open(); why != nullptr) end(why, 126);
+    if (const char* why = plan->pam->open(); why != nullptr) end(why, core::kExitNotHere);
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
   setrlimit(RLIMIT_NOFILE, plan->limit);
   umask(plan->mask);
@@ -118,12 +119,12 @@ int owner_main(void* argument) {
     const int error = errno;
     char what[300];
     std::snprintf(what, sizeof what, "cwd %s", plan->cwd);
-    fail(what, error, 126);  // never 127, which would mean that the program was not found
+    fail(what, error);
   }
   if (!plan->secrets->read(plan->uid, plan->envp)) {
     char text[512] = "";
     plan->secrets->failure(text, sizeof text);
-    end(text, 126);
+    end(text, plan->secrets->exit_code());
   }
   sigset_t none;
   sigemptyset(&none);
@@ -138,7 +139,10 @@ int owner_main(void* argument) {
   }
   char what[300];
   std::snprintf(what, sizeof what, "exec %s", plan->argv[0]);
-  fail(what, error);
+  fail(what, error,
+       is_machines_fault(error)              ? core::kExitNotHere
+       : error == ENOENT || error == ENOTDIR ? 127
+                                             : 126);
   return 127;
 }
 
@@ -171,10 +175,14 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
                                          int& report) {
   Spawned result;
   result.entry = job.token.entry;
-  auto refused = [&result](std::string why, int exit_code = 126) {
+  auto refused = [&result](std::string why, int exit_code = core::kExitNotHere) {
     result.exit_code = exit_code;
     result.error = std::move(why);
     return std::move(result);
+  };
+  auto no_room = [&](std::string why) {
+    result.node_fault = true;
+    return refused(std::move(why));
   };
   if (!begin(job, job.not_after_ms, result)) return std::nullopt;
   if (result.late) return result;
@@ -183,7 +191,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   const Permit& permit = *job.as->permit;
   if (const auto why = owners_->refuses(permit, wall_now())) return refused(*why);
   auto command = owners_->command(*job.as, job.pod, job.container);
-  if (!command.ok()) return refused(command.error().message);
+  if (!command.ok()) return refused(command.error().message, 126);
 
   std::string token = job.token.text(), session_token = job.token.session_text();
   const core::node::Space space = core::node::space_of(
@@ -193,7 +201,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
       permit.job.private_tmp || job.as->private_tmp);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return refused(std::string("pipe: ") + std::strerror(errno));
+    return no_room(std::string("pipe: ") + std::strerror(errno));
   Fd reads(ends[0]);
   const Fd writes(ends[1]);
   SpacePlan own{.cwd = command->cwd,
@@ -233,14 +241,20 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
     return owners_->open_output(permit, job.pod, job.container, of_stderr, job.agent_reads,
                                 session);
   };
+  auto unopenable = [&](const Error& error) {
+    return error.code == Errc::unavailable ? no_room(error.message) : refused(error.message);
+  };
   const auto out = open_output(false);
-  if (!out.ok()) return refused(out.error().message);
+  if (!out.ok()) return unopenable(out.error());
   const Fd out_fd(*out);
+  for (const bool of_stderr : {false, true})
+    result.written.push_back(
+        owners_->output_path(permit, job.pod, job.container, of_stderr, session));
   const auto err = open_output(true);
-  if (!err.ok()) return refused(err.error().message);
+  if (!err.ok()) return unopenable(err.error());
   const Fd err_fd(*err);
   InputPipe input;
-  if (has_input && !input.open()) return refused(std::string("pipe: ") + std::strerror(errno));
+  if (has_input && !input.open()) return no_room(std::string("pipe: ") + std::strerror(errno));
   if (cgroups_ != nullptr && !job.session &&
       (cgroups_for_all_ || job.contained || job.limits.any()))
     result.cgroup = cgroups_->take(job.limits);
@@ -282,7 +296,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   if (pid < 0) {
     const int error = errno;
     if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
-    return refused(std::string("fork: ") + std::strerror(error));
+    return no_room(std::string("fork: ") + std::strerror(error));
   }
   result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);

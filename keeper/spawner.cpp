@@ -5,6 +5,7 @@
 #include "keeper/child/search_path.hpp"
 #include "keeper/child/terminal.hpp"
 #include "keeper/kernel/privileges.hpp"
+#include "keeper/kernel/start_fault.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/users/secrets.hpp"
 
@@ -52,7 +53,7 @@ struct ChildPlan {
   volatile int error = 0;
 };
 
-constexpr char kLate[] = "late", kSecret[] = "secret";
+constexpr char kLate[] = "late", kSecret[] = "secret", kDescriptors[] = "descriptors";
 constexpr uint64_t kWakeEvent = ~uint64_t{0};  // not an entry
 constexpr uint64_t kHeldUpNs = 50'000'000;     // a start that takes longer holds its worker up
 
@@ -70,11 +71,11 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   if (plan->shared_from >= 0 &&
       syscall(SYS_close_range, plan->shared_from, ~0u, CLOSE_RANGE_UNSHARE) < 0 &&
       syscall(SYS_unshare, CLONE_FILES) < 0)
-    fail("descriptors");
+    fail(kDescriptors);
   setsid();
   setrlimit(RLIMIT_NOFILE, plan->limit);
   umask(plan->mask);
-  if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup");
+  if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail(kDescriptors);
   for (const int fd : {plan->report, plan->space})
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) < 0) fail("cwd");
@@ -167,6 +168,7 @@ bool born_alive(Cgroups& cgroups, size_t stack_bytes) {
 }
 
 int code_of(int error) {
+  if (is_machines_fault(error)) return core::kExitNotHere;
   return error == ENOENT || error == ENOTDIR ? 127 : 126;
 }
 
@@ -522,6 +524,10 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     result.error = what + ": " + std::strerror(error);
     return std::move(result);
   };
+  auto no_room = [&](int error, const std::string& what) {
+    result.node_fault = true;
+    return refused(error, what);
+  };
   Reader in(job.order);
   std::string_view cwd = in.text(), out_path = in.text(), err_path = in.text();
   std::vector<char*> argv, envp;
@@ -584,13 +590,13 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   Fd report_reads, report_writes;
   if (space.any()) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return refused(errno, "pipe");
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return no_room(errno, "pipe");
     report_reads = Fd(ends[0]);
     report_writes = Fd(ends[1]);
     own.report = ends[1];
     std::string why = prepare(job, space, geteuid(), getegid(), own, plan_file);
     if (!why.empty()) {
-      result.exit_code = 126;
+      result.exit_code = core::kExitNotHere;
       result.error = std::move(why);
       return result;
     }
@@ -612,9 +618,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     program = std::move(found);
   }
   auto unopenable = [&](std::string_view what) {
-    auto failed = refused(errno, "open " + std::string(what));
-    failed.exit_code = 126;  // never 127, which would mean that the program was not found
-    return failed;
+    return no_room(errno, "open " + std::string(what));
   };
   auto open_output = [&](std::string_view path, Output& output) {
     std::string name(path);
@@ -622,6 +626,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     output.fd = opened.fd;
     if (!opened.pooled) output.own = Fd(opened.fd);
     if (output.fd < 0) return false;
+    result.written.push_back(name);
     result.outputs.push_back(std::move(name));
     return true;
   };
@@ -675,7 +680,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   if (pid < 0) {
     int error = errno;
     if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
-    return refused(error, "fork");
+    return no_room(error, "fork");
   }
   if (plan.failed != nullptr) {
     waitpid(pid, nullptr, 0);
@@ -685,13 +690,14 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     if (plan.failed == kSecret) {
       char text[512];
       result.error.assign(text, secrets.failure(text, sizeof text));
-      result.exit_code = 126;
+      result.exit_code = secrets.exit_code();
       return result;
     }
     bool cwd_failed = std::strcmp(plan.failed, "cwd") == 0;
     auto failed = refused(
         plan.error, std::string(plan.failed) + " " + (cwd_failed ? std::string(cwd) : program));
-    if (cwd_failed) failed.exit_code = 126;
+    if (cwd_failed) failed.exit_code = core::kExitNotHere;
+    failed.node_fault = plan.failed == kDescriptors;
     return failed;
   }
   result.start = Start{pid, start_ns};

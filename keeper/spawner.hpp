@@ -82,9 +82,11 @@ struct Spawned {
   std::optional<Start> start{};  // without ticks; absent: it could not be started
   bool late = false;             // not started because its not_after had passed
   int exit_code = 0;             // to report if not started
+  bool node_fault = false;       // not started for a reason that concerns any process here
   std::string error;
   std::unique_ptr<Cgroup> cgroup{};    // null: none
   std::vector<std::string> outputs{};  // opened for it, to be closed
+  std::vector<std::string> written{};  // the files that it writes to
   Fd input{};                          // the write end of its input, if it has any
 };
 

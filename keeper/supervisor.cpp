@@ -1,6 +1,7 @@
 #include "keeper/supervisor.hpp"
 
 #include "keeper/kernel/proc.hpp"
+#include "keeper/kernel/start_fault.hpp"
 
 #include <algorithm>
 #include <array>
@@ -30,6 +31,10 @@ constexpr uint64_t kScanShare =
     10;  // scans of the adopted take at most one in so many parts of time
 constexpr uint64_t kNsPerTick = 10 * kNsPerMs;  // of /proc, whatever the kernel's own rate
 constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
+constexpr uint64_t kUnwrittenMaxNs =
+    5'000 * kNsPerMs;  // then ends are told before they are written
+// How long ends that cannot be written wait for an agent that takes them.
+constexpr uint64_t kUnwrittenIdleNs = 600'000 * kNsPerMs;
 // A pong waits for the ends of processes that have exited, so that all are reported before it.
 constexpr uint64_t kPongMaxNs = 300 * kNsPerMs;
 
@@ -55,6 +60,12 @@ Supervisor::Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner&
       cgroups_(cgroups),
       spaces_(spaces),
       adopted_(options.keeper),
+      output_limit_(options.output_max_bytes, owners != nullptr ? owners->work_fd() : AT_FDCWD,
+                    [owners](const std::string& path) {
+                      return owners != nullptr
+                                 ? owners->reopen_output(path)
+                                 : open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+                    }),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
   watch(epoll_fd_, EPOLL_CTL_ADD, options_.listen_fd, EPOLLIN, kListenEvent);
   watch(epoll_fd_, EPOLL_CTL_ADD, spawner_.event_fd(), EPOLLIN, kSpawnedEvent);
@@ -221,8 +232,13 @@ void Supervisor::on_spawned(Spawned spawned) {
   if (process == nullptr) return;
   process->tried_ns = now_ns_;
   process->outputs = std::move(spawned.outputs);
+  process->written = std::move(spawned.written);
   if (spawned.late) {
     return turn_away(*process, "it could not be started while its node's lease lasted");
+  }
+  if (spawned.node_fault) {
+    process->exit_code = core::kExitNotHere;
+    return turn_away(*process, std::move(spawned.error));
   }
   if (!spawned.start) {
     process->exit_code = spawned.exit_code;
@@ -326,6 +342,7 @@ void Supervisor::settle(Process& process) {
     cgroups_->recycle(std::move(process.cgroup));
   }
   for (const std::string& path : std::exchange(process.outputs, {})) outputs_.close(path);
+  output_limit_.remove(process.entry);
   if (process.enqueued) spawner_.vacate(process.entry);
   process.state = State::ended;
   process.ended = true;
@@ -425,6 +442,7 @@ void Supervisor::run_timers() {
       spool_.started(*process);
       starts_.push_back(process->entry);
       for (const std::string& path : process->outputs) outputs_.name(path);
+      output_limit_.add(process->entry, std::exchange(process->written, {}));
     }
     fresh_.pop_front();
   }
@@ -438,14 +456,27 @@ void Supervisor::stop() {
   run_timers();
 }
 
+// What runs can be recorded nowhere, and an agent of another directory cannot take it over: its
+// node is lost, and its pods are replaced.
+void Supervisor::leave_deleted_dir() {
+  if (stopping_) return;
+  std::fprintf(stderr, "muster-keeper: its directory was deleted: ending %zu processes\n", living_);
+  for (auto& [entry, process] : processes_)
+    if (!process->ended) process->lost = true;
+  stop();
+}
+
 void Supervisor::check_idle() {
-  if (living_ > 0 || agent_fd_ >= 0 || unwritten_) idle_since_ns_ = now_ns_;
+  if (living_ > 0 || agent_fd_ >= 0) idle_since_ns_ = now_ns_;
   if (now_ns_ < next_check_ns_) return;
   next_check_ns_ = now_ns_ + std::min(kCheckNs, options_.idle_ns / 4 + kNsPerMs);
   struct stat info {};
-  if (fstat(options_.dir_fd, &info) == 0 && info.st_nlink == 0) stop();  // our work-dir is gone
-  if (now_ns_ - idle_since_ns_ >= options_.idle_ns) stop();
+  if (fstat(options_.dir_fd, &info) == 0 && info.st_nlink == 0) leave_deleted_dir();
+  const uint64_t idle_max_ns =
+      unwritten_ ? std::max(options_.idle_ns, kUnwrittenIdleNs) : options_.idle_ns;
+  if (now_ns_ - idle_since_ns_ >= idle_max_ns) stop();
   outputs_.trim();
+  output_limit_.look();
   tell_full();
   if (leaving_.empty() && adopted_.reap()) {
     // A descendant may be reparented to us after its process has ended, when a parent that could
@@ -469,10 +500,24 @@ void Supervisor::check_sigterms() {
     std::fprintf(stderr, "muster-keeper: ignoring SIGTERM: the spool is not written\n");
 }
 
+// The disk is gone, or full for good. Ends that only we know would hold their jobs up: the agent
+// may pass them on, and forgets them only once they are written here too.
+void Supervisor::tell_unwritten() {
+  for (; ends_told_ < ends_.size(); ++ends_told_)
+    if (Process* process = find(ends_[ends_told_]); process != nullptr && !process->unstarted)
+      tell_end(*process);
+}
+
 // Writes the spool, then does what depends on it.
 bool Supervisor::commit() {
   unwritten_ = !spool_.flush();
-  if (unwritten_) return false;
+  if (unwritten_) {
+    if (unwritten_since_ns_ == 0) unwritten_since_ns_ = now_ns_;
+    if (now_ns_ - unwritten_since_ns_ >= kUnwrittenMaxNs) tell_unwritten();
+    return false;
+  }
+  unwritten_since_ns_ = 0;
+  ends_told_ = 0;
   spawner_.resume();
   // What starts now need not wake us for that.
   if (!gathers_ && !(jobs_.empty() && queue_.empty()))

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "base/fd.hpp"
+#include "keeper/files/output_limit.hpp"
 #include "keeper/files/spool.hpp"
 #include "keeper/kernel/adopted.hpp"
 #include "keeper/kernel/cgroup.hpp"
@@ -44,7 +45,8 @@ class Supervisor {
     uint64_t keeper = 0;
     std::string no_limits{};  // why some limits are not enforced, if so
     uint64_t idle_ns = 0;     // exit after this time without processes and agent
-    const volatile std::sig_atomic_t* sigterms = nullptr;  // number of SIGTERMs received
+    uint64_t output_max_bytes = OutputLimit::kDefaultBytes;  // of a file; 0: no maximum
+    const volatile std::sig_atomic_t* sigterms = nullptr;    // number of SIGTERMs received
   };
 
   // `owners`, `cgroups` may be null.
@@ -65,6 +67,7 @@ class Supervisor {
     bool enqueued = false;  // it is or was queued
     std::unique_ptr<Cgroup> cgroup{};
     std::vector<std::string> outputs{};
+    std::vector<std::string> written{};  // Spawned::written, until it is watched
     bool killing = false;
     uint64_t kill_at_ns = 0;         // when to SIGKILL, if killing
     bool start_reported = false;     // as in protocol.hpp
@@ -110,8 +113,10 @@ class Supervisor {
   void look_for_leftovers();
   bool may_have_left(const Process& process, const Adopted::Stray& stray) const;
   void check_idle();
+  void leave_deleted_dir();
   void check_sigterms();
   bool commit();
+  void tell_unwritten();
 
   void accept_agent();
   void drop_agent();
@@ -145,6 +150,7 @@ class Supervisor {
   Cgroups* const cgroups_;
   const Spaces& spaces_;
   Adopted adopted_;
+  OutputLimit output_limit_;
   const int epoll_fd_;
 
   uint64_t now_ns_ = 0;
@@ -162,6 +168,8 @@ class Supervisor {
   std::vector<SpawnJob> jobs_, queue_;   // to be submitted, enqueued after the commit
   std::vector<uint64_t> starts_, ends_;  // to be reported after the commit
   bool unwritten_ = false;               // the last write to the spool failed
+  uint64_t unwritten_since_ns_ = 0;      // the first in a row that did; 0: none
+  size_t ends_told_ = 0;                 // of ends_, before they are written
   bool held_up_ = false;                 // a start takes long: spawner_.rescue()
   bool stopping_ = false;
   std::sig_atomic_t sigterms_seen_ = 0;  // as of the last check

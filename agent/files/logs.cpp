@@ -75,6 +75,10 @@ LogStore::Paths LogStore::paths(const std::string& job_uid, const std::string& p
   return {base + ".stdout", base + ".stderr"};
 }
 
+void LogStore::look_again() {
+  made_.clear();
+}
+
 Result<LogStore::Paths> LogStore::open(const std::string& job_uid, const std::string& pod_name,
                                        const std::string& container) {
   if (!is_file_name(job_uid) || !is_file_name(pod_name) || !is_file_name(container)) {

@@ -57,6 +57,8 @@ class LogStore {
 
   explicit LogStore(std::string dir) : dir_(std::move(dir)) {}
 
+  // What exists may have been removed by others: open() makes it again.
+  void look_again();
   // Makes the job's folder if needed. Until close() the files belong to a running pod.
   Result<Paths> open(const std::string& job_uid, const std::string& pod_name,
                      const std::string& container);
@@ -106,7 +108,7 @@ class LogStore {
   void end_job(Limits limits, Millis wall_now);
 
   std::string dir_;
-  std::set<std::string> made_;          // folders known to exist
+  std::set<std::string> made_;          // folders known to exist, until look_again()
   std::multiset<std::string> running_;  // "<job uid>/<pod name>", once per running container
   std::unique_ptr<Pass> pass_;
 };

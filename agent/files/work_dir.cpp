@@ -94,6 +94,18 @@ std::string host_name() {
   return out;
 }
 
+Status WorkDir::there() const {
+  struct stat own = {};
+  struct stat named = {};
+  if (path_.empty() || fstat(dir_.get(), &own) != 0) return Nothing{};
+  if (stat(path_.c_str(), &named) == 0)
+    return own.st_dev == named.st_dev && own.st_ino == named.st_ino
+               ? Status(Nothing{})
+               : Error{Errc::unavailable, "work-dir " + path_ + " was replaced while in use", {}};
+  if (errno != ENOENT && errno != ENOTDIR) return Nothing{};  // the disk may come back
+  return Error{Errc::unavailable, "work-dir " + path_ + " was deleted while in use", {}};
+}
+
 WorkDir WorkDir::ephemeral(const std::string& name) {
   WorkDir dir;
   dir.id_ = random_hex(kIdBytes);

@@ -46,6 +46,8 @@ class WorkDir {
   static WorkDir ephemeral(const std::string& name);
 
   const std::string& path() const { return path_; }  // absolute; empty: ephemeral
+  // `unavailable`: the directory was deleted or replaced while it was in use.
+  Status there() const;
   const std::string& id() const { return id_; }
   const std::string& node_name() const { return name_; }
   const std::string& secret() const { return secret_; }

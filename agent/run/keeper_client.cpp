@@ -32,6 +32,7 @@ constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 constexpr uint32_t kQueues = 4;        // keepers from this version on
 constexpr uint32_t kReadsSecrets = 6;  // likewise
 constexpr const char* kScratchSetting = "MUSTER_KEEPER_SCRATCH=";
+constexpr const char* kOutputMaxSetting = "MUSTER_KEEPER_OUTPUT_MAX=";
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -98,6 +99,10 @@ pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string
   if (!options.scratch_dir.empty()) {
     std::erase_if(variables, [](const auto& one) { return one.starts_with(kScratchSetting); });
     variables.push_back(kScratchSetting + options.scratch_dir);
+  }
+  if (options.output_max_bytes) {
+    std::erase_if(variables, [](const auto& one) { return one.starts_with(kOutputMaxSetting); });
+    variables.push_back(kOutputMaxSetting + std::to_string(*options.output_max_bytes));
   }
   std::vector<char*> env;
   for (auto& variable : variables) env.push_back(variable.data());

@@ -146,10 +146,12 @@ class KeeperClient {
   struct Options {
     std::string
         work_dir;  // 0700, exists; the keeper's lock, socket, spool and log are in work_dir/keeper
-    std::string keeper_path;    // the muster-keeper executable
-    std::string cluster_id;     // written into the header of each spool segment
-    std::string scratch_dir{};  // where a keeper that it starts makes pods' directories; empty: in
-                                // the work-dir
+    std::string keeper_path;  // the muster-keeper executable
+    std::string cluster_id;   // written into the header of each spool segment
+    // For a keeper that it starts: where pods' directories are made (empty: in the work-dir), and
+    // the maximum size of an output (0: none; absent: the keeper's default).
+    std::string scratch_dir{};
+    std::optional<uint64_t> output_max_bytes{};
   };
 
   // Connects to the running keeper of this work-dir, or starts one. Blocks for at most a few

@@ -52,9 +52,13 @@ ProcessKey key_of(const Executor::SessionKey& key) {
   return {key.pod, static_cast<uint16_t>(key.container | keeper::kSessionBit), key.number};
 }
 
+// A session runs where its pod does, so it makes no difference whose fault a failed start is.
 Executor::SessionEnd session_end(const ProcessEnded& ended) {
-  return {session_of(ended.key), ended.entry,    ended.exit_code, ended.signal, ended.lost,
-          ended.error,           ended.unstarted};
+  const bool not_here = !ended.start && ended.exit_code == core::kExitNotHere;
+  return {
+      session_of(ended.key), ended.entry, not_here ? core::node::kExitCannotStart : ended.exit_code,
+      ended.signal,          ended.lost,  ended.error,
+      ended.unstarted};
 }
 
 Executor::SessionFound found_session(const ProcessKey& key, const Note& note) {
@@ -69,7 +73,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   KeeperClient::Listener& self = *this;
   auto options = [this] {
     return KeeperClient::Options{work_dir_.path(), keeper_path_, work_dir_.cluster_id(),
-                                 scratch_dir_};
+                                 scratch_dir_, output_max_bytes_};
   };
   auto keeper = KeeperClient::connect(port_, options(), self, known);
   if (!keeper && keeper.error().code == Errc::invalid) {
@@ -290,15 +294,21 @@ SpawnOrder KeeperExecutor::order_of(const ProcessKey& key, const core::node::Pod
   return order;
 }
 
-Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
+Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault) {
   const core::node::PodTemplate& job = *start.job;
   PodId pod = start.order.pod;
   if (start.order.step.container >= job.containers.size()) {
     return Error{Errc::invalid, "the template has no container"};
   }
   const bool as_owner = runs_users();
+  fault = Fault::here;
   if (Status may = allowed(job); !may) return may.error();
+  fault = Fault::node;
   if (Status made = prepare_run_dir(pod, start.job); !made) return made.error();
+  fault = Fault::here;
+  if (!as_owner && !job.inputs_file.empty())
+    if (const auto inputs = inputs_of(job); !inputs) return inputs.error();
+  fault = Fault::job;
   const core::node::TemplateContainer& limits = job.containers[start.order.step.container];
   const core::Container& container = limits.what;
   core::node::DeviceMap devices;
@@ -308,12 +318,14 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   Result<core::node::Command> command =
       as_owner ? core::node::Command{} : command_for(start, devices);
   if (!command) return command.error();
+  fault = Fault::here;
   if (!command->secrets.empty() && !(keeper_.get() != nullptr && keeper_->abilities().secrets))
     return too_old("does not support secrets");
   if (job.fence_after_ms && !(keeper_.get() != nullptr && keeper_->abilities().fences))
     return too_old("does not support muster.dev/fence-after");
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {
+    fault = Fault::node;
     if (Status kept = templates_.keep(start.job); !kept) return kept.error();
     note.planned = true;
     note.generation = job.generation;
@@ -323,6 +335,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   }
   note.pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
   auto files = logs_.open(job.job_uid, note.pod_name, container.name);
+  fault = !files && files.error().code == Errc::unavailable ? Fault::node : Fault::here;
   if (!files) return files.error();
   SpawnOrder order = order_of(key_of(pod, start.order.step), job, std::move(*command),
                               std::move(*files), std::move(devices));
@@ -357,15 +370,18 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
   std::vector<SpawnOrder> orders;
   std::vector<core::node::ProcessEnd> refused;
   for (const Start& start : starts) {
-    auto order = spawn_order(start);
+    Fault fault = Fault::job;
+    auto order = spawn_order(start, fault);
     if (order) {
       orders.push_back(std::move(*order));
     } else {
-      refused.push_back({.pod = start.order.pod,
-                         .step = start.order.step,
-                         .exit_code = core::node::kExitCannotStart,
-                         .error = order.error().message,
-                         .ended_at = boot_now()});
+      refused.push_back(
+          {.pod = start.order.pod,
+           .step = start.order.step,
+           .exit_code = fault == Fault::job ? core::node::kExitCannotStart : core::kExitNotHere,
+           .error = order.error().message,
+           .ended_at = boot_now(),
+           .unstarted = fault == Fault::node});
     }
   }
   if (!orders.empty()) keeper_->spawn(std::move(orders));
@@ -444,9 +460,10 @@ void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
   std::vector<core::node::ProcessEnd> ends;
   ends.reserve(ended.size());
   for (const auto& one : ended) {
-    if (!is_session(one.key))
+    if (!is_session(one.key)) {
       ends.push_back(end_of(one, Note::parse(one.note)));
-    else if (sessions_ != nullptr)
+      if (ends.back().node_fault()) logs_.look_again();
+    } else if (sessions_ != nullptr)
       sessions_->on_session_ended(session_end(one));
   }
   if (!ends.empty()) listener_->on_ended(ends);

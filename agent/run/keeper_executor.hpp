@@ -28,13 +28,15 @@ class KeeperExecutor final : public Executor,
                              private kj::TaskSet::ErrorHandler {
  public:
   KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs, RunDirs& run_dirs,
-                 std::string keeper_path, std::string scratch_dir = "", bool private_tmp = false)
+                 std::string keeper_path, std::string scratch_dir = "", bool private_tmp = false,
+                 std::optional<uint64_t> output_max_bytes = std::nullopt)
       : port_(port),
         work_dir_(work_dir),
         logs_(logs),
         run_dirs_(run_dirs),
         keeper_path_(std::move(keeper_path)),
         scratch_dir_(std::move(scratch_dir)),
+        output_max_bytes_(output_max_bytes),
         templates_(work_dir.path() + "/templates", private_tmp),
         node_(node_facts(work_dir.node_name())),
         later_(*this) {}
@@ -73,7 +75,10 @@ class KeeperExecutor final : public Executor,
   void on_keeper_gone(std::string why) override;
   void taskFailed(kj::Exception&& exception) override;
 
-  Result<SpawnOrder> spawn_order(const Start& start);
+  // Whose fault it is that a process cannot be started: what the job asks for, this node for this
+  // job, or this node for any.
+  enum class Fault : uint8_t { job, here, node };
+  Result<SpawnOrder> spawn_order(const Start& start, Fault& fault);
   Status allowed(const core::node::PodTemplate& job) const;
   SpawnOrder order_of(const ProcessKey& key, const core::node::PodTemplate& job,
                       core::node::Command command, LogStore::Paths files,
@@ -93,6 +98,7 @@ class KeeperExecutor final : public Executor,
   LogStore& logs_;
   RunDirs& run_dirs_;
   const std::string keeper_path_, scratch_dir_;
+  const std::optional<uint64_t> output_max_bytes_;
   SessionListener* sessions_ = nullptr;  // null: there are none
   TemplateStore templates_;
   core::node::NodeFacts node_;

@@ -73,6 +73,13 @@ class Reader {
       return fail(name, "`" + text + "` is not a positive quantity, such as 4, 500m or 16Gi");
     target = static_cast<uint64_t>(*milli / divisor);
   }
+  // Bytes; "0" is 0.
+  void size_or_none(const char* name, uint64_t& target) {
+    if (setting(name).text() == "0")
+      target = 0;
+    else
+      quantity(name, 1000, target);
+  }
 
  private:
   const Settings& settings_;
@@ -238,6 +245,8 @@ Result<AgentOptions> agent_options(const Settings& settings) {
     o.evict_below_bytes.reset();
   else
     read.quantity("evict-memory", 1000, *o.evict_below_bytes);
+  read.size_or_none("output-max", o.output_max_bytes);
+  read.size_or_none("disk-reserve", o.disk_reserve_bytes);
   read.text("scratch-dir", o.scratch_dir);
   read.toggle("private-tmp", o.private_tmp);
   read.span("log-keep", o.log_keep_ms);

@@ -39,6 +39,19 @@ bool Node::may_start(Millis now) const {
   return in_charge(now) && !executor_in_trouble_ && now >= hold_until_;
 }
 
+bool Node::cannot_start(Millis now) const {
+  return executor_in_trouble_ || now < fault_until_;
+}
+
+std::string Node::why_not(Millis now) const {
+  return "its node cannot start pods" + (now < fault_until_ ? ": " + fault_ : "");
+}
+
+Trouble Node::start_trouble(Millis now) const {
+  if (now >= fault_until_) return {};
+  return {"CannotStartPods", "no pods start until it is tried again: " + fault_};
+}
+
 bool Node::registered(const Welcome& welcome, Millis sent_at) {
   if (!obeys(welcome.term)) return false;
   disconnected();  // reports in flight move to the new session
@@ -336,15 +349,15 @@ void Node::start_waiting(Orders& orders, Millis now) {
 // Gives pods that have waited too long for a slot or for the executor back to the coordinator.
 // Returns when to look again; nullopt: when something happens.
 std::optional<Millis> Node::return_waiting(Millis now) {
-  if (!connected_ || !in_charge(now) || (running_ < slots_ && !executor_in_trouble_))
+  if (!connected_ || !in_charge(now) || (running_ < slots_ && !cannot_start(now)))
     return std::nullopt;
   for (; !waiting_.empty(); waiting_.pop_front()) {
     auto pod = pods_.find(waiting_.front());
     if (pod == pods_.end() || pod->second.running) continue;
     Millis due = pod->second.launched_at + kWaitMaxMs;
     if (now < due) return due;
-    PodEnded end = never_ran(pod->first, EndCause::returned,
-                             executor_in_trouble_ ? "its node cannot start pods" : kInVain, now);
+    PodEnded end =
+        never_ran(pod->first, EndCause::returned, cannot_start(now) ? why_not(now) : kInVain, now);
     pods_.erase(pod);
     finish(std::move(end), {});
   }
@@ -358,7 +371,7 @@ std::optional<Millis> Node::withdraw_queued(Orders& orders, Millis now) {
     if (found == pods_.end()) continue;
     Pod& pod = found->second;
     if (!pod.queued || pod.stop || pod.withdrawn || !pod.run.starting({})) continue;
-    if (!connected_ || (running_ <= slots_ && !executor_in_trouble_)) return std::nullopt;
+    if (!connected_ || (running_ <= slots_ && !cannot_start(now))) return std::nullopt;
     Millis due = pod.queued_at + kWaitMaxMs;
     if (now < due) return due;
     pod.withdrawn = true;
@@ -367,9 +380,10 @@ std::optional<Millis> Node::withdraw_queued(Orders& orders, Millis now) {
   return std::nullopt;
 }
 
-void Node::set_room(Orders& orders) {
+void Node::set_room(Orders& orders, Millis now) {
   if (!executor_queues_) return;
-  const uint32_t room = slots_ - std::min(slots_, running_ - queued_);
+  const bool faulty = now < fault_until_;
+  const uint32_t room = faulty ? 0 : slots_ - std::min(slots_, running_ - queued_);
   if (std::exchange(room_, room) != room) orders.room = room;
 }
 
@@ -390,6 +404,7 @@ void Node::tell_changes() {
 void Node::process_started(const ProcessStart& start) {
   auto found = pods_.find(start.pod);
   if (found == pods_.end() || !found->second.running) return;
+  fault_hold_ms_ = 0;
   if (found->second.run.started(start, forget_)) process_lives(found, start.step);
 }
 
@@ -416,6 +431,7 @@ void Node::stop_fenced(Pod& pod) {
 
 void Node::process_ended(const ProcessEnd& end) {
   auto pod = pods_.find(end.pod);
+  if (end.start) fault_hold_ms_ = 0;
   if (end.unstarted) {
     if (pod != pods_.end()) not_started(pod, end);
     return;
@@ -438,7 +454,18 @@ void Node::process_ended(const ProcessEnd& end) {
   }
   Pod& p = pod->second;
   const bool fenced = is_fenced(p, end);
-  if (!p.run.ended(end, fenced ? EndCause::fenced : p.stop, forget_)) return;
+  // If nothing of the pod has run, another node may run it; else it is a failure here.
+  const bool not_here =
+      end.not_here() && !p.stop && !p.run.ran() && p.run.living() == std::vector<Step>{end.step};
+  ProcessEnd failure;
+  if (end.not_here() && !not_here) {
+    failure = end;
+    failure.exit_code = kExitCannotStart;
+  }
+  if (!p.run.ended(failure.exit_code != 0 ? failure : end, fenced ? EndCause::fenced : p.stop,
+                   forget_))
+    return;
+  if (not_here) return finish(pod, end.ended_at);
   if (fenced) {
     stop_fenced(p);
     order_kills(end.pod, p);
@@ -451,11 +478,21 @@ void Node::process_ended(const ProcessEnd& end) {
   go_on(pod, end.ended_at);
 }
 
+// A start failed for a reason of the node: the next one would fail too.
+void Node::hold_after(const ProcessEnd& fault) {
+  fault_ = fault.error;
+  if (fault.ended_at < fault_until_) return;  // ordered before the hold
+  fault_hold_ms_ = std::clamp(2 * fault_hold_ms_, kFaultHoldMinMs, kFaultHoldMaxMs);
+  fault_until_ = fault.ended_at + fault_hold_ms_;
+  hold_until_ = std::max(hold_until_, fault_until_);
+}
+
 // The executor did not start one of the pod's processes in time. The process starts under a later
 // lease, unless the pod is ordered to end first.
 void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   Pod& p = pod->second;
   if (!p.run.starting(end.step)) return;
+  if (end.node_fault()) hold_after(end);
   if (!p.stop && !p.withdrawn) hold_until_ = std::max(hold_until_, end.ended_at + kHoldMs);
   p.run.unstart(end.step.container, p.stop.has_value());
   if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
@@ -549,6 +586,32 @@ void Node::executor_connected(const std::vector<Living>& living,
   lose_what_is_not(alive, now);
 }
 
+void Node::executor_lost(Millis now) {
+  std::vector<PodId> all;
+  for (const auto& [id, pod] : pods_)
+    if (pod.running) all.push_back(id);
+  for (PodId id : all) {
+    const auto pod = pods_.find(id);
+    const std::vector<Step> living = pod->second.run.living();
+    for (Step step : living) lose(id, pod->second, step, now);
+    if (!living.empty()) go_on(pod, now);
+  }
+}
+
+// The executor of this process is gone. The pod's other processes are, too, or must be.
+void Node::lose(PodId id, Pod& pod, Step step, Millis now) {
+  ProcessEnd lost{.pod = id,
+                  .step = step,
+                  .lost = true,
+                  .error = "the keeper of its process was lost",
+                  .ended_at = now};
+  if (auto pid = pod.run.shown().pid) lost.start = {*pid, pod.run.started_at().value_or(now)};
+  pod.run.ended(lost, pod.stop, forget_);
+  if (pod.stop) return;
+  pod.stop = EndCause::keeper_lost;
+  order_kills(id, pod);
+}
+
 // Processes of an earlier executor that are not alive: if their orders never reached it, they go
 // back to waiting; otherwise they are lost.
 void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now) {
@@ -564,17 +627,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
       if (alive.contains({id, step.container})) continue;
       changed = true;
       if (p.run.runs(step.container) || (p.adopted && !p.run.planned() && !p.queued)) {
-        ProcessEnd lost{.pod = id,
-                        .step = step,
-                        .lost = true,
-                        .error = "the keeper of its process was lost",
-                        .ended_at = now};
-        if (auto pid = p.run.shown().pid) lost.start = {*pid, p.run.started_at().value_or(now)};
-        p.run.ended(lost, p.stop, forget_);
-        if (!p.stop) {
-          p.stop = EndCause::keeper_lost;
-          order_kills(id, p);
-        }
+        lose(id, p, step, now);
       } else {
         p.run.unstart(step.container, p.stop.has_value());
       }
@@ -588,6 +641,12 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
   }
   for (auto id = again.rbegin(); id != again.rend(); ++id)
     not_begun(pods_.find(*id), "its keeper was lost", now);
+}
+
+std::vector<ProcessStart> Node::living() const {
+  std::vector<ProcessStart> all;
+  for (const auto& [id, pod] : pods_) pod.run.living(id, all);
+  return all;
 }
 
 std::vector<std::pair<PodId, std::vector<int>>> Node::processes() const {
@@ -653,7 +712,7 @@ Orders Node::next(Millis now) {
   orders.kills = std::exchange(kills_, {});
   start_due(orders, now);
   start_waiting(orders, now);
-  set_room(orders);
+  set_room(orders, now);
   std::optional<Millis> wait_until = return_waiting(now);
   std::optional<Millis> queued_until = withdraw_queued(orders, now);
   tell_changes();

@@ -14,6 +14,9 @@
 //  - nothing starts outside the lease, or while a fenced pod is still alive; a start order carries
 //    the end of the lease, and a process that missed it waits here for the next lease;
 //  - while the executor is in trouble (pulse.hpp), nothing starts and waiting pods are returned;
+//  - after a start that failed for a reason of the node (no memory, a full disk), nothing starts
+//  for
+//    a while, which doubles each time until a process has started;
 //  - a known pod is never started again; every kill is answered by an end, even if the pod waits,
 //    is between two of its processes, or is unknown;
 //  - an end is kept, and reported again after each registration, until a report that carried it has
@@ -29,6 +32,7 @@
 
 #include "core/node/devices.hpp"
 #include "core/node/pod_run.hpp"
+#include "core/node/pulse.hpp"
 #include "core/node/values.hpp"
 
 #include <cstdint>
@@ -49,6 +53,8 @@ class Node {
   static constexpr Millis kWaitMaxMs = 2'000;
   // How long nothing is started after the executor has failed to start a process.
   static constexpr Millis kHoldMs = 1'000;
+  // The same after a start that failed for a reason of the node.
+  static constexpr Millis kFaultHoldMinMs = 2'000, kFaultHoldMaxMs = 60'000;
   static constexpr size_t kGatherFrom =
       16;  // pods here or unacknowledged; with fewer, a delay would idle slots
 
@@ -82,10 +88,16 @@ class Node {
   void executor_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
                           Millis now);
 
+  // The executor is gone and none has replaced it: whatever it had begun, or may have, is lost with
+  // it. Called after a grace, and after the processes() have been killed.
+  void executor_lost(Millis now);
+
   // Whether the executor starts queued orders on its own. Call this before executor_connected().
   void executor_queues(bool queues) { executor_queues_ = queues; }
   // Whether the executor does not answer or cannot persist what it does.
   void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
+  // Why nothing starts after a start that failed for a reason of the node. No trouble: it may.
+  Trouble start_trouble(Millis now) const;
 
   // The node is short of memory: this pod ends at once (hard eviction).
   void evict(PodId pod, Millis now);
@@ -112,6 +124,8 @@ class Node {
 
   bool knows(PodId pod) const { return pods_.contains(pod) || unacked_.contains(pod); }
   bool runs(PodId pod) const { return pods_.contains(pod); }  // or waits
+  // All processes that are known to run.
+  std::vector<ProcessStart> living() const;
   // Running pods that were not ordered to end, with the pids of their containers' main processes.
   std::vector<std::pair<PodId, std::vector<int>>> processes() const;
   DeviceMapPtr devices_of(PodId pod) const {
@@ -155,12 +169,15 @@ class Node {
   bool obeys(Term term);
   bool in_charge(Millis now) const;
   bool may_start(Millis now) const;
+  bool cannot_start(Millis now) const;
+  std::string why_not(Millis now) const;
   Pods::iterator adopt(PodId id, const Origin& origin, Millis grace_ms);
   void stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis now);
   void order_kills(PodId id, const Pod& pod);
   void refuse(Pods::iterator pod, Millis now);
   void process_lives(Pods::iterator found, Step step);
   void not_started(Pods::iterator pod, const ProcessEnd& end);
+  void hold_after(const ProcessEnd& fault);
   void not_begun(Pods::iterator pod, std::string why, Millis now);
   void wait_again(Pods::iterator pod);
   void complete(Orders& orders, size_t from, const Pod& pod) const;
@@ -173,6 +190,7 @@ class Node {
   void finish(Pods::iterator pod, PodEnded end);
   void finish(PodEnded end, std::vector<uint64_t> entries);
   void release(Pod& pod);
+  void lose(PodId id, Pod& pod, Step step, Millis now);
   void lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now);
   static std::optional<Millis> deadline_of(const Pod& pod);
   void set_timer(PodId id, Pod& pod);
@@ -182,7 +200,7 @@ class Node {
   void start_waiting(Orders& orders, Millis now);
   std::optional<Millis> return_waiting(Millis now);
   std::optional<Millis> withdraw_queued(Orders& orders, Millis now);
-  void set_room(Orders& orders);
+  void set_room(Orders& orders, Millis now);
   void tell_changes();
   Report take_report();
   void take_reports(Orders& orders, Millis now);
@@ -195,7 +213,10 @@ class Node {
   bool stopping_ = false;
   bool executor_in_trouble_ = false;
   bool executor_queues_ = false;
-  Millis hold_until_ = 0;  // nothing starts before this
+  Millis hold_until_ = 0;     // nothing starts before this
+  Millis fault_hold_ms_ = 0;  // the last hold after a node fault; 0: a process started since
+  Millis fault_until_ = 0;    // its end
+  std::string fault_{};       // what failed
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing starts from then on
   Millis contact_at_ = 0;   // when the last heartbeat that was answered was sent; 0: none

@@ -182,6 +182,14 @@ std::vector<int> PodRun::pids() const {
   return pids;
 }
 
+void PodRun::living(PodId pod, std::vector<ProcessStart>& processes) const {
+  for (size_t i = 0; i < containers_.size(); ++i) {
+    const Container& one = containers_[i];
+    if (one.state != State::running || !one.pid) continue;
+    processes.push_back({pod, {static_cast<uint16_t>(i), one.instance}, *one.pid, one.started_at});
+  }
+}
+
 std::vector<Step> PodRun::living() const {
   std::vector<Step> steps;
   for (size_t i = 0; i < containers_.size(); ++i) {

@@ -53,8 +53,9 @@ class PodRun {
   void unstart(uint16_t container, bool stopping);
   void reset() { containers_.clear(); }
 
-  std::vector<Step> living() const;     // being started, or running
-  std::vector<int> pids() const;        // of running processes
+  std::vector<Step> living() const;                                    // being started, or running
+  std::vector<int> pids() const;                                       // of running processes
+  void living(PodId pod, std::vector<ProcessStart>& processes) const;  // adds running ones
   bool runs(uint16_t container) const;  // it is known to have a process
   bool starting(Step step) const;       // ordered, not confirmed
   bool ran() const;                     // any process was ever started, or failed to start

@@ -98,6 +98,11 @@ struct ProcessEnd {
   bool fenced = false;         // ended by the executor (PodPlan::fence_after_ms)
   bool unstarted = false;      // the executor did not start it, and will not until ordered again
   Origin origin{};             // used only if the pod is unknown
+
+  // It could not be started for a reason of this node: one that concerns any process
+  // (node_fault), or this job's only.
+  bool node_fault() const { return unstarted && exit_code == kExitNotHere; }
+  bool not_here() const { return !unstarted && !lost && !start && exit_code == kExitNotHere; }
 };
 
 // A live process that the executor knows when it (re)connects.

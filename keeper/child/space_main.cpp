@@ -7,6 +7,7 @@
 #include "keeper/child/search_path.hpp"
 #include "keeper/child/terminal.hpp"
 #include "keeper/kernel/privileges.hpp"
+#include "keeper/kernel/start_fault.hpp"
 
 #include <algorithm>
 #include <array>
@@ -483,6 +484,7 @@ int become(const SpacePlan& plan, char** command, std::string& why) {
     search_path(name, path != nullptr ? path : kDefaultPath, ".", run);
   }
   why = "exec " + name + ": " + std::strerror(error);
+  if (is_machines_fault(error)) return core::kExitNotHere;
   return error == ENOENT ? kNotFound : kCannotStart;
 }
 
@@ -568,7 +570,7 @@ int space_main(char** argv) {
   }
   if (plan->report >= 0) fcntl(plan->report, F_SETFD, FD_CLOEXEC);
   std::string why;
-  int exit_code = kCannotStart;
+  int exit_code = core::kExitNotHere;  // what it mounts, another node may have
   try {
     if (plan->joins != 0)
       join(plan->joins);

@@ -3,6 +3,7 @@
 #include "base/hex.hpp"
 #include "core/pod_name.hpp"
 #include "keeper/kernel/proc.hpp"
+#include "keeper/kernel/start_fault.hpp"
 
 #include <cerrno>
 #include <climits>
@@ -165,15 +166,35 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
   return OwnerCommand{std::move(*command), what.working_dir.empty()};
 }
 
-Result<int> Owners::open_output(const Permit& permit, PodId pod, size_t container, bool err,
-                                bool agent_reads, uint16_t session) const {
+std::string Owners::output_path(const Permit& permit, PodId pod, size_t container, bool err,
+                                uint16_t session) const {
   const core::node::PodTemplate& job = permit.job;
-  const std::string path = path_of(
+  return path_of(
       {job.job_uid, core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
        job.containers[container].what.name + (session != 0 ? "~" + std::to_string(session) : ""),
        err});
+}
+
+int Owners::reopen_output(const std::string& path) const {
+  const int fd = open_beneath(settings_.work_fd, path, O_WRONLY | O_APPEND);
+  struct stat found = {};
+  if (fd >= 0 && fstat(fd, &found) == 0 && is_plain(found) && found.st_uid >= settings_.uid_min)
+    return fd;
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+Result<int> Owners::open_output(const Permit& permit, PodId pod, size_t container, bool err,
+                                bool agent_reads, uint16_t session) const {
+  const std::string path = output_path(permit, pod, container, err, session);
   const int fd = open_beneath(settings_.work_fd, path, O_WRONLY | O_APPEND | O_CREAT);
-  if (fd < 0) return Error{Errc::unavailable, "open " + path + ": " + std::strerror(errno), {}};
+  if (fd < 0) {
+    const int error = errno;
+    // Anything else is a trap in the job's own folder.
+    const bool any = is_machines_fault(error) || error == ENOENT;
+    return Error{
+        any ? Errc::unavailable : Errc::conflict, "open " + path + ": " + std::strerror(error), {}};
+  }
   struct stat found {};
   // Made by an earlier keeper, or for an earlier agent: the agent can read it anyway.
   const auto shared = [&] {
@@ -186,7 +207,7 @@ Result<int> Owners::open_output(const Permit& permit, PodId pod, size_t containe
   if (!ours || fchown(fd, permit.owner.uid, group) != 0 ||
       fchmod(fd, agent_reads ? 0640 : 0600) != 0) {
     close(fd);
-    return Error{Errc::unavailable, "open " + path + ": it is not a file of the pod's owner", {}};
+    return Error{Errc::conflict, "open " + path + ": it is not a file of the pod's owner", {}};
   }
   return fd;
 }

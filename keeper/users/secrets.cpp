@@ -42,6 +42,7 @@ MUSTER_IN_CHILD bool Secrets::read(uid_t owner, char** envp) noexcept {
   for (failed_ = 0; failed_ < all_.size(); ++failed_) {
     One& one = all_[failed_];
     bool missing = false;
+    unread_ = false;
     why_ = read_one(one, owner, missing);
     if (missing && one.optional) {
       for (char** next = at; *next != nullptr; ++next) next[0] = next[1];
@@ -58,6 +59,7 @@ MUSTER_IN_CHILD const char* Secrets::read_one(One& one, uid_t owner, bool& missi
   const int fd = open(one.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) {
     missing = errno == ENOENT || errno == ENOTDIR;
+    unread_ = true;
     return strerrordesc_np(errno);
   }
   const char* why = nullptr;
@@ -78,7 +80,10 @@ MUSTER_IN_CHILD const char* Secrets::read_one(One& one, uid_t owner, bool& missi
     const ssize_t got = ::read(fd, value + length, room - length);
     if (got > 0) length += static_cast<size_t>(got);
     if (length == room) why = "it is longer than a variable can be (128 KiB)";
-    if (got < 0 && errno != EINTR) why = strerrordesc_np(errno);
+    if (got < 0 && errno != EINTR) {
+      why = strerrordesc_np(errno);
+      unread_ = true;
+    }
     if (got == 0) break;
   }
   close(fd);

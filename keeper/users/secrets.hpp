@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/node/command.hpp"
+#include "core/node/values.hpp"
 
 #include <cstddef>
 #include <string>
@@ -35,6 +36,10 @@ class Secrets {
   // PASSWORD: secret /home/ada/.config/muster/secrets/db/password: No such file or directory".
   // Returns the length, less than `size`.
   size_t failure(char* text, size_t size) const noexcept;
+  // Of a process that cannot start for this reason: another node may have the file.
+  int exit_code() const noexcept {
+    return unread_ ? core::kExitNotHere : core::node::kExitCannotStart;
+  }
 
  private:
   struct One {
@@ -48,6 +53,7 @@ class Secrets {
   std::vector<One> all_;
   size_t first_ = 0;  // its place in the environment
   size_t failed_ = 0;
+  bool unread_ = false;  // the file is missing, or the file system fails
   const char* why_ = nullptr;
 };
 

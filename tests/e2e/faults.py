@@ -3,11 +3,14 @@
 
     MUSTER=build/release/muster tests/e2e/faults.py [TEST…]
 """
+import contextlib
 import itertools
 import json
 import os
 import pathlib
 import resource
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from rows import Rows  # noqa: E402
 from world import (Cluster, Memory, Witness, World, condition, disruption, eventually, exit_code, finished, matches,  # noqa: E402
-                   parent, processes_of)
+                   parent, processes_of, sh_job)
 
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 
@@ -230,7 +233,7 @@ class Nodes(World):
         self.assertIn(reason, why.stdout)
         self.assertNotIn("nodeName", self.pods_of(cluster, name)[0]["spec"])
         job = cluster.api.job("held")["status"]
-        self.assertEqual((job.get("active"), job.get("failed")), (2, None), "its pods are neither lost nor failed")
+        self.assertEqual(job.get("failed"), None, "its pods are neither lost nor failed")
         return name
 
     def test_p13_a_keeper_that_cannot_write_hides_no_end(self):
@@ -245,8 +248,8 @@ class Nodes(World):
         (witness.folder / "go").touch()
         eventually(lambda: len(witness.ends()) == 2, "both pods have ended")
         waits = self.in_trouble(cluster, witness, "SpoolNotWritable")
+        job = cluster.wait("held", finished)  # the disk may be gone for good
         resource.prlimit(keeper, resource.RLIMIT_FSIZE, (most, most))
-        job = cluster.wait("held", finished)
         memory.end(self)
         self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, None))
         eventually(lambda: self.ready(cluster, "node-0") == ("True", "AgentReady"), "the node is ready again")
@@ -281,6 +284,160 @@ class Nodes(World):
         self.submit(cluster, witness.job("mine", "code=0", 4))
         self.assertEqual(cluster.wait("mine", finished)["status"]["succeeded"], 4)
         self.assertEqual(len(cluster.api.call("GET", "/api/v1/nodes")[1]["items"]), 1)
+
+
+class SitesTrouble(World):
+    """What one node cannot do, or takes away, is not the failure of an index."""
+
+    def typed(self, cluster, name, count, *command, more=()):
+        ran = self.muster("submit", "--name", name, "-n", str(count), *more, "--", *command, cluster=None,
+                          env={**os.environ, "MUSTER_API": cluster.api_addr})
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def without(self, cluster, name, folder, slots=2):
+        """A node on which this folder is empty."""
+        empty = cluster.dir / "empty"
+        empty.mkdir(exist_ok=True)
+        agent = shlex.join([cluster.bin, "agent", "--coordinator", cluster.listen, "--name", name, "--slots", str(slots), "--work-dir", str(cluster.dir / name)])
+        cluster.agents[name] = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", f"mount --bind {empty} {folder} && exec {agent}"], stdin=subprocess.DEVNULL,
+            stdout=open(cluster.dir / f"{name}.log", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
+        cluster.wait_nodes()
+
+    def test_p15_a_node_without_the_program_fails_nothing(self):
+        cluster = self.cluster(agents=1, slots=2, grace="30s")
+        project = cluster.dir / "project"
+        project.mkdir()
+        (project / "step").write_text("#!/bin/sh\nexit 0\n")
+        (project / "step").chmod(0o755)
+        (project / "there").mkdir()
+        self.without(cluster, "bad", project)
+        self.typed(cluster, "program", 20, "./step", more=("--chdir", str(project)))
+        job = cluster.wait("program", finished)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (20, None))
+        self.typed(cluster, "directory", 20, "true", more=("--chdir", str(project / "there")))
+        job = cluster.wait("directory", finished)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (20, None))
+        self.assertIn("cannot start its pods, which are placed elsewhere: cwd", cluster.log("coordinator"))
+
+    def test_p15_what_no_node_can_start_counts_with_its_reason(self):
+        cluster = self.cluster(agents=2, slots=2, grace="30s")
+        self.submit(cluster, sh_job("nowhere", "true", 3))
+        cluster.wait("nowhere")
+        job = sh_job("missing", "true", 3, backoffLimitPerIndex=0)
+        job["spec"]["template"]["spec"]["containers"][0]["workingDir"] = "/no/such/directory"
+        self.submit(cluster, job)
+        status = cluster.wait("missing", finished)["status"]
+        self.assertEqual((status.get("failed"), status.get("failedIndexes")), (3, "0-2"))
+        for pod in self.pods_of(cluster, "missing"):
+            if pod["status"]["phase"] == "Failed":
+                self.assertEqual(exit_code(pod), 126)
+
+    def test_p15_a_drained_node_costs_no_index(self):
+        cluster = self.cluster(agents=1, slots=2, grace="30s")
+        witness = self.witness(cluster)
+        script = witness.job("x", "[ $a -ge 1 ] || sleep 300; code=0", 1)["spec"]["template"]["spec"]["containers"][0]["command"]
+        self.typed(cluster, "moved", 2, *script, more=("--env", f"WITNESS={witness.folder}"))
+        eventually(lambda: len(witness.starts()) == 2, "both run")
+        cluster.start_agent("node-1", slots=2)
+        cluster.wait_nodes()
+        drained = self.muster("drain", "node-0", "--now", cluster=cluster)
+        self.assertEqual(drained.returncode, 0, drained.stderr)
+        status = cluster.wait("moved", finished, 40)["status"]
+        self.assertEqual((status.get("succeeded"), status.get("failedIndexes") or ""), (2, ""))
+        self.nothing_left(witness)
+
+    def test_p15_a_full_disk_holds_starts_and_fails_nothing(self):
+        class SmallDisk(Cluster):
+            """The node's work-dir is a small file system of its own."""
+
+            def start_agent(self, name, slots=None, extra=()):
+                (self.dir / name).mkdir(exist_ok=True)
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "none", self.dir / name], check=True)
+                super().start_agent(name, slots, extra)
+
+            def close(self):
+                subprocess.run(["umount", "-l", *[self.dir / name for name in self.agents]], check=True)
+                super().close()
+        cluster = self.cluster(agents=1, slots=2, grace="30s", kind=SmallDisk)
+        self.typed(cluster, "before", 2, "true")
+        cluster.wait("before")
+        filler = cluster.dir / "node-0/filler"
+        self.assertEqual(self.ready(cluster, "node-0"), ("True", "AgentReady"))
+        file = os.open(filler, os.O_WRONLY | os.O_CREAT)
+        with contextlib.suppress(OSError):
+            while True:
+                os.write(file, b"x" * 4096)
+        os.close(file)
+        eventually(lambda: self.ready(cluster, "node-0") == ("False", "DiskPressure"), "the node says so")
+        self.assertIn("(--disk-reserve): no pods start until there is more", self.muster("describe", "node", "node-0", cluster=cluster).stdout)
+        self.typed(cluster, "full", 4, "echo", "x")
+        eventually(lambda: "DiskPressure" in self.muster("why", "job/full", cluster=cluster).stdout, "why says so")
+        filler.unlink()
+        status = cluster.wait("full", finished, 90)["status"]
+        self.assertEqual((status.get("succeeded"), status.get("failed")), (4, None))
+
+    ready = Nodes.ready
+
+    def test_p11_output_beyond_the_maximum_is_cut(self):
+        cluster = self.cluster(agents=1, slots=2, grace="30s", agent_extra=["--output-max", "1Mi"])
+        self.typed(cluster, "chatty", 1, "sh", "-c", f"while [ ! -e {cluster.dir}/go ]; do head -c 300000 /dev/zero | tr '\\0' x; sleep 0.01; done")
+        output = eventually(lambda: next((cluster.dir / "node-0/logs").glob("*/*.stdout"), None), "its output")
+        eventually(lambda: b"(--output-max)" in output.read_bytes(), "a line that says so")
+        eventually(lambda: output.stat().st_size < 1.1 * 2**20, "it stays cut")
+        (cluster.dir / "go").touch()
+        self.assertEqual(cluster.wait("chatty", finished)["status"].get("succeeded"), 1)
+        self.assertIn("this output is cut here, at 1048576 bytes", self.muster("logs", "job/chatty", cluster=cluster).stdout)
+
+    def test_p27_a_keeper_that_cannot_come_back_holds_no_pod(self):
+        cluster = self.cluster(agents=0, grace="60s")
+        programs = cluster.dir / "programs"
+        programs.mkdir()
+        for name in ("muster", "muster-keeper"):
+            shutil.copy2(pathlib.Path(cluster.bin).resolve().parent / name, programs / name)
+        built, cluster.bin = cluster.bin, str(programs / "muster")
+        cluster.start_agent("node-0", slots=2)
+        cluster.bin = built
+        cluster.wait_nodes()
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("held", UNTIL_GO, 4, backoffLimit=6))
+        eventually(lambda: len(witness.starts()) == 2, "two run")
+        eventually(lambda: cluster.api.job("held")["status"].get("ready") == 2, "their starts are noted")
+        keeper = self.keeper_of(cluster, "node-0")
+        (programs / "muster-keeper").unlink()
+        os.kill(keeper, signal.SIGKILL)
+        eventually(lambda: self.ready(cluster, "node-0") == ("False", "KeeperNotRunning"), "the node says so")
+        eventually(lambda: not any(pod["spec"].get("nodeName") for pod in self.pods_of(cluster, "held") if pod["status"]["phase"] in ("Pending", "Running")),
+                   "no pod is held there", 40)
+        self.nothing_left(witness)
+        (witness.folder / "go").touch()
+        cluster.start_agent("node-1", slots=4)
+        status = cluster.wait("held", finished, 40)["status"]
+        self.assertEqual((status.get("succeeded"), status.get("failed")), (4, 2))
+        witness_starts = [(index, attempt) for index, attempt, _, _ in witness.starts()]
+        self.assertEqual(len(witness_starts), len(set(witness_starts)), "an attempt was started twice")
+
+    def test_p27_a_deleted_work_dir_ends_the_agent_and_its_pods(self):
+        cluster = self.cluster(agents=1, slots=2, grace="2s")
+        witness = self.witness(cluster)
+        self.typed(cluster, "moved", 2, *witness.job("x", "[ $a -ge 1 ] || sleep 300; code=0", 1)["spec"]["template"]["spec"]["containers"][0]["command"],
+                   more=("--env", f"WITNESS={witness.folder}"))
+        eventually(lambda: len(witness.starts()) == 2, "both run")
+        shutil.rmtree(cluster.dir / "node-0")
+        self.assertEqual(cluster.agents["node-0"].wait(timeout=40), 4, cluster.log("node-0"))
+        self.assertIn("was deleted while in use: start the agent again", cluster.log("node-0"))
+        self.nothing_left(witness)
+        cluster.start_agent("node-0")
+        status = cluster.wait("moved", finished, 60)["status"]
+        self.assertEqual((status.get("succeeded"), status.get("failedIndexes") or ""), (2, ""))
+
+    def test_p27_the_folder_of_outputs_is_made_again(self):
+        cluster = self.cluster(agents=1, slots=2, grace="30s")
+        self.typed(cluster, "many", 200, "sh", "-c", "sleep 0.02; echo x")
+        eventually(lambda: cluster.api.job("many")["status"].get("succeeded", 0) > 10, "it runs")
+        shutil.rmtree(cluster.dir / "node-0/logs")
+        status = cluster.wait("many", finished, 60)["status"]
+        self.assertEqual((status.get("succeeded"), status.get("failed")), (200, None))
 
 
 class DataDir(World):

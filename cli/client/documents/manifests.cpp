@@ -207,16 +207,24 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
   Json words = job.words;
   if (job.words.empty())
     for (const std::string& word : job.command) words.push_back(unexpanded(word));
+  // What the site does to a pod is not the command's failure, up to a point.
+  const Json disrupted = {
+      {"action", "Ignore"},
+      {"onPodConditions", Json::array({{{"type", "DisruptionTarget"}, {"status", "True"}}})}};
   Json spec = {{"completionMode", "Indexed"},
                {"completions", job.completions},
                {"parallelism", job.parallelism},
                {"backoffLimitPerIndex", job.retries},
+               {"podFailurePolicy", {{"rules", Json::array({disrupted})}}},
                {"template",
                 {{"spec",
                   {{"restartPolicy", "Never"},
                    {"containers", Json::array({{{"name", "main"}, {"command", words}}})}}}}}};
   const Json metadata = {{"name", name},
-                         {"annotations", {{std::string(core::kStartFailureKey), "FailJob"}}}};
+                         {"annotations",
+                          {{std::string(core::kStartFailureKey), "FailJob"},
+                           {std::string(core::kIgnoredMaxKey), std::to_string(kDisruptionsMax)},
+                           {std::string(core::kBackoffKey), "yield"}}}};
   return with_surroundings({{"apiVersion", "batch/v1"},
                             {"kind", "Job"},
                             {"metadata", metadata},

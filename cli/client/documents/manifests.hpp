@@ -39,6 +39,10 @@ struct CommandJob {
   std::vector<std::string> words{};
 };
 
+// What the site does to a pod of a command (a lost or drained node, a preemption) is no failure of
+// its index, up to this many times.
+inline constexpr int kDisruptionsMax = 5;
+
 // The command runs as it was typed: nothing in it or in its environment is expanded. If it cannot
 // be started, the job fails. `random(n)` returns a number below n.
 Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random);

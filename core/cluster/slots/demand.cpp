@@ -125,7 +125,7 @@ bool alike(const Demand& a, const Demand& b) {
   return a.amounts == b.amounts && a.node_selector == b.node_selector &&
          a.node_name == b.node_name && a.affinity.required == b.affinity.required &&
          a.tolerations == b.tolerations && a.memory_limit == b.memory_limit &&
-         a.cpu_limit == b.cpu_limit && a.of_user == b.of_user;
+         a.cpu_limit == b.cpu_limit && a.of_user == b.of_user && a.avoids == b.avoids;
 }
 
 Amounts capacity_of(const NodeInfo& node) {
@@ -145,6 +145,7 @@ bool selects(const NodeInfo& node, const StringMap& labels, const Demand& demand
 bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand) {
   if (!selects(node, labels, demand)) return false;
   if (!enforces(node, demand)) return false;
+  if (demand.avoids.contains(node.id)) return false;
   if (node.spec.unschedulable && !tolerated(demand, {kUnschedulable, "", "NoSchedule"}))
     return false;
   return std::all_of(node.spec.taints.begin(), node.spec.taints.end(), [&](const Taint& taint) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct Demand {
   // Of a user without an operator's rights: tolerates neither a cordon nor a NoExecute taint, by
   // which operators clear a node.
   bool of_user = false;
+  // Nodes that could not start such a pod a short while ago. From Slots, not from the object.
+  std::set<NodeId> avoids;
 };
 
 inline const Demand kPlainDemand;  // for a pod that requests nothing

@@ -55,6 +55,8 @@ void Slots::remove_node(NodeId node) {
     it->second.held.erase(node);
     it->second.leaving.erase(node);
     it->second.reservation.erase(node);
+    it->second.avoid_until.erase(node);
+    it->second.demand.avoids.erase(node);
     it = it->second.idle() ? clients_.erase(it) : std::next(it);
   }
 }
@@ -77,6 +79,7 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
       }
   client.object = object;
   client.owner = owner_uid(object->meta.annotations);
+  demand.avoids = std::move(client.demand.avoids);
   client.demand = std::move(demand);
 }
 
@@ -134,6 +137,15 @@ void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, const Quic
   for (const auto& [node, ends] : quick)
     if (Site* s = site(node)) s->quick.emplace_back(now, ends);
   forget_idle(job);
+}
+
+void Slots::avoid(JobId job, const std::vector<NodeId>& nodes, Millis now) {
+  auto it = clients_.find(job);
+  if (it == clients_.end()) return;
+  for (NodeId node : nodes) {
+    it->second.avoid_until[node] = now + kAvoidMs;
+    it->second.demand.avoids.insert(node);
+  }
 }
 
 void Slots::left(JobId job) {
@@ -271,8 +283,41 @@ void Slots::leave_tainted(Millis now, Round& round) {
   for (const auto& [job, nodes] : round.tainted) clients_.at(job).taint_notified_ms = now;
 }
 
+// Whether a node that the job does not avoid could ever take one of its pods.
+bool Slots::has_somewhere(const Client& client) const {
+  return std::any_of(sites_.begin(), sites_.end(), [&client](const auto& one) {
+    const Site& site = one.second;
+    return site.info.slots > 0 && admits(site.info, site.labels, client.demand) &&
+           times_in(capacity_of(site.info), client.demand.amounts, 1) > 0;
+  });
+}
+
+void Slots::look_elsewhere(Millis now, Round& round) {
+  for (auto it = clients_.begin(); it != clients_.end();) {
+    const JobId job = it->first;
+    Client& client = it->second;
+    if (client.avoid_until.empty()) {
+      ++it;
+      continue;
+    }
+    std::erase_if(client.avoid_until, [&](const auto& one) {
+      return one.second <= now && client.demand.avoids.erase(one.first) > 0;
+    });
+    it = client.idle() ? clients_.erase(it) : std::next(it);
+    if (!clients_.contains(job) || client.wanted() == 0) continue;
+    if (has_somewhere(client)) {
+      for (const auto& [node, until] : client.avoid_until) round.again_in(until - now);
+      continue;
+    }
+    client.avoid_until.clear();
+    client.demand.avoids.clear();
+    round.nowhere.push_back(job);
+  }
+}
+
 Slots::Round Slots::place(Millis now) {
   Round round;
+  look_elsewhere(now, round);
   if (tainted_ > 0) leave_tainted(now, round);
   std::vector<FreeNode> free, ahead;
   for (auto& [id, site] : sites_) {

@@ -4,6 +4,9 @@
 // they want. A job is known here only while it waits for slots or holds some.
 //
 // place() goes through these steps in order:
+//  - Avoidance: a node that could not start a job's pod for a reason of its own gets no more of
+//  them
+//    for kAvoidMs. A job that would have to avoid every node is told so, and avoids none.
 //  - Taints: jobs must take their pods off nodes with NoExecute taints that they do not tolerate,
 //    or no longer tolerate.
 //  - Placement of free slots (placement.hpp).
@@ -41,6 +44,8 @@ class Slots {
 
   // How long a job that needs much at once competes with the others before it gets a reservation.
   static constexpr Millis kPatienceMs = 30'000;
+  // How long a job keeps away from a node that could not start its pods.
+  static constexpr Millis kAvoidMs = 300'000;
   // Minimum interval between two preemptions.
   static constexpr Millis kPreemptEveryMs = 50;
 
@@ -58,6 +63,8 @@ class Slots {
   // `quick`: the slots freed by short pods; prefetch is based on these.
   void freed(JobId job, const std::map<NodeId, uint32_t>& slots, const QuickEndsOfNodes& quick,
              Millis now);
+  // These nodes could not start a pod of the job for a reason of their own. Call it before freed().
+  void avoid(JobId job, const std::vector<NodeId>& nodes, Millis now);
   void left(JobId job);  // it has no pods left
   bool knows(JobId job) const { return clients_.contains(job); }
   bool lacks();  // a job waits for slots, and its owner may have them
@@ -72,6 +79,7 @@ class Slots {
     Grants grants;
     Grants victims;                                // slots to take back
     std::map<JobId, std::vector<NodeId>> tainted;  // nodes that a job's pods must leave
+    std::vector<JobId> nowhere;                    // jobs that would have to avoid every node
     std::optional<Millis> again_ms{};  // at the latest, call place() again after this time
     void again_in(Millis ms) { again_ms = std::min(ms, again_ms.value_or(ms)); }
   };
@@ -100,8 +108,9 @@ class Slots {
     std::map<NodeId, uint32_t> held;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted slots; awaited until then
     Reservation reservation;
-    Millis taint_notified_ms = 0;       // when it was last notified of taints
-    std::optional<Millis> short_since;  // waiting without a grant since then
+    Millis taint_notified_ms = 0;          // when it was last notified of taints
+    std::optional<Millis> short_since;     // waiting without a grant since then
+    std::map<NodeId, Millis> avoid_until;  // demand.avoids
 
     // Grants in flight count against what the job wants.
     uint32_t wanted() const {
@@ -113,7 +122,9 @@ class Slots {
       for (auto [node, count] : held) pods += count;
       return pods;
     }
-    bool idle() const { return pending == 0 && held.empty() && granted == received; }
+    bool idle() const {
+      return pending == 0 && held.empty() && granted == received && avoid_until.empty();
+    }
   };
 
   Site* site(NodeId node);
@@ -132,6 +143,8 @@ class Slots {
   void preempt(std::vector<WaitingJob> waiting, Millis now, Round& round);
   void place_ahead(std::vector<FreeNode> nodes, Round& round);
   void leave_tainted(Millis now, Round& round);
+  void look_elsewhere(Millis now, Round& round);
+  bool has_somewhere(const Client& client) const;
 
   const uint32_t user_pods_max_;
   struct User {

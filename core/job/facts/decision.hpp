@@ -16,6 +16,7 @@ struct Knobs {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Gates gates{};
+  bool backoff_yields = false;  // muster.dev/backoff: yield
   bool has_dependents = false;  // other jobs wait for its end and have not recorded it yet
 };
 

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -59,6 +60,8 @@ struct AskSlots {
 struct FreeSlots {
   std::map<NodeId, uint32_t> slots;
   QuickEndsOfNodes quick{};
+  // Nodes that could not start a pod of this job for a reason of their own, and what they said.
+  std::map<NodeId, std::string> avoid{};
 };
 
 // To agents: which pods of this job have ended there and are not acknowledged? Each agent answers

@@ -121,6 +121,10 @@ struct Tainted {
   std::vector<NodeId> nodes;
 };
 
+// Every node that could take the job's pods has failed to start one for a reason of that node
+// (FreeSlots::avoid). What fails to start from now on counts as a failure, until a pod has started.
+struct NowhereElse {};
+
 // Sets conditions, labels and annotations of a pod.
 struct PodConditionsWrite {
   uint64_t token = 0;
@@ -141,8 +145,9 @@ struct StatusWrite {
   JobObjectPtr object{};    // with `seen`: metadata written in the same request
 };
 
-using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
-                           TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
-                           PodConditionsWrite, StatusWrite, NodeHeard, DependencyHasEnded>;
+using Event =
+    std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady, TimePassed,
+                 JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted, PodConditionsWrite,
+                 StatusWrite, NodeHeard, DependencyHasEnded, NowhereElse>;
 
 }  // namespace muster::core

@@ -55,6 +55,9 @@ class Hearing {
   };
   std::vector<HeldEnd> held;
 
+  // Since NowhereElse; until a pod has started.
+  bool nowhere_else = false;
+
  private:
   struct Question {
     uint64_t number = 0;

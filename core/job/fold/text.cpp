@@ -117,6 +117,7 @@ struct EventText {
     return "DependencyHasEnded token=" + std::to_string(e.token) + " j" + std::to_string(e.job) +
            " " + std::string(name(e.how));
   }
+  std::string operator()(const NowhereElse&) { return "NowhereElse"; }
   std::string operator()(const NodeHeard& e) {
     return listed("NodeHeard " + node_text(e.node) + " ended", e.ended,
                   [this](PodKey pod) { return pod_text(job, pod); });
@@ -273,7 +274,11 @@ struct EffectText {
     return "Answer " + std::to_string(e.token) + kOutcome[static_cast<int>(e.outcome)];
   }
   std::string operator()(const AskSlots& e) { return "AskSlots " + std::to_string(e.wanted); }
-  std::string operator()(const FreeSlots& e) { return slots_text(e.slots, "FreeSlots"); }
+  std::string operator()(const FreeSlots& e) {
+    std::string text = slots_text(e.slots, "FreeSlots");
+    for (const auto& [node, why] : e.avoid) text += " avoid " + node_text(node);
+    return text;
+  }
   std::string operator()(const AnswerReconcile& e) {
     return listed("AnswerReconcile " + node_text(e.node) + " end", e.end,
                   [this](PodKey pod) { return pod_text(job, pod); });

@@ -1,7 +1,6 @@
 // The order of a sync (job-semantics 14); each rule has its own file.
 #include "core/job/rules/decide.hpp"
 
-#include "core/job/rules/failure_policy.hpp"
 #include "core/job/rules/sync.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -49,12 +48,8 @@ void settle_pods(Sync& sync) {
 void look_again(Sync& sync) {
   if (!sync.hearing.look_again()) return;
   sync.new_successes = true;
-  auto look = [&sync](const Pod& pod) {
-    if (sync.fail_job.empty() && pod.action == FailureAction::fail_job)
-      sync.fail_job = match_failure(sync.job, pod, sync.knobs.gates).message;
-  };
-  for (const auto& [index, pod] : sync.state().deferred) look(pod);
-  for (const Pod& pod : sync.state().finished) look(pod);
+  for (const auto& [index, pod] : sync.state().deferred) judge_again(sync, pod);
+  for (const Pod& pod : sync.state().finished) judge_again(sync, pod);
 }
 
 void run_job(Sync& sync) {
@@ -112,7 +107,8 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
 
   if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});
   if (!sync.freed.empty())
-    sync.order(FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly)});
+    sync.order(
+        FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly), std::move(sync.avoid)});
   if (sync.granted || job.slots_wanted() != wanted_before) sync.order(AskSlots{job.slots_wanted()});
   if (sync.wake_ms) sync.order(WakeAt{*sync.wake_ms});
   bool over = job.finished() || job.state().orphaned;

@@ -2,6 +2,7 @@
 
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/fields/annotations.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -65,6 +66,11 @@ FailureAction action_of(const std::string& text) {
   return FailureAction::none;
 }
 
+bool ignored_enough(const Job& job, const Pod& pod) {
+  const auto most = ignored_max(job.object().meta.annotations);
+  return most && job.per_index() && pod.ignored >= *most;
+}
+
 }  // namespace
 
 PolicyMatch match_failure(const Job& job, const Pod& pod, const Gates& gates) {
@@ -91,6 +97,8 @@ PolicyMatch match_failure(const Job& job, const Pod& pod, const Gates& gates) {
       found = "Pod " + meta.ns + "/" + pod_name(meta.name, meta.uid, job.indexed(), pod.key) +
               " has condition " + condition->type;
     }
+    if (action == FailureAction::ignore && ignored_enough(job, pod))
+      return {.action = FailureAction::count, .message = "", .capped = true};
     return {action, found + " matching FailJob rule at index " + std::to_string(i)};
   }
   return {};

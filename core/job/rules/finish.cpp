@@ -132,6 +132,13 @@ bool decide_finish(Sync& sync) {
     finish(sync, false, ConditionReason::failed_indexes, "The leader (index 0) has failed");
     return true;
   }
+  // Another leader would run without it, on fewer hosts than were asked for.
+  if (job.gang().leads && !s.failed_indexes.empty() && !s.completed.contains(0) &&
+      !job.spec().max_failed_indexes) {
+    finish(sync, false, ConditionReason::failed_indexes,
+           "A worker (index " + std::to_string(s.failed_indexes.lowest()) + ") has failed");
+    return true;
+  }
   // Such a gang can never be whole again.
   if (job.gang().ranks && !s.failed_indexes.empty()) {
     finish(sync, false, ConditionReason::failed_indexes, "A rank has failed");

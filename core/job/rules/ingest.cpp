@@ -14,6 +14,7 @@ namespace {
 // How long a leader's failure may wait for the workers' nodes, some of which may be cut off or
 // frozen. A healthy node answers within milliseconds.
 constexpr Millis kHoldMs = 5'000;
+constexpr int32_t kExitCannotStart = 126;
 
 // Converts a reported age to an instant: never before the pod was bound, never after now.
 Millis instant(const Sync& sync, const Pod& pod, Age age) {
@@ -72,9 +73,29 @@ struct Ingest {
     if (!back.slots.empty()) sync.order(std::move(back));
   }
 
+  // What this node cannot start, another one may: it lacks memory, or a directory that others have.
+  // The pod is returned, unless there is no other node.
+  void look_elsewhere(const Pod& pod, NodeId node, PodEnd& end) {
+    if (end.cause != EndCause::start_failed) return;
+    if (sync.hearing.nowhere_else) {
+      if (end.exit_code == kExitNotHere) end.exit_code = kExitCannotStart;
+      for (ContainerEnd& one : end.containers)
+        if (one.exit_code == kExitNotHere) one.exit_code = kExitCannotStart;
+      return;
+    }
+    end.cause = EndCause::returned;
+    end.exit_code = 0;
+    end.containers.clear();
+    if (pod.active()) sync.avoid.emplace(node, end.message);
+  }
+
   void operator()(const PodsReported& e) {
     std::map<PodKey, const PodsReported::Start*> unrecorded;
     bool holds = false;
+    const bool starts =
+        !e.starts.empty() || std::any_of(e.ends.begin(), e.ends.end(),
+                                         [](const auto& end) { return end.start.has_value(); });
+    if (starts) sync.hearing.nowhere_else = false;
     for (const auto& start : e.starts)
       if (open_on(start.pod, e.node)) unrecorded[start.pod] = &start;
     for (const auto& end : e.ends) {
@@ -83,8 +104,9 @@ struct Ingest {
       PodsEnded::One one;
       one.pod = end.pod;
       one.end = with_times<Millis>(end, [this, pod](Age age) { return instant(sync, *pod, age); });
+      if (!end.start) look_elsewhere(*pod, e.node, one.end);
       // It was being deleted, so it ends as a pod killed before it started.
-      if (end.cause == EndCause::returned && !pod->active())
+      if (one.end.cause == EndCause::returned && !pod->active())
         one.end.cause = EndCause::never_started;
       if (end.start) {
         const Millis at = std::min(instant(sync, *pod, end.start->at), one.end.ended_at);
@@ -155,6 +177,7 @@ struct Ingest {
     sync.ready.push_back(e);
   }
   void operator()(const NodeHeard& e) { sync.hearing.answered(e); }
+  void operator()(const NowhereElse&) { sync.hearing.nowhere_else = true; }
 
   void operator()(const TimePassed&) {}
 

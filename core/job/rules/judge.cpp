@@ -17,6 +17,7 @@ struct Verdict {
   FailureAction action = FailureAction::none;
   Counted if_not_deferred = Counted::failed;  // when counted is not_yet
   bool spared = false;                        // a failure that counts nowhere: its gang broke
+  bool capped = false;                        // PolicyMatch::capped
 };
 
 PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) {
@@ -32,6 +33,19 @@ PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) 
 bool start_failure_ends_job(const Sync& sync, const PodEnd& end) {
   return end.cause == EndCause::start_failed &&
          start_failure_fails_job(sync.job.object().meta.annotations);
+}
+
+void fail_by_start(Sync& sync, const PodEnd& end) {
+  sync.fail_job = "The command cannot be started: " + end.message;
+  sync.fail_job_reason = ConditionReason::start_failure;
+}
+
+// Says in the end itself why a disruption counts this time.
+void explain_cap(const Pod& pod, PodEnd& end) {
+  const std::string text = "it counts, because " + std::to_string(pod.ignored) +
+                           " failures of this index have been ignored (" +
+                           std::string(kIgnoredMaxKey) + ")";
+  end.message += (end.message.empty() ? "" : "; ") + text;
 }
 
 // Whether this pod broke its gang. Such a pod is not deferred: the state passes on its counts.
@@ -59,12 +73,10 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   if (ignored) counts.counted = Counted::ignored;
   if (returned) counts.counted = Counted::released;  // its replacement inherits the failure counts
   counts.if_not_deferred = counts.counted;
+  counts.capped = match.capped;
   if (start_failure_ends_job(sync, end)) {
     counts.action = match.action = FailureAction::fail_job;
-    if (sync.fail_job.empty()) {
-      sync.fail_job = "The command cannot be started: " + end.message;
-      sync.fail_job_reason = ConditionReason::start_failure;
-    }
+    if (sync.fail_job.empty()) fail_by_start(sync, end);
   }
   if (match.action == FailureAction::fail_job && sync.fail_job.empty())
     sync.fail_job = match.message;
@@ -110,6 +122,14 @@ FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end
                                          : policy_verdict(sync, pod, end).action;
 }
 
+void judge_again(Sync& sync, const Pod& pod) {
+  if (!sync.fail_job.empty() || pod.action != FailureAction::fail_job) return;
+  if (start_failure_ends_job(sync, pod.end))
+    fail_by_start(sync, pod.end);
+  else
+    sync.fail_job = match_failure(sync.job, pod, sync.knobs.gates).message;
+}
+
 void judge_ends(Sync& sync) {
   if (sync.ends.empty()) return;
   break_gang_by_ends(sync);
@@ -131,6 +151,7 @@ void judge_ends(Sync& sync) {
         just_deferred.insert(one.pod.index);
     }
     if (verdict.spared) blame(sync, pod, one.end);
+    if (verdict.capped) explain_cap(pod, one.end);
     one.counted = verdict.counted;
     one.fails_index = verdict.fails_index;
     one.action = verdict.action;

@@ -7,6 +7,7 @@ namespace muster::core {
 
 namespace {
 
+constexpr uint32_t kYieldMax = 4'096;   // indexes in backoff passed over in one sync
 constexpr uint32_t kCreateMax = 1'024;  // pods created in one sync; the next one follows at once
 
 uint32_t target(const Job& job) {
@@ -113,17 +114,23 @@ void manage_pods(Sync& sync) {
   if (!job.indexed()) {
     created.runs.push_back({s.next_number, number, 0, 0, 0, Counted::not_yet});
   } else {
-    // An index in backoff still counts as a candidate (4.5).
+    // An index in backoff still counts as a candidate (4.5), unless it yields its place.
+    uint32_t yields = sync.knobs.backoff_yields && !job.gang().together ? kYieldMax : 0;
     Millis all_due = 0;
     uint64_t candidate = job.taken().lowest_missing(0);
     for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < job.index_count(); ++i) {
       auto index = static_cast<uint32_t>(candidate);
       Millis due = index_due(job, sync.knobs, index);
       all_due = std::max(all_due, due);
-      if (due > sync.now)
+      if (due > sync.now) {
         sync.wake(due);
-      else if (!leader_waits(sync, index))
+        if (yields > 0) {
+          --yields;
+          --i;
+        }
+      } else if (!leader_waits(sync, index)) {
         add(next_pod(job, index));
+      }
       candidate = job.taken().lowest_missing(candidate + 1);
     }
     if (s.broken && s.broken->whole && all_due > sync.now) return;  // all start together

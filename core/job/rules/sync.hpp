@@ -25,9 +25,10 @@ struct Sync {
 
   // Collected while events are ingested:
   std::vector<PodsStarted::Start> starts{};
-  std::vector<PodsEnded::One> ends{};  // not judged yet; see judge.cpp
-  std::map<NodeId, uint32_t> freed{};  // slots that no longer hold a pod of this job
-  QuickEndsOfNodes freed_quickly{};    // those freed by short pods
+  std::vector<PodsEnded::One> ends{};     // not judged yet; see judge.cpp
+  std::map<NodeId, uint32_t> freed{};     // slots that no longer hold a pod of this job
+  QuickEndsOfNodes freed_quickly{};       // those freed by short pods
+  std::map<NodeId, std::string> avoid{};  // FreeSlots::avoid
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes to send launches and kills to (again)
   std::vector<JobDeletion> deletions{};
@@ -76,6 +77,8 @@ void judge_deleted(Sync& sync);
 // judge.cpp: judges every end that arrived, once; failure_policy.cpp: which rule a failure matches
 // (6).
 void judge_ends(Sync& sync);
+// Makes the decision of a pod that was judged before again, if it failed the job.
+void judge_again(Sync& sync, const Pod& pod);
 // The action of the first rule that this failure matches. A default `end` stands for a pod that has
 // not ended.
 FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end);

@@ -6,6 +6,7 @@
 #include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace muster::core {
 namespace {
@@ -38,8 +39,8 @@ std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
   for (const std::string_view key :
        {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
-        kPlacementKey, kStartFailureKey, kFenceAfterKey, kIndexesKey, kInputsKey, kInputsFileKey,
-        kPrivateTmpKey, kRetryOfKey, kRoundKey, kAfterKey})
+        kPlacementKey, kStartFailureKey, kIgnoredMaxKey, kBackoffKey, kFenceAfterKey, kIndexesKey,
+        kInputsKey, kInputsFileKey, kPrivateTmpKey, kRetryOfKey, kRoundKey, kAfterKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -61,6 +62,7 @@ JobAnnotations read_annotations(const StringMap& annotations) {
   if (placement == "pack") read.placement = PlacementChoice::pack;
   if (placement == "spread") read.placement = PlacementChoice::spread;
   read.start_failure_fails_job = start_failure_fails_job(annotations);
+  read.backoff_yields = own_value(annotations, kBackoffKey) == "yield";
   read.fence_after_ms = read_duration(annotations, kFenceAfterKey);
   read.private_tmp = own_value(annotations, kPrivateTmpKey) == "true";
   if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
@@ -72,6 +74,16 @@ JobAnnotations read_annotations(const StringMap& annotations) {
 bool start_failure_fails_job(const StringMap& annotations) {
   auto action = annotations.find(std::string(kStartFailureKey));
   return action != annotations.end() && action->second == "FailJob";
+}
+
+std::optional<int32_t> ignored_max(const StringMap& annotations) {
+  const auto it = annotations.find(std::string(kIgnoredMaxKey));
+  if (it == annotations.end()) return std::nullopt;
+  int32_t most = 0;
+  const std::string& text = it->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), most);
+  if (error != std::errc() || end != text.data() + text.size() || most < 0) return std::nullopt;
+  return most;
 }
 
 void validate_annotations(const StringMap& annotations, Violations& found) {
@@ -93,6 +105,7 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   validate_words(annotations, kRestartKey, "pod", "gang", found);
   validate_words(annotations, kPlacementKey, "pack", "spread", found);
   validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);
+  validate_words(annotations, kBackoffKey, "hold", "yield", found);
 }
 
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found) {
@@ -111,6 +124,16 @@ void validate_restart(const StringMap& annotations, const JobSpec& spec, Violati
   if (!spec.indexed()) return found.invalid(path, "gang", "requires indexed completion mode");
   if (!read_annotations(annotations).gang)
     found.invalid(path, "gang", "requires " + std::string(kGangKey) + ": \"true\"");
+}
+
+void validate_ignored_max(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  const auto it = annotations.find(std::string(kIgnoredMaxKey));
+  if (it == annotations.end()) return;
+  const std::string path = "metadata.annotations[" + it->first + "]";
+  if (!ignored_max(annotations))
+    found.invalid(path, it->second, "must be a whole number from 0 to 2147483647");
+  else if (!spec.backoff_limit_per_index)
+    found.invalid(path, it->second, "requires spec.backoffLimitPerIndex");
 }
 
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found) {

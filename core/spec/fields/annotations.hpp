@@ -29,6 +29,12 @@ constexpr std::string_view kRestartKey = "muster.dev/restart";
 constexpr std::string_view kPlacementKey = "muster.dev/placement";
 // "FailJob": a pod whose command cannot be started fails the job; for commands typed by hand.
 constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
+// How many failures of an index its podFailurePolicy ignores; further ones count. Without it, as in
+// Kubernetes, any number. Needs backoffLimitPerIndex, which counts per index.
+constexpr std::string_view kIgnoredMaxKey = "muster.dev/ignored-max";
+// "yield": an index that waits for a retry gives up its place among `parallelism`, so that others
+// run meanwhile. "hold", the default, is Kubernetes' rule.
+constexpr std::string_view kBackoffKey = "muster.dev/backoff";
 // How long the job's pods may run on a node that has no contact with the coordinator. Then their
 // keeper ends them, and only after that are they replaced (ADR 35).
 constexpr std::string_view kFenceAfterKey = "muster.dev/fence-after";
@@ -60,6 +66,7 @@ struct JobAnnotations {
   bool restart_gang = false;  // only for a gang
   PlacementChoice placement = PlacementChoice::usual;
   bool start_failure_fails_job = false;
+  bool backoff_yields = false;
   std::optional<Millis> fence_after_ms;
   bool private_tmp = false;
   std::optional<IndexSet> indexes;  // absent: all
@@ -69,12 +76,16 @@ struct JobAnnotations {
 JobAnnotations read_annotations(const StringMap& annotations);
 // Reads just this annotation, which is needed at each failed start.
 bool start_failure_fails_job(const StringMap& annotations);
+// Likewise, at each failure that an Ignore rule matches. Absent: no maximum.
+std::optional<int32_t> ignored_max(const StringMap& annotations);
 
 void validate_annotations(const StringMap& annotations, Violations& found);
 // muster.dev/mpi requires an Indexed job.
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/restart: gang requires an Indexed job that is a gang.
 void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// muster.dev/ignored-max requires backoffLimitPerIndex.
+void validate_ignored_max(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/indexes must be a non-empty set below the completions of an Indexed job.
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/inputs must have a line for each index of an Indexed job; muster.dev/inputs-file, used

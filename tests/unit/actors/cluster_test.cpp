@@ -90,6 +90,7 @@ job_actor::behavior_type pretended_job(job_actor::pointer, Heard* heard, JobId i
         for (auto [node, count] : m.slots) heard->preempted[id][node] += count;
       },
       [](const LeaveNodes&) {},
+      [](const HasNowhere&) {},
       [heard, id](const ReturnSlots&) { heard->keepers.erase(id); },
       [](const JobReconcile&) {},
       [](const NodeReadyNow&) {},

@@ -65,12 +65,14 @@ TEST_P(KeeperTest, SaysWhyItCouldNotStart) {
   SpawnOrder what = order(5, {"true"});
   what.cwd = "/no/such";
   end = run(what);
-  EXPECT_EQ(end.exit_code, 126);
+  EXPECT_EQ(end.exit_code, core::kExitNotHere);
+  EXPECT_FALSE(end.unstarted);
   EXPECT_EQ(end.error, "cwd /no/such: No such file or directory");
   what = order(6, {"true"});
   what.stdout_path = "/no/such/out";
   end = run(what);
-  EXPECT_EQ(end.exit_code, 126);
+  EXPECT_EQ(end.exit_code, core::kExitNotHere);
+  EXPECT_TRUE(end.unstarted) << "no process has its output there";
   EXPECT_EQ(end.error, "open /no/such/out: No such file or directory");
   EXPECT_EQ(run(order(7, {})).exit_code, 127);
   EXPECT_EQ(run(order(8, {"true"})).exit_code, 0);
@@ -143,7 +145,7 @@ TEST_P(KeeperTest, ReadsSecretsIntoTheProcessOnly) {
     what = shell(index++, "true");
     what.secrets = {{"PASSWORD", path, false}};
     const ProcessEnded end = run(what);
-    EXPECT_EQ(end.exit_code, 126) << path;
+    EXPECT_EQ(end.exit_code, path.ends_with("missing") ? core::kExitNotHere : 126) << path;
     EXPECT_EQ(end.error, "variable PASSWORD: secret " + path + ": " + why);
   }
   what = shell(index, "echo ${#LONG}");  // the longest that the kernel accepts

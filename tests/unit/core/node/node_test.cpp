@@ -267,6 +267,115 @@ TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsReturnedIfItsKeeperGoes) {
   EXPECT_EQ(next(), "room 2; report 1 -j1/0#0 returned/0") << "it never ran: its intent is missing";
 }
 
+// The executor could not start the process for a reason of the node.
+struct P15Faults : NodeTest {
+  void fault(uint32_t index, bool any = true) {
+    node.process_ended({.pod = pod(index),
+                        .entry = any ? std::nullopt : std::optional<uint64_t>(7),
+                        .exit_code = kExitNotHere,
+                        .error = any ? "fork: Resource temporarily unavailable" : "cwd /data: gone",
+                        .ended_at = now,
+                        .unstarted = any});
+  }
+  void pass(Millis ms) {
+    now += ms;
+    node.heartbeat_answered(kTerm, now);
+  }
+};
+
+TEST_F(P15Faults, NothingStartsForAWhileAndWhatWaitsIsReturned) {
+  welcome();
+  launch({0, 1, 2});
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
+  EXPECT_FALSE(node.start_trouble(now));
+  fault(0);
+  EXPECT_EQ(next(), "") << "it waits in its place";
+  EXPECT_EQ(node.start_trouble(now).reason, "CannotStartPods");
+  EXPECT_NE(node.start_trouble(now).message.find("fork: Resource"), std::string::npos);
+  fault(1);
+  pass(Node::kFaultHoldMinMs);
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0; report 1 -j1/2#0 returned/0")
+      << "a second fault of one burst changes nothing";
+  fault(0);
+  pass(Node::kFaultHoldMinMs);
+  Orders orders = node.next(now);
+  EXPECT_EQ(text(orders), "report 2 -j1/0#0 returned/0")
+      << "the hold has doubled, and another node may have room";
+  EXPECT_EQ(orders.reports[0].ends[0].message,
+            "its node cannot start pods: fork: Resource temporarily unavailable");
+  started(1);
+  pass(2 * Node::kFaultHoldMinMs);
+  launch({3});
+  EXPECT_EQ(next(), "start j1/3#0; report 3 +j1/1#0");
+  fault(3);
+  pass(Node::kFaultHoldMinMs);
+  EXPECT_EQ(next(), "start j1/3#0") << "a start has ended the doubling";
+}
+
+TEST_F(P15Faults, TheExecutorStartsNothingFromItsQueueMeanwhile) {
+  node.executor_queues(true);
+  welcome();
+  launch({0, 1, 2});
+  EXPECT_EQ(next(), "room 2; queue j1/0#0; queue j1/1#0; queue j1/2#0");
+  fault(0);
+  EXPECT_EQ(next(), "room 0");
+  pass(Node::kFaultHoldMinMs);
+  EXPECT_NE(next().find("room 2"), std::string::npos);
+}
+
+TEST_F(P15Faults, WhatOnlyThisPodLacksEndsItAndNothingElse) {
+  welcome();
+  auto plan = std::make_shared<PodPlan>();
+  plan->restarts = true;
+  ASSERT_TRUE(node.launch(kTerm, {{pod(0), 30'000, plan}}, now));
+  launch({1});
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
+  fault(0, false);
+  fault(1, false);
+  EXPECT_EQ(next(), "report 1 -j1/0#0 start-failed/125 -j1/1#0 start-failed/125")
+      << "it is not restarted in place";
+  EXPECT_FALSE(node.start_trouble(now));
+  launch({2});
+  EXPECT_EQ(next(), "start j1/2#0");
+}
+
+TEST_F(P15Faults, APodThatHasRunHasFailedHere) {
+  welcome();
+  auto plan = std::make_shared<PodPlan>();
+  plan->init_containers = 1;
+  ASSERT_TRUE(node.launch(kTerm, {{pod(0), 30'000, plan}}, now));
+  EXPECT_EQ(next(), "start j1/0#0");
+  ended(0, 0, 5);
+  EXPECT_EQ(next().substr(0, 11), "start j1/0#");
+  node.process_ended({.pod = pod(0),
+                      .step = {1, 0},
+                      .entry = 6,
+                      .exit_code = kExitNotHere,
+                      .error = "cwd /data: gone",
+                      .ended_at = now});
+  EXPECT_NE(next().find("-j1/0#0 start-failed/126"), std::string::npos);
+}
+
+TEST_F(P15Faults, P27WhatAnExecutorWithoutSuccessorHadBegunIsLostAndTheRestReturned) {
+  node.executor_queues(true);
+  welcome();
+  launch({0, 1, 2});
+  EXPECT_EQ(next(), "room 2; queue j1/0#0; queue j1/1#0; queue j1/2#0");
+  started(0);
+  next();
+  node.executor_in_trouble(true);
+  launch({3});
+  ASSERT_EQ(node.living().size(), 1u);
+  EXPECT_EQ(node.living()[0].pid, 100);
+  pass(Node::kWaitMaxMs);
+  EXPECT_NE(next().find("-j1/3#0 returned/0"), std::string::npos) << "it was never ordered";
+  node.executor_lost(now);
+  EXPECT_NE(next().find("-j1/0#0 keeper-lost/137 -j1/1#0 keeper-lost/137 -j1/2#0 keeper-lost/137"),
+            std::string::npos)
+      << "each may have begun";
+  EXPECT_TRUE(node.idle());
+}
+
 struct P12NotAfter : NodeTest {
   // The executor reports that the order arrived after the lease had expired.
   void unstarted(uint32_t index, Step step = {}) {

@@ -169,7 +169,9 @@ TEST(Manifests, OfACommand) {
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "my-script-sh-bbbbb");
   EXPECT_EQ(
       dumped(job["spec"]),
-      R"({"backoffLimitPerIndex":1,"completionMode":"Indexed","completions":20,"parallelism":8,"template":{"spec":)"
+      R"({"backoffLimitPerIndex":1,"completionMode":"Indexed","completions":20,"parallelism":8,)"
+      R"("podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[)"
+      R"({"status":"True","type":"DisruptionTarget"}]}]},"template":{"spec":)"
       R"({"containers":[{"command":["./My_Script.sh","a b"],"name":"main"}],"restartPolicy":"Never"}}})");
   EXPECT_EQ(text_at(command_manifest({1, 1, "", 0, {"/"}, {}, ""}, zero), {"metadata", "name"}),
             "job-bbbbb");

@@ -122,6 +122,44 @@ TEST(Slots, AJobThatNeitherWaitsNorHoldsIsForgotten) {
   EXPECT_FALSE(play.slots.knows(2));
 }
 
+TEST(Slots, P15AJobKeepsAwayFromANodeThatCouldNotStartItsPods) {
+  Play play;
+  play.node(1, 2);
+  play.node(2, 1);
+  play.job(1, 1);
+  play.round();
+  ASSERT_EQ(play.jobs.at(1).runs, (std::map<NodeId, uint32_t>{{1, 1}}));
+  play.slots.avoid(1, {1}, play.now);
+  play.end(1, 1, 1, false, std::nullopt);
+  EXPECT_TRUE(play.slots.knows(1)) << "or it would be forgotten between an end and its replacement";
+  play.jobs.at(1).pending = 2;
+  play.want(1);
+  EXPECT_TRUE(play.round().nowhere.empty());
+  EXPECT_EQ(play.jobs.at(1).runs, (std::map<NodeId, uint32_t>{{2, 1}})) << "the rest waits";
+  play.job(2, 2);
+  play.round();
+  EXPECT_EQ(play.jobs.at(2).runs, (std::map<NodeId, uint32_t>{{1, 2}})) << "others may use it";
+  play.end(2, 1, 2, false);
+  play.round(Slots::kAvoidMs);
+  EXPECT_EQ(play.jobs.at(1).runs, (std::map<NodeId, uint32_t>{{1, 1}, {2, 1}})) << "not forever";
+}
+
+TEST(Slots, P15AJobThatWouldHaveToAvoidEveryNodeIsToldSo) {
+  Play play;
+  play.node(1, 2);
+  play.node(2, 2, 500);
+  play.job(1, 1, 0, false, "1");  // neither has that much
+  play.job(2, 2, 0, false, "100m");
+  play.round();
+  EXPECT_EQ(play.running(2), 2u);
+  play.slots.avoid(2, {2}, play.now);
+  play.end(2, 2, 2, true, std::nullopt);
+  const Slots::Round round = play.round();
+  EXPECT_EQ(round.nowhere, std::vector<JobId>{2}) << "node 1 has no CPUs";
+  EXPECT_EQ(play.running(2), 2u) << "it may use the node again";
+  EXPECT_TRUE(play.round().nowhere.empty());
+}
+
 TEST(Slots, WhatIsHeldAtAStartIsNotFree) {
   Play play;
   play.node(1, 2);

@@ -1,0 +1,160 @@
+// Whose fault a failure is: the command's, which counts, or the site's, which goes elsewhere or is
+// ignored up to a maximum.
+#include "tests/unit/core/job/play.hpp"
+
+namespace muster::core {
+namespace {
+
+const FailureRule kIgnoreDisruptions = [] {
+  FailureRule rule;
+  rule.action = "Ignore";
+  rule.on_pod_conditions = {{"DisruptionTarget", "True"}};
+  return rule;
+}();
+
+JobSpec typed(int32_t completions, int32_t parallelism) {
+  JobSpec spec = Play::indexed(completions, parallelism);
+  spec.backoff_limit_per_index = 0;
+  spec.pod_failure_policy.emplace().rules = {kIgnoreDisruptions};
+  return spec;
+}
+
+// A report that this node could not start the pod for a reason of its own.
+PodsReported not_here(PodKey pod) {
+  PodsReported::Ended end;
+  end.pod = pod;
+  end.cause = EndCause::start_failed;
+  end.exit_code = kExitNotHere;
+  end.message = "cwd /data: No such file or directory";
+  return {1, Play::kNode, {}, {end}};
+}
+
+std::map<NodeId, std::string> avoided(const Play& play) {
+  for (const Effect& effect : play.effects())
+    if (const auto* freed = std::get_if<FreeSlots>(&effect)) return freed->avoid;
+  return {};
+}
+
+TEST(NotHere, P15WhatANodeCannotStartGoesElsewhereAndCountsNowhere) {
+  Play play(typed(1, 1));
+  play.sync();
+  Hearing hearing;
+  const Decision decision =
+      decide(play.job(), {not_here({0, 0})}, play.now(), play.knobs(), hearing);
+  const auto freed =
+      std::find_if(decision.effects.begin(), decision.effects.end(),
+                   [](const auto& e) { return std::holds_alternative<FreeSlots>(e); });
+  ASSERT_NE(freed, decision.effects.end());
+  EXPECT_EQ(std::get<FreeSlots>(*freed).avoid,
+            (std::map<NodeId, std::string>{{Play::kNode, "cwd /data: No such file or directory"}}));
+  EXPECT_EQ(play.state().failed, 0u);
+  EXPECT_TRUE(play.state().failed_indexes.empty());
+  EXPECT_TRUE(play.pod({0, 1})) << "its replacement, at once";
+}
+
+TEST(NotHere, P15CountsOnceEveryNodeHasFailed) {
+  Play play(typed(2, 1));
+  play.sync();
+  play.sync({not_here({0, 0})});
+  play.sync({NowhereElse{}});
+  play.sync({not_here({0, 1})});
+  EXPECT_TRUE(avoided(play).empty());
+  EXPECT_TRUE(play.state().failed_indexes.contains(0));
+  EXPECT_EQ(play.closed(), "0#1 failed") << "what never began is no attempt";
+  const Pod* counted = play.pod({0, 1});
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->end.exit_code, 126) << "125 is for reports only";
+  // A start shows that nodes can be trusted again.
+  play.start({1, 0});
+  play.end({1, 0}, 0, EndCause::returned);
+  play.sync({not_here({1, 1})});
+  EXPECT_FALSE(play.state().failed_indexes.contains(1));
+}
+
+TEST(NotHere, P15APodThatIsBeingDeletedEndsAsOneThatNeverStarted) {
+  Play play(typed(1, 1));
+  play.sync();
+  play.remove({0, 0});
+  play.sync({not_here({0, 0})});
+  EXPECT_TRUE(avoided(play).empty());
+  EXPECT_EQ(play.closed(), "0#0 failed");
+}
+
+TEST(IgnoredMax, P15DisruptionsOfAnIndexCountFromTheMaximumOn) {
+  Play play(typed(2, 2), [](JobMeta& meta) { meta.annotations["muster.dev/ignored-max"] = "2"; });
+  play.sync();
+  for (uint32_t attempt = 0; attempt < 2; ++attempt) {
+    play.start({0, attempt});
+    play.end({0, attempt}, 137, EndCause::node_lost);
+    EXPECT_TRUE(play.state().failed_indexes.empty()) << "attempt " << attempt;
+    for (int i = 0; i < 100 && !play.pod({0, attempt + 1}); ++i) play.tick(100);
+  }
+  play.start({0, 2});
+  play.end({0, 2}, 137, EndCause::node_lost);
+  EXPECT_TRUE(play.state().failed_indexes.contains(0));
+  EXPECT_EQ(play.closed(), "0#0 ignored, 0#1 ignored, 0#2 failed");
+  EXPECT_EQ(play.pod({0, 2})->end.message,
+            "it counts, because 2 failures of this index have been ignored "
+            "(muster.dev/ignored-max)");
+  // The other index has its own count, and other failures count at once.
+  play.start({1, 0});
+  play.end({1, 0}, 137, EndCause::agent_stopped);
+  EXPECT_FALSE(play.state().failed_indexes.contains(1));
+  for (int i = 0; i < 100 && !play.pod({1, 1}); ++i) play.tick(100);
+  play.end({1, 1}, 1);
+  EXPECT_TRUE(play.state().failed_indexes.contains(1));
+}
+
+// The decision waits for ends on the node; when they have come, it is made again from the state.
+TEST(LookAgain, P19AStartFailureStillEndsTheJob) {
+  for (const bool recovered : {false, true}) {
+    Play play(Play::indexed(2, 2),
+              [](JobMeta& meta) { meta.annotations["muster.dev/start-failure"] = "FailJob"; });
+    play.ask_nodes();
+    play.sync();
+    play.start({1, 0});
+    play.end({0, 0}, 127, EndCause::start_failed);
+    EXPECT_EQ(play.conditions(), "") << "another pod may have ended meanwhile";
+    ASSERT_TRUE(play.asks());
+    if (recovered) {
+      play.ask_nodes();
+      play.restart();
+    }
+    play.answer({});
+    EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure");
+  }
+}
+
+TEST(Yield, P22IndexesInBackoffDoNotHoldThePlacesOfOthers) {
+  for (const bool yields : {false, true}) {
+    JobSpec spec = Play::indexed(8, 2);
+    spec.backoff_limit_per_index = 3;
+    Play play(spec);
+    play.knobs().backoff_yields = yields;
+    play.sync();
+    play.end({0, 0}, 1);
+    play.end({1, 0}, 1);
+    EXPECT_EQ(play.job().active(), yields ? 2u : 0u);
+    if (!yields) continue;
+    EXPECT_TRUE(play.pod({2, 0}) && play.pod({3, 0}));
+    play.tick(2'000);
+    play.end({2, 0}, 0);
+    EXPECT_TRUE(play.pod({0, 1})) << "a retry that is due comes first";
+  }
+}
+
+TEST(Worker, P34AWorkerThatHasFailedForGoodEndsItsMpiJob) {
+  JobSpec spec = Play::indexed(3, 3);
+  spec.backoff_limit_per_index = 0;
+  Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/mpi"] = "auto"; });
+  play.sync();
+  for (uint32_t i = 0; i < 3; ++i) play.start({i, 0});
+  play.end({2, 0}, 1);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes");
+  for (uint32_t i = 0; i < 2; ++i) play.end({i, 0}, 143, EndCause::killed);
+  EXPECT_FALSE(play.pod({0, 1})) << "no second leader, on fewer hosts";
+  EXPECT_TRUE(play.job().condition(ConditionType::failed));
+}
+
+}  // namespace
+}  // namespace muster::core
