@@ -3,6 +3,7 @@
 // (agent/local/pmi.hpp).
 #include "agent/local/pmi.hpp"
 #include "agent/local/rsh.hpp"
+#include "base/files/standard_fds.hpp"
 #include "cli/drill/hand.hpp"
 #include "cli/drill/proof/witness.hpp"
 #include "cli/line/app.hpp"
@@ -26,6 +27,7 @@ std::string called_as(const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::open_standard_fds();
   const std::string program = called_as(argc > 0 ? argv[0] : nullptr);
   if (program == "muster-rsh" || program == "ssh" || program == "rsh")
     return muster::agent::run_rsh({argv + 1, argv + argc});

@@ -65,10 +65,16 @@ Verb add_retry(CLI::App& root) {
   CLI::App* app = verb.app;
   app->add_option("job", *what, "Job to retry; it is not changed")->type_name("job/J");
   auto* failed = app->add_flag("--failed", o->wishes.failed, "Retry the indexes that failed");
-  app->add_option("--index", o->wishes.index,
-                  "Indexes to retry, such as 3,7-9 (default: all that have not succeeded)")
+  auto* index =
+      app->add_option("--index", o->wishes.index,
+                      "Indexes to retry, such as 3,7-9 (default: all that have not succeeded)")
+          ->type_name("SET")
+          ->excludes(failed);
+  app->add_option("--task", o->wishes.task,
+                  "The same for a job submitted with --array, by the numbers of its tasks")
       ->type_name("SET")
-      ->excludes(failed);
+      ->excludes(failed)
+      ->excludes(index);
   app->add_option("--name", o->wishes.name, "Name of the new job (default: J-r2, J-r3, ...)")
       ->type_name("NAME");
   auto* wait = app->add_flag("--wait", o->wait, "Wait until the new job is Complete or Failed");

@@ -77,6 +77,7 @@ struct ResourceWishes {
 struct RetryWishes {
   bool failed = false;  // only the indexes that failed
   std::string index;    // only these; neither: all that did not succeed
+  std::string task{};   // only these, by the numbers of --array
   std::string name;     // of the new job; empty: JOB-rN
   std::string job;      // which one, if the directory of a run holds several; else empty
   bool if_any = false;  // having none is no error

@@ -65,14 +65,14 @@ class Case(CommandCase):
 class Run(Case):
     def test_complete_leaves_nothing(self):
         r = self.muster("run", "--slots", "4", "-n", "5", "--name", "hi", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
-        self.assertIn("job/hi Complete: 5/5 succeeded", r.stdout)
+        self.assertIn("job/hi Complete: 5/5 succeeded", r.stderr)
         poll("the temporary directory is gone", lambda: not self.left_in_tmp())
 
     def test_failed_says_what_and_keeps_the_state(self):
         job = self.file("j.yaml", manifest("bad", '[ "$JOB_COMPLETION_INDEX" != 1 ] || { echo row 1 is bad >&2; exit 42; }'))
         r = self.muster("run", "--slots", "2", job, code=1)
         for part in ("job/bad Failed: FailedIndexes", "failed indexes 1", "exit 42", "| row 1 is bad", "kept in"):
-            self.assertIn(part, r.stdout)
+            self.assertIn(part, r.stderr)
         self.assertEqual(len(self.left_in_tmp()), 1)
 
     def test_data_dir_goes_on_after_kill(self):
@@ -86,9 +86,9 @@ class Run(Case):
         p.wait()
         other = self.file("o.yaml", manifest("long", "true", completions=9))
         self.assertIn("holds job/long already", self.muster("run", "--data-dir", "d", other, code=5).stderr)
-        self.assertIn("8/8 succeeded", self.muster("run", "--data-dir", "d", "--slots", "2", job).stdout)
+        self.assertIn("8/8 succeeded", self.muster("run", "--data-dir", "d", "--slots", "2", job).stderr)
         self.assertEqual(sorted(map(int, witness.read_text().split())), list(range(8)))
-        self.assertIn("8/8 succeeded", self.muster("run", "--data-dir", "d", "--slots", "2", job).stdout)
+        self.assertIn("8/8 succeeded", self.muster("run", "--data-dir", "d", "--slots", "2", job).stderr)
 
     def test_killed_run_without_data_dir_ends_its_pods(self):
         marker = f"muster-cli-{os.getpid()}-killed"
@@ -121,8 +121,8 @@ class Run(Case):
         self.file("go", "")
         r = self.muster("run", "--slots", "3", "--data-dir", "d", job)
         self.assertIn("job/x resumed", r.stderr)
-        self.assertIn("job/x Complete", r.stdout)
-        self.assertNotIn("failed", r.stdout.split("job/x Complete")[1].split("\n")[0].replace("0 failed", ""))
+        self.assertIn("job/x Complete", r.stderr)
+        self.assertNotIn("failed", r.stderr.split("job/x Complete")[1].split("\n")[0].replace("0 failed", ""))
 
     def test_second_interrupt_kills(self):
         marker = f"muster-cli-{os.getpid()}-stubborn"
@@ -147,7 +147,7 @@ class Run(Case):
         self.muster("run", str(ROOT / "examples/hello.yaml"))
         self.muster("run", str(ROOT / "examples/nonindexed.yaml"))
         r = self.muster("run", str(ROOT / "examples/backoff-per-index.yaml"), code=1)
-        self.assertIn("failed indexes 7", r.stdout)
+        self.assertIn("failed indexes 7", r.stderr)
 
     def test_rejected(self):
         bad = self.file("bad.yaml", manifest("x", "true").replace("parallelism: 3", "parallelism: -1"))
@@ -192,7 +192,7 @@ class FirstMinutes:
 
     def test_p27_one_bad_index_stops_nobody(self):
         r = self.muster("run", "-n", "30", "-j", "4", "--", "sh", "-c", "[ $JOB_COMPLETION_INDEX != 3 ]", code=1)
-        self.assertIn("29/30 succeeded, 1 failed pod, failed indexes 3", r.stdout)
+        self.assertIn("29/30 succeeded, 1 failed pod, failed indexes 3", r.stderr)
 
     def test_no_more_than_j_run_at_a_time(self):
         """Each pod counts the pods running at that moment; the count never exceeds the limit."""
@@ -327,7 +327,7 @@ class Daemons(Cluster):
 
     def test_run_there_and_detach(self):
         job = self.file("j.yaml", manifest("there", "true"))
-        self.assertIn("job/there Complete", self.muster("run", job).stdout)
+        self.assertIn("job/there Complete", self.muster("run", job).stderr)
         p = self.start("run", self.file("k.yaml", manifest("slow", "sleep 1000")))
         poll("it was created", lambda: "slow" in self.muster("get", "jobs", "-o", "name").stdout)
         p.send_signal(signal.SIGINT)

@@ -37,9 +37,9 @@ class Docs(unittest.TestCase):
                 done = subprocess.run([MUSTER, "run", "--timeout", "60s", "--data-dir", folder + "/data", str(manifest)],
                                       text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=90, cwd=folder)
                 self.assertEqual(done.returncode, 0 if end == "Complete" else 1, done.stdout + done.stderr)
-                self.assertIn(f"job/{name} {end}", done.stdout)
+                self.assertIn(f"job/{name} {end}", done.stderr)
                 if end == "Failed":
-                    self.assertIn(reason, done.stdout)
+                    self.assertIn(reason, done.stderr)
 
     def test_the_table_of_guards(self):
         self.assertIn(guards.table(), (ROOT / "docs/security.md").read_text(), "write it by tests/guards.py --write")

@@ -33,7 +33,7 @@ class Each(Case):
         printed = self.printed(r)
         self.assertEqual(printed[1::2], words)
         self.assertEqual(printed[0::2], [f"3|{w}|x{re.sub(r'[.][^.]+$', '', w.split('/')[-1])}|{i + 1}" for i, w in enumerate(words)])
-        self.assertIn(f"{len(words)}/{len(words)} succeeded", r.stdout)
+        self.assertIn(f"{len(words)}/{len(words)} succeeded", r.stderr)
 
     def test_stdin_and_null_bytes(self):
         r = self.muster("run", "-0", "--each", "-", "--", "python3", "-c", COUNT, "{}", stdin="a\tb\0c d\0")
@@ -54,8 +54,8 @@ class Each(Case):
     def test_failures_name_the_input(self):
         self.file("list", "good.csv\nbad.csv\n")
         r = self.muster("run", "--data-dir", "d", "--each", "list", "--", "sh", "-c", '[ "$1" != bad.csv ]', "sh", "{}", code=1)
-        self.assertRegex(r.stdout, r"INDEX +INPUT +ATTEMPT")
-        self.assertRegex(r.stdout, r"1 +bad.csv +0 ")
+        self.assertRegex(r.stderr, r"INDEX +INPUT +ATTEMPT")
+        self.assertRegex(r.stderr, r"1 +bad.csv +0 ")
 
     def test_many_are_in_a_file_of_the_data_dir(self):
         lines = [f"data/sample-{i:06}.csv" for i in range(4000)]  # more than fit into a manifest
@@ -85,10 +85,10 @@ class Each(Case):
         """A shell that reads its commands from stdin shares stdin with those commands."""
         script = f"{MUSTER} run -n 1 -- echo one {{}}\n{MUSTER} run -n 1 -- echo two\necho three\n"
         r = subprocess.run(["bash", "-s"], input=script, env=self.env, cwd=self.dir, capture_output=True, text=True, timeout=DEADLINE)
-        self.assertEqual([line for line in r.stdout.splitlines() if not line.startswith("job/")], ["one {}", "two", "three"], r.stderr)
+        self.assertEqual(r.stdout.splitlines(), ["one {}", "two", "three"], r.stderr)
         self.assertNotIn("piped", r.stderr)
         r = subprocess.run(["timeout", "60", MUSTER, "run", "--", "echo", "{}"], input="a\nb\n", env=self.env, cwd=self.dir, capture_output=True, text=True)
-        self.assertIn("job/echo", r.stdout, "what another program passes on is")
+        self.assertIn("job/echo", r.stderr, "what another program passes on is")
         self.assertEqual({line[-1] for line in r.stdout.splitlines() if " | " in line}, {"a", "b"}, r.stderr)
 
     def test_what_is_piped_too_late_is_noticed(self):
@@ -146,7 +146,7 @@ spec:
         self.assertEqual(len(self.printed(self.muster("run", "j.yaml"))), 3)
         self.file("list", "a\nb\n")
         r = self.muster("run", "j.yaml", code=1)
-        self.assertIn("no line for index 2; there are 2", r.stdout)
+        self.assertIn("no line for index 2; there are 2", r.stderr)
 
     def test_too_few_lines_are_refused(self):
         self.file("j.yaml", self.JOB % 'muster.dev/inputs: "a\\nb\\n"')
@@ -205,7 +205,7 @@ class Submit(Case):
 
     def test_time_ends_an_attempt(self):
         r = self.muster("run", "-n", "1", "--time", "1s", "--", "sleep", "60", code=143)
-        self.assertIn("DeadlineExceeded", r.stdout)
+        self.assertIn("DeadlineExceeded", r.stderr)
 
     def test_dry_run_prints_what_would_be_sent(self):
         words = ["-n", "2", "-j", "1", "--name", "dry", "--export", "NONE", "--cpus", "1", "--", "echo", "{}", "$HOME"]

@@ -121,7 +121,7 @@ class Retry(Case):
     def test_only_what_failed_runs_again(self):
         count = "echo $JOB_COMPLETION_INDEX >>ran; " + FAIL_ONCE
         command = ["-n", "9", "-j", "3", "--name", "sweep", "--", "sh", "-c", count]
-        self.assertIn("failed indexes 1,4,7", self.run_it(*command, code=1).stdout)
+        self.assertIn("failed indexes 1,4,7", self.run_it(*command, code=1).stderr)
         (self.dir / "ok.1").write_text("")
         (self.dir / "ok.7").write_text("")
         (self.dir / "ran").unlink()
@@ -137,7 +137,7 @@ class Retry(Case):
         (self.dir / "ok.4").write_text("")
         r = self.muster("retry", "--data-dir", "d", "--failed")
         self.assertIn("round 4 of job/sweep, index 4", r.stderr)
-        self.assertIn("job/sweep-r4 Complete: 1/1 succeeded", r.stdout)
+        self.assertIn("job/sweep-r4 Complete: 1/1 succeeded", r.stderr)
         r = self.run_it("--retry-failed")
         self.assertIn("nothing to retry: job/sweep: all of its indexes have succeeded", r.stderr)
         self.assertIn("all of its indexes have succeeded", self.muster("retry", "job/sweep", "--data-dir", "d", code=5).stderr)
@@ -173,7 +173,7 @@ class Retry(Case):
         (self.dir / "go").write_text("")
         r = self.run_it("--retry-failed")
         self.assertIn("job/j-r2 resumed", r.stderr)
-        self.assertIn("job/j-r2 Complete: 2/2 succeeded", r.stdout)
+        self.assertIn("job/j-r2 Complete: 2/2 succeeded", r.stderr)
 
 
 class OldDirectories(Case):

@@ -175,7 +175,7 @@ class Dev(cli.Case):
 
     def test_a_command_runs_in_it(self):
         r = self.muster("dev", "--nodes", "1", "--", "sh", "-c", '"$0" run -n 2 -- echo hello && exit 7', cli.MUSTER, code=7)
-        self.assertIn("2/2 succeeded", r.stdout)
+        self.assertIn("2/2 succeeded", r.stderr)
         self.assertIn("muster dev: 1 node of 4 slots", r.stderr)
         self.assertEqual(self.left_in_tmp(), [])
         r = self.muster("dev", "--nodes", "1", "--", "/no/such", code=127)

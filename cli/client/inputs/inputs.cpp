@@ -213,7 +213,7 @@ Result<Inputs> array_inputs(const std::string& text, int32_t& at_once) {
     at_once = static_cast<int32_t>(*most);
     ranges = ranges.substr(0, percent);
   }
-  Inputs out;
+  std::vector<uint32_t> numbers;
   for (size_t from = 0; from <= ranges.size();) {
     const size_t end = std::min(ranges.find(',', from), ranges.size());
     std::string_view range = ranges.substr(from, end - from);
@@ -229,10 +229,15 @@ Result<Inputs> array_inputs(const std::string& text, int32_t& at_once) {
     if (!first || !last || !step || *step == 0 || *last < *first)
       return wrong("not a list of ranges");
     for (int64_t value = *first; value <= *last; value += *step) {
-      out.rows.push_back({std::to_string(value)});
-      if (out.rows.size() > kRowsMax) return too_many(out.rows.size());
+      numbers.push_back(static_cast<uint32_t>(value));
+      if (numbers.size() > kRowsMax) return too_many(numbers.size());
     }
   }
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  Inputs out;
+  for (const uint32_t value : numbers) out.rows.push_back({std::to_string(value)});
+  out.ranges = core::ranges_of(numbers);
   return out;
 }
 
@@ -284,6 +289,10 @@ InputsFile add_inputs(Json& manifest, const Inputs& inputs) {
   auto text = core::text_of(inputs.rows);
   if (text && text->size() <= kCarriedMax && is_utf8(*text)) {
     manifest["metadata"]["annotations"][std::string(core::kInputsKey)] = std::move(*text);
+    return {};
+  }
+  if (!inputs.ranges.empty() && inputs.ranges.size() <= kCarriedMax) {
+    manifest["metadata"]["annotations"][std::string(core::kInputsKey)] = inputs.ranges;
     return {};
   }
   InputsFile file;

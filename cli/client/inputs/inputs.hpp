@@ -20,13 +20,14 @@ namespace muster::cli {
 struct Inputs {
   std::vector<core::Input> rows;   // one for each index
   std::vector<std::string> names;  // of the columns of a CSV file; else empty
+  std::string ranges{};            // the same as ranges (core::ranges_of()), if it is an array
 };
 
 // The lines of the files (of several files, every combination, the last file varying fastest) or
 // the records of a CSV file. "-" is stdin. invalid: unreadable, empty or too many.
 Result<Inputs> read_inputs(const EachWishes& each);
 
-// "1-100", "0-15:4", "1,5,9-12"; "%10" (at most 10 at once) sets `at_once`.
+// "1-100", "0-15:4", "1,5,9-12", as a set of numbers; "%10" (at most 10 at once) sets `at_once`.
 Result<Inputs> array_inputs(const std::string& text, int32_t& at_once);
 
 // Parses CSV records (RFC 4180); a line may end with CR LF. invalid: a quote is not closed.

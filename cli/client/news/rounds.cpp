@@ -1,6 +1,7 @@
 #include "cli/client/news/rounds.hpp"
 
 #include "cli/client/connect/objects.hpp"
+#include "cli/client/inputs/tasks.hpp"
 #include "cli/client/news/attempts.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
@@ -69,6 +70,17 @@ Json next_round(const RetryWishes& o, const std::string& ns, const Json& job,
   return next;
 }
 
+Result<core::IndexSet> named_indexes(const RetryWishes& o, const Json& job) {
+  if (!o.task.empty()) {
+    auto tasks = Tasks::of(job);
+    if (!tasks) return tasks.error();
+    return tasks->indexes(o.task);
+  }
+  auto named = core::IndexSet::parse_strict(o.index, core::kAnyIndex);
+  if (!named.ok()) return invalid("--index: " + named.error().message);
+  return named;
+}
+
 }  // namespace
 
 std::string root_of(const Json& job) {
@@ -87,9 +99,9 @@ Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
   const core::IndexSet failed = index_set(text_at(job, {"status", "failedIndexes"}));
   const bool over = end_of(job) != JobEnd::none;
   core::IndexSet wanted;
-  if (!o.index.empty()) {
-    auto named = core::IndexSet::parse_strict(o.index, core::kAnyIndex);
-    if (!named.ok()) return Error{Errc::invalid, "--index: " + named.error().message, {}};
+  if (!o.index.empty() || !o.task.empty()) {
+    auto named = named_indexes(o, job);
+    if (!named.ok()) return named.error();
     wanted = std::move(*named);
     if (core::IndexSet strange = without(wanted, own); !strange.empty())
       return refuse(job, "it has no index " + strange.text() + " (it runs " + own.text() + ")");
@@ -145,7 +157,8 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
     indexes = set->text();
     next = next_round(wishes, ns, job, indexes, round);
   } else {
-    if (!wishes.index.empty()) return refuse(job, "it is NonIndexed: omit --index");
+    if (!wishes.index.empty() || !wishes.task.empty())
+      return refuse(job, "it is NonIndexed: omit --index and --task");
     if (end_of(job) != JobEnd::failed) return refuse(job, "it has not failed");
     next = next_round(wishes, ns, job, "", round);
     const int64_t left =
@@ -165,9 +178,12 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
 
 std::string round_text(const Json& round) {
   const std::string indexes = annotation(round, core::kIndexesKey);
+  std::string of_tasks;
+  if (const auto tasks = Tasks::of(round); tasks && !indexes.empty())
+    of_tasks = " (task " + tasks->numbers(index_set(indexes)) + " of its array)";
   return "job.batch/" + text_at(round, {"metadata", "name"}) + " created: round " +
          annotation(round, core::kRoundKey) + " of job/" + root_of(round) +
-         (indexes.empty() ? "" : ", index " + indexes);
+         (indexes.empty() ? "" : ", index " + indexes) + of_tasks;
 }
 
 }  // namespace muster::cli

@@ -12,6 +12,10 @@ const int kWake = SIGRTMIN;
 Signals::Signals(std::initializer_list<int> more) : thread_(pthread_self()) {
   sigemptyset(&set_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // Whoever used nohup means it. A shell's `&` ignores SIGINT, though nobody asked it to.
+    struct sigaction found = {};
+    if (signal == SIGHUP && sigaction(signal, nullptr, &found) == 0 && found.sa_handler == SIG_IGN)
+      continue;
     std::signal(signal, SIG_DFL);
     sigaddset(&set_, signal);
   }

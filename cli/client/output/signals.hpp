@@ -1,4 +1,5 @@
-// Signals: takes SIGINT, SIGTERM, SIGHUP and others, one at a time, in a process with threads.
+// Signals: takes SIGINT, SIGTERM, SIGHUP and others, one at a time, in a process with threads. A
+// SIGHUP that was ignored at the start (nohup) stays ignored.
 //
 // Blocks them in this thread and in all threads it starts, so construct it before the first thread.
 #pragma once

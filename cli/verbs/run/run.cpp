@@ -23,23 +23,11 @@
 namespace muster::cli {
 namespace {
 
-int64_t slots_of(ApiClient& client) {
-  auto nodes = object(client, object_path(Kind::node, ""));
-  if (!nodes) return 1;
-  int64_t slots = 0;
-  for (const Json& node : at(*nodes, {"items"})) {
-    slots += std::atoll(text_at(node, {"status", "allocatable", "pods"}).c_str());
-  }
-  return slots;
-}
-
 int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   const auto inputs_dir = shared_inputs_dir();
   if (inputs && !inputs_dir) return fail(inputs_dir.error());
   const auto client = connect(options.target);
-  const bool by_slots = options.completions > 0 && options.parallelism == 0;
-  auto job =
-      wanted_job(options, by_slots ? slots_of(*client) : 1, inputs, inputs_dir ? *inputs_dir : "");
+  auto job = wanted_job(options, kParallelismMax, inputs, inputs_dir ? *inputs_dir : "");
   if (!job) return fail(job.error());
   if (options.dry_run) return print_manifest(*job, options.output);
   if (Status right = check_output(options, job->job.manifest); !right) return fail(right.error());
@@ -70,8 +58,8 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
     case Followed::failed:
       if (const auto why = start_failure(end.job); why && options.completions > 0)
         return fail(exit_code_of(options, *client, job->ns, end), *why);
-      std::cout << summary_text(
-                       *client, job->ns, end.job, Paint(options.target.color, STDOUT_FILENO),
+      std::cerr << summary_text(
+                       *client, job->ns, end.job, Paint(options.target.color, STDERR_FILENO),
                        [&](const Failures& failures) { return more_text(failures, name, job->ns); })
                 << std::flush;
       if (files && files->failures() > 0)

@@ -108,7 +108,7 @@ class Run {
     const int code = run_in(dir);
     if (temporary_ && keep_) {
       temporary_->keep(options_.keep);
-      std::cout << "state and logs are kept in " << dir << (options_.keep ? "" : " for a day")
+      std::cerr << "state and logs are kept in " << dir << (options_.keep ? "" : " for a day")
                 << std::endl;
     }
     return code;
@@ -350,8 +350,8 @@ class Run {
           keep_ = options_.keep;
           return fail(exit_code_of(options_, client, ns_, end), *why);
         }
-        std::cout << summary_text(
-                         client, ns_, end.job, Paint(options_.target.color, STDOUT_FILENO),
+        std::cerr << summary_text(
+                         client, ns_, end.job, Paint(options_.target.color, STDERR_FILENO),
                          [&](const Failures&) { return "full output: " + logs_of(dir, end.job); })
                   << std::flush;
         return exit_code_of(options_, client, ns_, end);

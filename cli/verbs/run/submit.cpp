@@ -14,9 +14,6 @@
 namespace muster::cli {
 namespace {
 
-// Nodes may join later, so use the most that an Indexed job of any size may have.
-constexpr int64_t kParallelismMax = 10'000;
-
 // Creates the job, prints it and returns its name and namespace; or the exit code.
 std::variant<std::pair<std::string, std::string>, int> create(const SubmitOptions& given) {
   RunOptions options = given.run;

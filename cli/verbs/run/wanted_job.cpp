@@ -36,14 +36,20 @@ Status words_are_text(const std::vector<std::string>& command) {
 Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
                              const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
   WantedJob out{{}, "", options.target.ns};
-  std::error_code ignored;
   const int32_t parallelism =
       options.parallelism > 0
           ? options.parallelism
           : static_cast<int32_t>(std::clamp<int64_t>(slots, 1, options.completions));
   if (Status readable = words_are_text(options.command); !readable) return readable.error();
   std::string here = options.dir;
-  if (here.empty()) here = std::filesystem::current_path(ignored).string();
+  if (here.empty()) {
+    std::error_code gone;
+    here = std::filesystem::current_path(gone).string();
+    // Its path would be another directory, or none.
+    if (gone)
+      return invalid("the current directory cannot be used (" + gone.message() +
+                     "): change to another one, or choose one with --chdir DIR");
+  }
   auto environment = exported(environ, options.exported, here);
   if (!environment) return environment.error();
   out.job.environment = std::move(*environment);

@@ -33,6 +33,10 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted);
 // something is piped to stdin that nothing would read.
 Result<std::optional<Inputs>> take_inputs(RunOptions& options);
 
+// Default parallelism of a command on a coordinator, where nodes may join later: the most that an
+// Indexed job of any size may have.
+constexpr int64_t kParallelismMax = 10'000;
+
 // `slots`: default parallelism of the command form. `inputs_dir`: where to put inputs that the
 // manifest cannot carry; empty: the caller names the file.
 Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,

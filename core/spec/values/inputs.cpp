@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::string_view kPacked = "muster inputs 1\n";
 constexpr size_t kColumnsMax = 10'000;
+constexpr std::string_view kRanges = "0 ";  // in the place of the number of columns
+constexpr size_t kRowsMax = size_t{1} << 31;
 
 // Removes and returns the number at the beginning of `text`; nullopt: there is none, or it is 0.
 std::optional<size_t> leading_number(std::string_view& text) {
@@ -43,13 +45,52 @@ std::optional<std::string_view> part_of(std::string_view value, std::string_view
   return std::nullopt;
 }
 
+// Reads a number from the beginning of `text` and removes it.
+bool take_number(std::string_view& text, uint32_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
+}
+
+bool take_char(std::string_view& text, char c) {
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
 }  // namespace
+
+Status InputTable::read_ranges(std::string_view text) {
+  const Error damaged{Errc::invalid, "the ranges of the inputs are damaged", {}};
+  do {
+    Run run;
+    if (!take_number(text, run.first)) return damaged;
+    run.last = run.first;
+    if (take_char(text, '-') && !take_number(text, run.last)) return damaged;
+    if (take_char(text, ':') && !take_number(text, run.step)) return damaged;
+    const bool ascends = runs_.empty() || run.first > runs_.back().last;
+    if (!ascends || run.step == 0 || run.last < run.first) return damaged;
+    run.last -= (run.last - run.first) % run.step;
+    run.end = size() + (run.last - run.first) / run.step + 1;
+    if (run.end > kRowsMax) return damaged;
+    runs_.push_back(run);
+  } while (take_char(text, ','));
+  if (text != "\n") return damaged;
+  return Nothing{};
+}
 
 Result<InputTable> InputTable::of(std::string bytes) {
   InputTable table;
   std::string_view rest = bytes;
   if (rest.starts_with(kPacked)) {
     rest.remove_prefix(kPacked.size());
+    if (rest.starts_with(kRanges)) {
+      rest.remove_prefix(kRanges.size());
+      if (Status read = table.read_ranges(rest); !read) return read.error();
+      table.bytes_ = std::move(bytes);
+      return table;
+    }
     const auto columns = leading_number(rest);
     if (!columns || *columns > kColumnsMax || !rest.starts_with('\n') ||
         (rest.size() > 1 && rest.back() != '\0'))
@@ -71,7 +112,12 @@ Result<InputTable> InputTable::of(std::string bytes) {
 }
 
 std::optional<Input> InputTable::row(size_t index) const {
-  if (index >= ends_.size()) return std::nullopt;
+  if (index >= size()) return std::nullopt;
+  if (!runs_.empty()) {
+    const auto run = std::ranges::upper_bound(runs_, index, {}, &Run::end);
+    const auto left = static_cast<uint32_t>(run->end - 1 - index);
+    return Input{std::to_string(run->last - left * run->step)};
+  }
   const size_t begin = index == 0 ? begin_ : ends_[index - 1];
   std::string_view rest = std::string_view(bytes_).substr(begin, ends_[index] - begin);
   const char separator = columns_ == 0 ? '\t' : '\0';
@@ -119,6 +165,21 @@ std::optional<std::string> text_of(const std::vector<Input>& rows) {
   }
   if (text.starts_with(kPacked)) return std::nullopt;
   return text;
+}
+
+std::string ranges_of(const std::vector<uint32_t>& numbers) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;  // of the longest run with one step from here
+    const uint32_t step = end < numbers.size() ? numbers[end] - numbers[i] : 1;
+    while (end < numbers.size() && numbers[end] - numbers[end - 1] == step) ++end;
+    if (end - i == 2 && step > 1) --end;  // "1,9", not "1-9:8"
+    text.append(text.empty() ? "" : ",").append(std::to_string(numbers[i]));
+    if (end - i > 1) text.append("-").append(std::to_string(numbers[end - 1]));
+    if (end - i > 1 && step > 1) text.append(":").append(std::to_string(step));
+    i = end;
+  }
+  return std::string(kPacked) + std::string(kRanges) + text + "\n";
 }
 
 std::string packed(const std::vector<Input>& rows) {

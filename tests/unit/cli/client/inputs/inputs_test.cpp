@@ -93,6 +93,7 @@ TEST(InputsOfArrays, RangesAreThoseOfSlurm) {
   EXPECT_EQ(values("0-9:4,20"), "0 4 8 20");
   EXPECT_EQ(at_once, 0);
   EXPECT_EQ(values("7-8%10"), "7 8");
+  EXPECT_EQ(values("5,1-3,2-4"), "1 2 3 4 5");  // P16: a set
   EXPECT_EQ(at_once, 10);
   for (const char* wrong : {"", "x", "3-1", "1-", "-1", "1-3:0", "1-3%0", "1-3%", "1,,2",
                             "1-3:", "1-9999999999", "0-9999999"})

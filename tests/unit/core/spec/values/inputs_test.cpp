@@ -54,6 +54,29 @@ TEST(Inputs, TextIsReadAsItWasWritten) {
   for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(*read.row(i), rows[i]) << i;
 }
 
+TEST(Inputs, P20RangesAreReadAsTheyWereWritten) {
+  const struct {
+    std::vector<uint32_t> numbers;
+    const char* ranges;
+  } cases[] = {{{7}, "7"},
+               {{1, 2, 3}, "1-3"},
+               {{0, 4, 8, 20}, "0-8:4,20"},
+               {{1, 9}, "1,9"},
+               {{1, 2, 9, 10, 4294967295u}, "1-2,9-10,4294967295"}};
+  for (const auto& one : cases) {
+    const std::string bytes = ranges_of(one.numbers);
+    EXPECT_EQ(bytes, std::string("muster inputs 1\n0 ") + one.ranges + "\n");
+    const InputTable read = table(bytes);
+    ASSERT_EQ(read.size(), one.numbers.size());
+    for (size_t i = 0; i < read.size(); ++i)
+      EXPECT_THAT(*read.row(i), ElementsAre(std::to_string(one.numbers[i])));
+    EXPECT_FALSE(read.row(read.size()));
+  }
+  for (const char* bad : {"", "1", "3-1\n", "1-\n", "1-3:0\n", "1,1\n", "2,1\n", "1-3,3\n", "1,\n",
+                          "x\n", "-1\n", "4294967296\n", "1\n\n", "0-4294967295\n"})
+    EXPECT_FALSE(InputTable::of(std::string("muster inputs 1\n0 ") + bad)) << bad;
+}
+
 TEST(Inputs, DamageIsFound) {
   const std::string good = packed({{"a", "b"}, {"c", "d"}});
   EXPECT_TRUE(InputTable::of(good));

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""What a typed command promises: its own words on stdout, its directory, its array, its terminal's hang-up.
+
+MUSTER names the executable. Waits poll with a deadline.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import cli
+from cli import MUSTER, poll
+
+
+class Typed(cli.Case):
+    def test_p14_stdout_has_the_output_of_the_pods_only(self):
+        self.assertEqual(self.muster("run", "-n", "1", "--", "echo", "42").stdout, "42\n")
+        r = self.muster("run", "-n", "1", "--", "false", code=1)
+        self.assertEqual(r.stdout, "")
+        self.assertIn("Failed", r.stderr)
+        r = self.muster("run", "-k", "-n", "2", "--data-dir", "d", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
+        self.assertEqual([line.split()[-1] for line in r.stdout.splitlines()], ["0", "1"])
+
+    def test_p17_a_removed_directory_is_refused(self):
+        gone = self.dir / "gone"
+        gone.mkdir()
+        script = f"cd {gone} && rmdir {gone} && exec {MUSTER} run -n 1 -- pwd"
+        r = subprocess.run(["sh", "-c", script], capture_output=True, text=True, env=self.env, stdin=subprocess.DEVNULL, timeout=cli.DEADLINE)
+        self.assertEqual((r.returncode, r.stdout), (5, ""), r.stderr)
+        self.assertIn("choose one with --chdir DIR", r.stderr)
+
+    def test_p17_closed_descriptors_are_not_reused(self):
+        for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+            script = f"exec {MUSTER} run -n 1 -- sh -c 'echo ok >>ran' {closed}"
+            subprocess.run(["sh", "-c", script], check=True, env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=cli.DEADLINE)
+        self.assertEqual((self.dir / "ran").read_text(), "ok\n" * 4)
+        script = f"exec {MUSTER} coordinator --data-dir c --api 127.0.0.1:0 --listen 127.0.0.1:0 <&- >&- 2>&-"
+        daemon = subprocess.Popen(["sh", "-c", script], env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.terminate)
+        poll("it serves", lambda: (self.dir / "c/endpoints.json").exists())
+        files = {os.readlink(f"/proc/{daemon.pid}/fd/{fd}") for fd in range(3)}
+        self.assertEqual(files, {"/dev/null"})
+
+    def test_p18_nohup_protects(self):
+        script = "touch started; while [ ! -e go ]; do sleep 0.02; done; echo ok"
+        with tempfile.TemporaryFile("w+") as output:
+            run = subprocess.Popen([MUSTER, "run", "-n", "1", "--", "sh", "-c", script], env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL,
+                                   stdout=output, stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+            self.addCleanup(run.wait)
+            self.addCleanup(run.kill)
+            poll("it runs", (self.dir / "started").exists)
+            run.send_signal(signal.SIGHUP)
+            (self.dir / "go").touch()
+            self.assertEqual(run.wait(cli.DEADLINE), 0)
+            output.seek(0)
+            self.assertEqual(output.read(), "ok\n")
+
+
+class Arrays(cli.Cluster):
+    def test_p16_an_array_is_a_set(self):
+        self.muster("submit", "--name", "set", "--array", "1-3,2-4", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID >>ran")
+        self.muster("wait", "job/set")
+        self.assertEqual(sorted((self.dir / "ran").read_text().split()), ["1", "2", "3", "4"])
+
+    def test_p16_retry_takes_tasks(self):
+        self.muster("submit", "--name", "sweep", "--array", "1-10", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID >>ran; [ $SLURM_ARRAY_TASK_ID != 7 ]")
+        self.muster("wait", "job/sweep", code=1)
+        (self.dir / "ran").unlink()
+        self.assertIn("index 6 (task 7 of its array)", self.muster("retry", "job/sweep", "--task", "7").stdout)
+        self.muster("wait", "job/sweep-r2", code=1)
+        self.assertEqual((self.dir / "ran").read_text(), "7\n")
+        self.assertIn("there is no task 11", self.muster("retry", "job/sweep", "--task", "11", code=5).stderr)
+        self.assertIn("`x` is not a set of numbers", self.muster("retry", "job/sweep", "--task", "x", code=5).stderr)
+        # What an index is of an array, the report says.
+        self.assertIn("index 7 (task 8 of its array)", self.muster("retry", "job/sweep", "--index", "7").stdout)
+        self.muster("submit", "--name", "plain", "-n", "2", "--", "true")
+        self.assertIn("was not submitted with --array", self.muster("retry", "job/plain", "--task", "1", code=5).stderr)
+
+    def test_p20_a_range_needs_no_home(self):
+        r = self.muster("submit", "--dry-run", "--array", "1-20000", "--", "true")
+        self.assertIn("0 1-20000", r.stdout)
+        self.muster("submit", "--name", "big", "--array", "1-20000", "-j", "1", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID; exit 1")
+        poll("a task's output", lambda: self.muster("logs", "job/big", "--index", "0").stdout == "1\n")
+        self.muster("delete", "job/big")
+        self.assertFalse(list(self.dir.glob("**/inputs-*")))
+
+
+if __name__ == "__main__":
+    sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)
