@@ -849,12 +849,13 @@ class Owners(RootKeeper):
 
     def test_p12_a_child_that_its_user_stops_is_in_nobodys_way(self):
         """Between its change of user and its exec a child belongs to its user, who may stop it."""
-        self.create("alice", sh_job("many", "true", 50, parallelism=4, suspend=True))
-        # Signals everything that is hers, again and again, but not herself.
-        stopper = subprocess.Popen(["/usr/bin/python3", "-c", "import os, signal\nwhile True:\n try: os.kill(-1, signal.SIGSTOP)\n except OSError: pass"],
-                                   preexec_fn=become("alice"))
-        self.addCleanup(stopper.wait)
-        self.addCleanup(stopper.kill)
+        self.create("alice", sh_job("many", "true", 5000, parallelism=4, suspend=True))
+        stoppers = []
+
+        def stop_all():
+            stoppers.append(subprocess.Popen(["/usr/bin/python3", "-c", STOPPER], preexec_fn=become("alice")))
+            self.addCleanup(stoppers[-1].wait)
+            self.addCleanup(stoppers[-1].kill)
 
         def stopped():
             for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -865,8 +866,16 @@ class Owners(RootKeeper):
             return None
         uid = pwd.getpwnam(name("alice")).pw_uid
         self.ask("olga", "PATCH", f"{JOBS}/many", {"spec": {"suspend": False}}, "application/merge-patch+json")
-        pid = eventually(stopped, "a child that is stopped before its exec", 30)
-        stopper.kill()
+        stop_all()
+
+        def caught():
+            if stopped():
+                stoppers[-1].kill()
+                stoppers[-1].wait()
+                pid = stopped()
+                return pid if pid else stop_all()
+            return None
+        pid = eventually(caught, "a child that is stopped before its exec", 60)
         self.restart_keeper(agent=False)
         eventually(lambda: (self.dir / "work/keeper/socket").exists(), "the next keeper")
         eventually(lambda: not pathlib.Path("/proc", pid).exists(), "its end, with its keeper")
@@ -1078,6 +1087,20 @@ class HangingPam(PamNode):
         eventually(lambda: self.hooks("bob") == ["open_session", "close_session"], "the end of its session")
         eventually(lambda: not self.helpers(), "no helper")
 
+
+# Stops everything of its user, now and then, but not itself. What was stopped too late to matter goes on after a while, so
+# that the next pods of the job can start.
+STOPPER = """
+import contextlib, os, signal, time
+while True:
+    until = time.monotonic() + 0.05
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError):
+            os.kill(-1, signal.SIGSTOP)
+    time.sleep(0.3)
+    with contextlib.suppress(OSError):
+        os.kill(-1, signal.SIGCONT)
+"""
 
 # Leaves a stream of orphans that hide their environment, until it is killed.
 ORPHANS = """

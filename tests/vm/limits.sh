@@ -72,6 +72,7 @@ mkdir $cgroups/given
 chown alice $cgroups/given $cgroups/given/cgroup.procs $cgroups/given/cgroup.subtree_control
 mkdir /tmp/alice
 chown alice /tmp/alice
+export MUSTER_COORDINATOR_USER=alice  # who is neither root nor, for root's commands, themselves
 su alice -c 'exec muster coordinator --data-dir /tmp/alice/c --require-limits' >/tmp/alice.log 2>&1 &
 coordinator_pid=$!
 eventually test -s /tmp/alice/c/endpoints.json || show /tmp/alice.log
