@@ -20,6 +20,7 @@
 #include "coordinator/trust/trust_store.hpp"
 #include "core/cluster/nodes/lease.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
+#include "storage/part_dir.hpp"
 #include "storage/recovery.hpp"
 #include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
@@ -102,6 +103,7 @@ class Running final : public Coordinator {
         options_.data_dir, [](const std::string& why) { stop_loudly(why); });
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
+    storage::remove_interrupted_backups(options_.data_dir);
     if (Status ok = open_trust(); !ok) return ok;
     if (Status ok = open_munge(); !ok) return ok;
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
@@ -117,6 +119,7 @@ class Running final : public Coordinator {
     api_options.roles = options_.roles;
     api_options.access = options_.access;
     api_options.quotas = options_.quotas;
+    api_options.data_dir = options_.data_dir;
     api_options.audit_path = options_.data_dir + "/audit.log";
     auto system_journal = open_system_journal();
     if (!system_journal) return system_journal.error();

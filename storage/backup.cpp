@@ -1,10 +1,13 @@
 #include "storage/backup.hpp"
 
+#include "base/fd.hpp"
+#include "base/private_files.hpp"
 #include "core/job/fold/restored.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
 #include "storage/journal/text_number.hpp"
 #include "storage/journal/watermark.hpp"
+#include "storage/part_dir.hpp"
 #include "storage/rows/rows.hpp"
 
 #include <algorithm>
@@ -30,15 +33,6 @@ constexpr size_t kRowsMax = 2'000;  // per commit of a restore, roughly
 
 Error failed(const std::string& what) {
   return {Errc::unavailable, what + ": " + std::strerror(errno)};
-}
-
-Status sync_path(const std::string& path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return failed("can't open " + path);
-  Status status = Nothing{};
-  if (fsync(fd) != 0) status = failed("can't sync " + path);
-  close(fd);
-  return status;
 }
 
 struct Sum {
@@ -77,51 +71,6 @@ Result<std::vector<std::string>> files_of(const std::string& dir) {
   return names;
 }
 
-// A directory under construction, removed unless finish() succeeds.
-class Part {
- public:
-  static Result<Part> make(const std::string& dir) {
-    if (access(dir.c_str(), F_OK) == 0)
-      return Error{Errc::conflict, dir + " already exists: choose a new directory"};
-    Part part(dir);
-    std::error_code ignored;
-    fs::remove_all(part.path_, ignored);  // left by an interrupted run
-    if (mkdir(part.path_.c_str(), 0700) != 0) return failed("can't make " + part.path_);
-    return part;
-  }
-  Part(Part&& other) noexcept
-      : dir_(std::exchange(other.dir_, "")), path_(std::exchange(other.path_, "")) {}
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-  Part& operator=(Part&&) = delete;
-  ~Part() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
-  // Makes everything durable and renames the directory to its final name.
-  Status finish() {
-    std::error_code error;
-    for (const auto& entry : fs::recursive_directory_iterator(path_, error)) {
-      mode_t mode = entry.is_directory() ? 0700 : 0600;
-      if (chmod(entry.path().c_str(), mode) != 0)
-        return failed("cannot make " + entry.path().string() + " private");
-      if (Status synced = sync_path(entry.path()); !synced.ok()) return synced;
-    }
-    if (error) return Error{Errc::unavailable, "can't list " + path_ + ": " + error.message()};
-    if (Status synced = sync_path(path_); !synced.ok()) return synced;
-    if (rename(path_.c_str(), dir_.c_str()) != 0) return failed("can't rename it to " + dir_);
-    path_.clear();
-    std::string parent = fs::path(dir_).parent_path();
-    return sync_path(parent.empty() ? "." : parent);
-  }
-
- private:
-  explicit Part(const std::string& dir) : dir_(dir), path_(dir + ".part") {}
-  std::string dir_, path_;
-};
-
 Status copy_database(const std::string& from, const std::string& to) {
   std::error_code error;
   if (mkdir((to + "/db").c_str(), 0700) != 0) return failed("can't make " + to + "/db");
@@ -141,7 +90,7 @@ Status copy_database(const std::string& from, const std::string& to) {
 Result<BackupInfo> finish_backup(const std::string& dir) {
   BackupInfo info;
   {
-    auto journal = RocksdbJournal::open_to_read(dir);
+    auto journal = RocksdbJournal::open_copy(dir);
     if (!journal.ok()) return journal.error();
     if (Status sound = (*journal)->check(); !sound.ok())
       return Error{
@@ -172,9 +121,10 @@ Result<BackupInfo> finish_backup(const std::string& dir) {
     ++info.files;
     info.bytes += sum->size;
   }
-  std::ofstream out(dir + "/manifest", std::ios::binary);
-  out << manifest.str() << std::flush;
-  if (!out) return failed("can't write " + dir + "/manifest");
+  const Fd top(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top) return failed("can't open " + dir);
+  if (Status written = replace_private_file(top.get(), "manifest", manifest.str()); !written.ok())
+    return written.error();
   return info;
 }
 
@@ -186,8 +136,11 @@ bool occupied(const std::string& dir) {
 
 }  // namespace
 
-Result<BackupInfo> make_backup(Journal& journal, const std::string& dir) {
-  auto part = Part::make(dir);
+Result<BackupInfo> make_backup(Journal& journal, const std::string& dir,
+                               const std::string& data_dir) {
+  const auto place = backup_place(dir, data_dir);
+  if (!place.ok()) return place.error();
+  auto part = PartDir::make(*place, data_dir);
   if (!part.ok()) return part.error();
   if (Status copied = journal.checkpoint(part->path() + "/db"); !copied.ok()) return copied.error();
   auto info = finish_backup(part->path());
@@ -199,10 +152,12 @@ Result<BackupInfo> make_backup(Journal& journal, const std::string& dir) {
 Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& dir) {
   if (access((data_dir + "/db/CURRENT").c_str(), F_OK) != 0)
     return Error{Errc::not_found, data_dir + " is not a data-dir: it has no database"};
+  const auto place = backup_place(dir, data_dir);
+  if (!place.ok()) return place.error();
   // Takes the lock, and refuses a journal that lost acknowledged data.
   auto journal = RocksdbJournal::open_to_read(data_dir);
   if (!journal.ok()) return journal.error();
-  auto part = Part::make(dir);
+  auto part = PartDir::make(*place, data_dir);
   if (!part.ok()) return part.error();
   if (Status copied = copy_database(data_dir, part->path()); !copied.ok()) return copied.error();
   auto info = finish_backup(part->path());
@@ -264,12 +219,13 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
   if (!checked.ok() && checked.error().code != Errc::not_found) return checked.error();
   done.checked = checked.ok();
   rmdir(data_dir.c_str());  // succeeds only if it is empty
-  auto part = Part::make(data_dir);
+  auto part = PartDir::make(data_dir);
   if (!part.ok()) return part.error();
   if (Status copied = copy_database(from, part->path()); !copied.ok()) return copied.error();
   {
-    auto journal = RocksdbJournal::open(part->path());
+    auto journal = RocksdbJournal::open_copy(part->path());
     if (!journal.ok()) return journal.error();
+    if (Status begun = (*journal)->begin_writing(); !begun.ok()) return begun.error();
     if (Status sound = (*journal)->check(); !sound.ok()) return sound.error();
     auto recovered = recover(**journal, load_object, [](const core::JobSummary&) {});
     if (!recovered.ok()) return recovered.error();

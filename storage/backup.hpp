@@ -28,11 +28,13 @@ struct BackupInfo {
   uint64_t bytes = 0;
 };
 
-// Backs up an open journal, which may be written concurrently. Any thread may call it. `conflict`:
-// `dir` already exists. `invalid`: the journal is damaged, so a copy of it would not be a backup.
-Result<BackupInfo> make_backup(Journal& journal, const std::string& dir);
+// Backs up the open journal of `data_dir`, which may be written concurrently. Any thread may call
+// it. `conflict`: `dir` already exists. `invalid`: the journal is damaged, so a copy of it would
+// not be a backup; or others could meddle with it there (part_dir.hpp).
+Result<BackupInfo> make_backup(Journal& journal, const std::string& dir,
+                               const std::string& data_dir);
 
-// Backs up a data-dir that no process has open.
+// Likewise, of a data-dir that no process has open.
 Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& dir);
 
 // Compares all files with the manifest. not_found: there is no manifest.

@@ -257,6 +257,15 @@ Result<std::unique_ptr<Journal>> RocksdbJournal::open(const std::string& data_di
 
 Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string& data_dir,
                                                               Lost lost) {
+  return open_as(data_dir, false, std::move(lost));
+}
+
+Result<std::unique_ptr<Journal>> RocksdbJournal::open_copy(const std::string& data_dir) {
+  return open_as(data_dir, true, nullptr);
+}
+
+Result<std::unique_ptr<Journal>> RocksdbJournal::open_as(const std::string& data_dir, bool copy,
+                                                         Lost lost) {
   if (auto made = make_dirs(data_dir); !made.ok()) return made.error();
   auto lock = lock_dir(data_dir);
   if (!lock.ok()) return lock.error();
@@ -282,7 +291,7 @@ Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string&
                      "the whole directory",
                  {}};
   }
-  if (!acknowledged && found.commit > 0) {
+  if (!acknowledged && found.commit > 0 && !copy) {
     log::warn(
         "{}/commit is missing or damaged: a loss of acknowledged data would go unnoticed at this "
         "start",

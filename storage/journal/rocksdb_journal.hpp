@@ -44,6 +44,8 @@ class RocksdbJournal final : public Journal {
   using Lost = std::function<void(const std::string& why)>;
   static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir,
                                                        Lost lost = nullptr);
+  // Likewise, of a copy that is being made: it has no watermark yet.
+  static Result<std::unique_ptr<Journal>> open_copy(const std::string& data_dir);
 
   // What a data-dir or a backup holds now, also while a process has it open: takes no lock, changes
   // no file, and does not refuse a database that lacks acknowledged data. not_found: there is no
@@ -82,6 +84,8 @@ class RocksdbJournal final : public Journal {
     Fd dir, file;
   };
   static Result<Locks> lock_dir(const std::string& dir);
+  static Result<std::unique_ptr<Journal>> open_as(const std::string& data_dir, bool copy,
+                                                  Lost lost);
   RocksdbJournal(std::string dir, Locks locks, Lost lost);
   std::shared_ptr<rocksdb::DB> db() const;
   Status files_there(const Watermark& watermark) const;

@@ -4,6 +4,7 @@
 #include "core/job/fold/restored.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
+#include "storage/part_dir.hpp"
 #include "storage/rows/attempts.hpp"
 #include "storage/rows/rows.hpp"
 #include "storage/verify.hpp"
@@ -14,6 +15,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace muster::storage {
 namespace {
@@ -83,7 +86,7 @@ class P11Backup : public testing::Test {
             PodsCreated{.at_ms = kNow, .runs = {{.first = 1, .attempt = 1, .failures = 1}}}});
   }
   std::string backed_up() {
-    auto made = make_backup(*journal_, top_ + "/backup");
+    auto made = make_backup(*journal_, top_ + "/backup", top_ + "/data");
     EXPECT_TRUE(made.ok()) << made.error().message;
     return top_ + "/backup";
   }
@@ -115,9 +118,70 @@ TEST_F(P11Backup, IsWholePrivateAndSound) {
   EXPECT_EQ(verified->jobs, 1u);
   EXPECT_EQ(verified->attempts, 2u);
   EXPECT_FALSE(fs::exists(dir + ".part"));
-  auto again = make_backup(*journal_, dir);
+  auto again = make_backup(*journal_, dir, top_ + "/data");
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Errc::conflict);
+}
+
+// Another user who can move a directory on the way would get the keys in it.
+TEST_F(P11Backup, P5GoesWhereOthersCannotReach) {
+  const auto refusal = [this](const std::string& dir) {
+    const auto made = make_backup(*journal_, dir, top_ + "/data");
+    EXPECT_FALSE(fs::exists(dir));
+    EXPECT_FALSE(fs::exists(dir + ".part"));
+    return made.ok() ? "made" : made.error().message;
+  };
+  fs::create_directory(top_ + "/shared");
+  fs::permissions(top_ + "/shared", fs::perms::all);
+  EXPECT_THAT(refusal(top_ + "/shared/b"), HasSubstr("another user may replace a directory"));
+  fs::create_directories(top_ + "/shared/mine");
+  EXPECT_THAT(refusal(top_ + "/shared/mine/b"), HasSubstr("another user may replace a directory"));
+  fs::create_directory_symlink(top_ + "/shared", top_ + "/link");
+  EXPECT_THAT(refusal(top_ + "/link/b"), HasSubstr("another user may replace a directory"));
+  EXPECT_THAT(refusal(top_ + "/data/b"), HasSubstr("is in the data-dir"));
+  EXPECT_THAT(refusal(top_ + "/data/db/../b"), HasSubstr("is in the data-dir"));
+  EXPECT_THAT(refusal(top_ + "/none/b"), HasSubstr("can't use " + top_ + "/none: No such file"));
+  if (geteuid() == 0) {
+    fs::create_directory(top_ + "/theirs");
+    ASSERT_EQ(chown((top_ + "/theirs").c_str(), 1, 1), 0);
+    EXPECT_THAT(refusal(top_ + "/theirs/b"), HasSubstr("another user may replace a directory"));
+  }
+  EXPECT_TRUE(make_backup(*journal_, top_ + "/b/", top_ + "/data").ok());
+}
+
+TEST_F(P11Backup, P32WhatAKilledOneLeftIsRemoved) {
+  const std::string dir = top_ + "/backup";
+  if (const pid_t child = fork(); child == 0) {
+    auto part = PartDir::make(dir, top_ + "/data");
+    std::ofstream(part->path() + "/half");
+    _exit(part.ok() ? 0 : 1);
+  } else {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  ASSERT_TRUE(fs::exists(dir + ".part/half"));
+  {
+    const auto other = PartDir::make(top_ + "/other", top_ + "/data");
+    ASSERT_TRUE(other.ok());
+    EXPECT_FALSE(fs::exists(dir + ".part"));
+    // One that is being made is left alone.
+    remove_interrupted_backups(top_ + "/data");
+    EXPECT_TRUE(fs::exists(other->path()));
+    EXPECT_EQ(PartDir::make(top_ + "/other", top_ + "/data").error().code, Errc::conflict);
+  }
+  EXPECT_FALSE(fs::exists(top_ + "/other.part"));
+  EXPECT_FALSE(fs::exists(top_ + "/data/backups-begun"));
+}
+
+// A copy has no watermark while it is made, which is no reason to warn of a damaged one.
+TEST_F(P11Backup, P32ASoundOneGivesNoWarning) {
+  write_job();
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  const std::string dir = backed_up();
+  EXPECT_TRUE(restore(dir, top_ + "/new", {kNow, 7}, indexed_job).ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr() + testing::internal::GetCapturedStdout(), "");
 }
 
 TEST_F(P11Backup, OfADataDirThatNobodyHasOpen) {
