@@ -23,6 +23,7 @@ namespace {
 constexpr Millis kConnectPauseMs = 100;
 constexpr size_t kLineMax = 4'096;
 constexpr int kUsage = 2;
+constexpr Millis kAbortGraceMs = 1'000;  // for what a rank does about SIGTERM
 
 using Words = std::map<std::string, std::string>;
 
@@ -52,6 +53,18 @@ int complain(const std::string& message) {
   return kUsage;
 }
 
+// Ends the rank, which may be waiting to be ended (MPI_Abort), and returns how it ended.
+int end_rank(pid_t rank) {
+  int status = 0;
+  kill(rank, SIGTERM);
+  for (const Millis until = boot_now() + kAbortGraceMs; boot_now() < until; usleep(5'000))
+    if (waitpid(rank, &status, WNOHANG) == rank) return status;
+  kill(rank, SIGKILL);
+  while (waitpid(rank, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
 // Serves one rank.
 class PmiServer {
  public:
@@ -61,8 +74,8 @@ class PmiServer {
         stream_(
             io.lowLevelProvider->wrapSocketFd(fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP)) {}
 
-  // Until the rank has closed its socket.
-  void run(const std::string& name) {
+  // Until the rank has closed its socket, or has aborted: with this exit code.
+  std::optional<int> run(const std::string& name) {
     auto& wait = io_.waitScope;
     while (true) {
       auto failed = kj::runCatchingExceptions([&] {
@@ -79,6 +92,7 @@ class PmiServer {
     auto exchanging =
         exchange().eagerlyEvaluate([](kj::Exception&& e) { complain(e.getDescription().cStr()); });
     serve().wait(wait);
+    return abort_;
   }
 
  private:
@@ -93,6 +107,10 @@ class PmiServer {
             const PmiRank::Reply reply = rank_->take(std::string_view(in_).substr(0, end));
             in_.erase(0, end + 1);
             if (reply.broken) return kj::READY_NOW;
+            if (reply.abort) {
+              abort_ = reply.abort;
+              return kj::READY_NOW;
+            }
             out += reply.text;
             if (reply.fence) wake();
           }
@@ -169,6 +187,7 @@ class PmiServer {
   char bytes_[kLineMax];
   std::string in_;
   uint32_t passed_ = 0;  // fences
+  std::optional<int> abort_;
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> more_;
 };
 
@@ -284,9 +303,14 @@ int run_pmi(const std::vector<std::string>& arguments) {
   // The rank gets these too, and decides.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_IGN);
   close(ends[1]);
+  std::optional<int> abort;
   {
     auto io = kj::setupAsyncIo();
-    PmiServer(io, std::move(*local), ends[0]).run(std::string("kvs_") + job);
+    abort = PmiServer(io, std::move(*local), ends[0]).run(std::string("kvs_") + job);
+  }
+  if (abort) {
+    end_rank(child);
+    return (*abort & 0xff) == 0 ? 1 : *abort & 0xff;
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -53,7 +53,9 @@ class PmiRank {
   uint32_t fences_ = 0;
 };
 
-// muster-pmi [--] COMMAND...: runs the command as rank JOB_COMPLETION_INDEX and exits as it does.
+// muster-pmi [--] COMMAND...: runs the command as rank JOB_COMPLETION_INDEX and exits as it does. A
+// rank that aborts (MPI_Abort) is ended, and the exit code is the one that it gave, or 1 if that
+// would count as success.
 int run_pmi(const std::vector<std::string>& arguments);
 
 // PMI_process_mapping for ranks on these nodes.

@@ -96,6 +96,11 @@ std::string leftover(const CLI::App& app) {
   for (const std::string& word : rest) {
     if (word.size() < 2 || word.front() != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
+    for (const char* of_mpirun : {"-H", "--host", "--hostfile", "--machinefile"})
+      if (app.get_name() == "mpirun" && flag == of_mpirun)
+        return "`" + flag +
+               "`: muster chooses the hosts; -N says how many, and --slots how many "
+               "ranks each gets";
     // A single letter resembles every other.
     return "`" + flag + "`: unknown flag" + (flag.size() > 3 ? did_you_mean(flag, known) : "");
   }
@@ -168,12 +173,18 @@ std::vector<std::string> early_of(const CLI::App& app, const std::vector<std::st
   return out;
 }
 
+// "-host": a long flag with one dash, as mpirun has them.
+bool long_with_one_dash(const std::string& word) {
+  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  return word.size() > 2 && word[0] == '-' && word[1] != 'x' && lower(word[1]) && lower(word[2]);
+}
+
 // Accepts common guesses: --version, help [VERB], and the long flags of mpirun, which have one
-// dash.
+// dash. "-host" must not be taken for -h with more letters, which prints help.
 std::vector<std::string> translated(std::vector<std::string> words) {
-  if (words.size() > 1 && words[1] == "mpirun")
-    for (std::string& word : words)
-      if (word == "-np" || word == "-tag-output") word.insert(0, 1, '-');
+  const bool mpirun = words.size() > 1 && words[1] == "mpirun";
+  for (std::string& word : words)
+    if ((mpirun || word.starts_with("-h")) && long_with_one_dash(word)) word.insert(0, 1, '-');
   if (words.size() > 1 && words[1] == "--version") return {words[0], "version", "--client"};
   if (words.size() == 2 && words[1] == "help") return {words[0], "--help"};
   if (words.size() == 3 && words[1] == "help") return {words[0], words[2], "--help"};

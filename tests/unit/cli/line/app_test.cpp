@@ -149,6 +149,18 @@ TEST(App, MpirunTakesAsManyHostsAsTheRanksNeed) {
       << said;
 }
 
+// CLI11 would take "-host" for -h, print help and exit with 0.
+TEST(App, P34FlagsOfMpirunThatDoNotExistAreNoHelp) {
+  for (const char* flag : {"-host", "-hostfile", "--host", "-H"})
+    EXPECT_NE(complaint({"mpirun", flag, "a", "--", "true"}).find("muster chooses the hosts"),
+              std::string::npos)
+        << flag;
+  EXPECT_NE(
+      complaint({"mpirun", "-npernode", "2", "--", "true"}).find("`--npernode`: unknown flag"),
+      std::string::npos);
+  EXPECT_NE(complaint({"get", "-hosts"}).find("unknown flag"), std::string::npos);
+}
+
 TEST(App, MpirunWrong) {
   EXPECT_NE(complaint({"mpirun", "--", "true"}).find("needs --hosts"), std::string::npos);
   EXPECT_NE(complaint({"mpirun", "-N", "2"}).find("needs a program"), std::string::npos);
