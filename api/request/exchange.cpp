@@ -198,6 +198,7 @@ kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
   add_warnings(headers);
   for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
   code_ = code;
+  if (closing_ != nullptr) closing_->next(closes_);
   auto out = response_.send(static_cast<unsigned>(code), status_text(code), headers, text.size());
   if (text.empty()) return kj::READY_NOW;
   auto promise = write_text(*out, std::move(text));
@@ -256,6 +257,7 @@ kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
   headers.add("X-Content-Type-Options", "nosniff");
   add_warnings(headers);
   code_ = 200;
+  if (closing_ != nullptr) closing_->next(closes_);
   return response_.send(200, "OK", headers);
 }
 

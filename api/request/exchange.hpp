@@ -7,6 +7,7 @@
 
 #include "api/access/attributes.hpp"
 #include "api/access/caller.hpp"
+#include "api/http/framing.hpp"
 #include "api/http/url.hpp"
 #include "api/view/query/object_json.hpp"
 #include "api/view/render/render.hpp"
@@ -70,6 +71,13 @@ class Exchange {
   // The client has closed its end. KJ does not notice this while a response is idle.
   bool client_gone() const;
 
+  // From now on, the connection ends with the response if `closes`.
+  void connection_of(Closing& closing, bool closes) {
+    closing_ = &closing;
+    closes_ = closes;
+  }
+  bool closes() const { return closes_; }
+
   // Limits the wait for the next piece of the body; the default is no limit.
   void impatient(kj::Timer& timer, kj::Duration patience) {
     timer_ = &timer;
@@ -100,6 +108,8 @@ class Exchange {
   kj::AsyncInputStream& body_;
   kj::HttpService::Response& response_;
   kj::Timer* timer_ = nullptr;
+  Closing* closing_ = nullptr;
+  bool closes_ = false;
   kj::Duration body_patience_ = 0 * kj::SECONDS;
   int code_ = 0;
   bool unreadable_ = false;

@@ -3,6 +3,7 @@
 #include "api/access/audit.hpp"
 #include "api/http/admission.hpp"
 #include "api/http/ends.hpp"
+#include "api/http/framing.hpp"
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/schema/discovery.hpp"
 #include "api/request/access_gate.hpp"
@@ -34,7 +35,8 @@ constexpr const char* kRefusedHead = "403 Forbidden";
 constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
 constexpr std::string_view kBearer = "Bearer ";
 
-kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
+kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors,
+                                kj::HttpServerCallbacks& callbacks) {
   kj::HttpServerSettings settings;
   settings.headerTimeout = options.head_patience;
   settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections that a client may reuse
@@ -42,6 +44,7 @@ kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErro
   settings.canceledUploadGracePeriod = 5 * kj::SECONDS;
   settings.canceledUploadGraceBytes = 16u << 20;
   settings.errorHandler = errors;
+  settings.callbacks = callbacks;
   return settings;
 }
 
@@ -64,7 +67,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
-            settings(options_, *this)),
+            settings(options_, *this, answer_closing_)),
         crowd_(options_.connections_max),
         remote_crowd_(options_.remote_connections_max),
         acceptor_(timer, "the API",
@@ -276,10 +279,20 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                          text_of(headers.get(origin_id_)), text_of(headers.get(fetch_site_id_)),
                          text_of(headers.get(fetch_mode_id_)),
                          text_of(headers.get(fetch_dest_id_))};
+    const auto text_if = [&headers](kj::HttpHeaderId id) -> std::optional<std::string_view> {
+      KJ_IF_MAYBE (found, headers.get(id)) return std::string_view(found->begin(), found->size());
+      return std::nullopt;
+    };
+    const auto ambiguous = refused_framing(text_if(kj::HttpHeaderId::CONTENT_LENGTH),
+                                           text_if(kj::HttpHeaderId::TRANSFER_ENCODING));
+    exchange->connection_of(
+        answer_closing_,
+        ambiguous || asks_to_close(text_if(kj::HttpHeaderId::CONNECTION).value_or("")));
     exchange->connection = connection;
     exchange->authorization = text_of(headers.get(authorization_id_));
     Exchange& e = *exchange;
     auto answer = kj::evalNow([&]() -> kj::Promise<void> {
+      if (ambiguous) return e.send_status(400, "BadRequest", *ambiguous);
       const bool shows_page = method == kj::HttpMethod::GET && is_page(e.url) && wants_page(e);
       // A browser adds no token on its own, so a foreign page cannot use one; metrics are for
       // anybody who reaches their port.
@@ -309,6 +322,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                                  OrderedJson{{"retryAfterSeconds", 1}});
           log::error("a request failed: {}", failure.getDescription().cStr());
           return e.send_status(500, "InternalError", "an internal error occurred");
+        })
+        .then([&e] {
+          // KJ says that it closes the connection, but reads the next request.
+          if (e.closes()) kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "as agreed"));
         })
         .attach(kj::defer([this, &e] { audit(e); }))
         .attach(kj::mv(exchange));
@@ -508,6 +525,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   MungeRoutes munge_;
   bool ready_ = false;
   std::string reason_ = "starting";
+  Closing answer_closing_;
   kj::HttpServer http_;
   PeerLookup peers_;
   Crowd crowd_, remote_crowd_;

@@ -276,7 +276,7 @@ inline Answer parsed(const std::string& raw) {
   return answer;
 }
 
-// Whether the answer is complete. (KJ keeps the connection open whatever the client asks for.)
+// Whether the answer is complete.
 inline bool whole(const std::string& raw) {
   const size_t end = raw.find("\r\n\r\n");
   if (end == std::string::npos) return false;

@@ -139,7 +139,9 @@ TEST_F(ServerTest, P09AMalformedBodyIsABadRequestAndEndsTheConnection) {
   for (const std::string& rest :
        {chunked + "-1\r\n{}\r\n0\r\n\r\n", chunked + "zz\r\n{}\r\n0\r\n\r\n",
         chunked + "\r\n{}\r\n0\r\n\r\n", chunked + "2\r\n{}--\r\n0\r\n\r\n",
-        std::string("Content-Length: many\r\n\r\n{}"),
+        std::string("Content-Length: many\r\n\r\n{}"), std::string("Content-Length: -2\r\n\r\n{}"),
+        std::string("Content-Length: +2\r\n\r\n{}"),
+        "Content-Length: 2\r\n" + chunked + "2\r\n{}\r\n0\r\n\r\n",
         std::string("Transfer-Encoding: gzip\r\n\r\n{}")}) {
     auto client = connect(head + rest + next);
     auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
@@ -151,6 +153,19 @@ TEST_F(ServerTest, P09AMalformedBodyIsABadRequestAndEndsTheConnection) {
         << "nothing after it is read: " << rest;
   }
   EXPECT_EQ(backend.creates, 0);
+}
+
+TEST_F(ServerTest, P13AConnectionEndsWhenItsClientAsksForIt) {
+  const std::string get = "GET " + kJobs + " HTTP/1.1\r\nHost: localhost\r\n";
+  auto client =
+      connect(get + "\r\n" + get + "Connection: keep-alive, Close\r\n\r\n" + get + "\r\n");
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return client->ended; }));
+  size_t answers = 0;
+  for (size_t at = 0; (at = client->raw.find("HTTP/1.1 200", at)) != std::string::npos; ++at)
+    ++answers;
+  EXPECT_EQ(answers, 2u) << client->raw;
+  EXPECT_NE(client->raw.find("Connection: close"), std::string::npos);
 }
 
 TEST_F(ServerTest, P09NoAnswerIsSniffed) {
