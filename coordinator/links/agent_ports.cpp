@@ -8,6 +8,7 @@
 #include "coordinator/links/wire_text.hpp"
 #include "coordinator/threads/descriptors.hpp"
 #include "core/spec/values/names.hpp"
+#include "tls/certificates.hpp"
 #include "tls/link.hpp"
 
 #include <caf/send.hpp>
@@ -62,6 +63,14 @@ void AgentPorts::registered(uint64_t number, NodeId node) {
   callers_.at(number).meter->stop();
   node_of_[number] = node;
   crowd_.busy(number);
+}
+
+void AgentPorts::renewed(uint64_t number, const std::string& certificate) {
+  Caller* caller = find(number);
+  const auto facts = tls::read_certificate(certificate);
+  if (caller == nullptr || !caller->guest || !facts) return;
+  if (caller->guest->who.kind == tls::Identity::Kind::node)
+    caller->guest->until_ms = std::max(caller->guest->until_ms, facts->until_ms);
 }
 
 void AgentPorts::disconnect(NodeId node) {
@@ -160,7 +169,7 @@ void AgentPorts::talk(uint64_t number, kj::Own<kj::AsyncIoStream> stream, kj::Pr
   context_.tasks.add(gone.then([this, number] { left(number); }).attach(kj::mv(peer)));
 }
 
-// Resolves when the certificate of a connection has expired: TLS checks the dates only at the
+// Resolves when the newest certificate of the peer has expired: TLS checks the dates only at the
 // handshake.
 kj::Promise<void> AgentPorts::expired(uint64_t number, Millis until_ms) {
   const Millis left_ms = until_ms - wall_now();
@@ -169,10 +178,13 @@ kj::Promise<void> AgentPorts::expired(uint64_t number, Millis until_ms) {
       return expired(number, until_ms);
     });
   return context_.timer.afterDelay(std::max<Millis>(left_ms, 0) * kj::MILLISECONDS)
-      .then([this, number] {
-        if (const Caller* caller = find(number))
-          log::warn("the certificate of {} has expired; closing its connection",
-                    caller->guest->who.common_name());
+      .then([this, number, until_ms]() -> kj::Promise<void> {
+        const Caller* caller = find(number);
+        if (caller == nullptr) return kj::READY_NOW;
+        if (caller->guest->until_ms > until_ms) return expired(number, caller->guest->until_ms);
+        log::warn("the certificate of {} has expired; closing its connection",
+                  caller->guest->who.common_name());
+        return kj::READY_NOW;
       });
 }
 

@@ -37,7 +37,7 @@ namespace muster::coordinator {
 struct Guest {
   tls::Identity who;
   std::string barred;   // why this guest may not register; empty: it may
-  Millis until_ms = 0;  // when its certificate expires (wall clock)
+  Millis until_ms = 0;  // when its newest certificate expires (wall clock)
 };
 
 class AgentPorts {
@@ -60,6 +60,8 @@ class AgentPorts {
 
   Caller* find(uint64_t number);  // null: it has been closed
   void registered(uint64_t number, NodeId node);
+  // The node at the other end has got this certificate, so its connection lasts as long as that.
+  void renewed(uint64_t number, const std::string& certificate);
   void hang_up(uint64_t number);
   void expel(const std::string& node);  // by name, as in its certificate
   void disconnect(NodeId node);

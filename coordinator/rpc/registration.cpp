@@ -155,12 +155,13 @@ kj::Promise<void> Registration::certify(CertifyCall context, uint64_t number) {
         desks_.context.replies.across<Answer>(
             [fulfiller](Answer answer) { (*fulfiller)->fulfill(kj::mv(answer)); }));
   }
-  return paf.promise.then([this, context, who = caller->guest](Answer answer) mutable {
+  return paf.promise.then([this, context, number, who = caller->guest](Answer answer) mutable {
     const std::string name = who ? who->who.common_name() : "a local agent";
     auto out = context.getResults().initResult();
     if (answer.ok()) {
       log::info("signed a certificate for {}", name);
       out.setCertificate(*answer);
+      ports_.renewed(number, *answer);
     } else {
       if (auto more = refusals_.due(boot_now()))
         log::warn("refused {} a certificate: {}{}", name, answer.error().message, *more);

@@ -109,6 +109,21 @@ TEST_F(TlsPortTest, AConnectionEndsWhenItsCertificateExpires) {
   EXPECT_TRUE(certify(lasting.caller).getResult().isCertificate());
 }
 
+TEST_F(TlsPortTest, P24AConnectionOutlivesTheCertificateThatWasRenewedOnIt) {
+  Client brief(*this, issued("node:c01", 2'000));
+  ASSERT_FALSE(call(brief.caller, "c01").getResult().isRefused());
+  const auto answer = certify(brief.caller);
+  ASSERT_TRUE(answer.getResult().isCertificate());
+  bool ended = false;
+  auto watching =
+      brief.caller.network.onDisconnect().then([&ended] { ended = true; }).eagerlyEvaluate(nullptr);
+  const Millis until = wall_now() + 2'500;
+  while (!ended && wall_now() < until)
+    io_.provider->getTimer().afterDelay(20 * kj::MILLISECONDS).wait(io_.waitScope);
+  EXPECT_FALSE(ended) << "the first certificate has expired, its successor has not";
+  EXPECT_TRUE(certify(brief.caller).getResult().isCertificate());
+}
+
 TEST_F(TlsPortTest, ACertificateForServersIsNoneOfAClient) {
   EXPECT_NE(thrown(authority_.issue({"node:c01", {}, true, wall_now(), kHourMs})), "");
 }
