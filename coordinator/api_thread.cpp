@@ -263,13 +263,13 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
   void back_up(std::string dir, std::function<void(Result<api::BackupMade>)> done) override {
-    read_all<api::BackupMade>(std::move(done),
-                              [this, dir = std::move(dir)]() -> Result<api::BackupMade> {
-                                auto made = storage::make_backup(options_.journal, dir, options_.data_dir);
-                                if (!made.ok()) return made.error();
-                                log::info("backup of commit {} in {}", made->commit, dir);
-                                return api::BackupMade{made->commit, made->files, made->bytes};
-                              });
+    read_all<api::BackupMade>(
+        std::move(done), [this, dir = std::move(dir)]() -> Result<api::BackupMade> {
+          auto made = storage::make_backup(options_.journal, dir, options_.data_dir);
+          if (!made.ok()) return made.error();
+          log::info("backup of commit {} in {}", made->commit, dir);
+          return api::BackupMade{made->commit, made->files, made->bytes};
+        });
   }
 
   void verify(std::function<void(Result<api::Verification>)> done) override {

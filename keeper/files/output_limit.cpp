@@ -40,8 +40,7 @@ void OutputLimit::check(const std::string& path, uint64_t& allowed) {
   if (allowed != max_bytes_) return;
   const std::string line = "\nmuster: this output is cut here, at " + std::to_string(max_bytes_) +
                            " bytes (--output-max); what follows is lost\n";
-  if (write_whole(file.get(), line))
-    allowed += line.size();
+  if (write_whole(file.get(), line)) allowed += line.size();
 }
 
 }  // namespace muster::keeper

@@ -3,6 +3,7 @@
 
 MUSTER names the executable. Waits poll with a deadline.
 """
+import json
 import os
 import signal
 import subprocess
@@ -58,6 +59,54 @@ class Typed(cli.Case):
             self.assertEqual(run.wait(cli.DEADLINE), 0)
             output.seek(0)
             self.assertEqual(output.read(), "ok\n")
+
+
+# A rank as MPI_Abort leaves it: it has told its parent, and waits to be ended.
+ABORTS = """
+import os, time
+if os.environ["PMI_RANK"] == "1":
+    os.write(int(os.environ["PMI_FD"]), b"cmd=abort exitcode=7\\n")
+time.sleep(1000)
+"""
+
+
+class Mpi(cli.Case):
+    def test_p34_a_rank_that_aborts_ends_the_job(self):
+        text = cli.manifest("aborts", "", 2, 2).replace("metadata: {", "metadata: {annotations: {muster.dev/mpi: 'mpich,direct'}, ")
+        text = text.replace('[sh, -c, ""]', json.dumps(["python3", "-c", ABORTS]))
+        r = self.muster("run", self.file("j.yaml", text), code=1)
+        self.assertIn("exit 7", r.stderr)
+        self.assertIn("job/aborts Failed", r.stderr)
+
+
+class Repairs(cli.Cluster):
+    def test_p21_what_follows_a_repaired_job_runs(self):
+        self.muster("submit", "--name", "a", "--array", "1-3", "--", "sh", "-c", "[ $SLURM_ARRAY_TASK_ID != 2 ] || [ -e fixed ]")
+        self.muster("submit", "--name", "b", "--after", "ok:a", "-n", "1", "--", "true")
+        self.muster("wait", "job/b", code=1)
+        self.file("fixed", "")
+        # Before anything is repaired, nothing counts as repaired.
+        self.muster("submit", "--name", "early", "--after", "ok:a", "-n", "1", "--", "true")
+        self.muster("wait", "job/early", code=1)
+        self.muster("retry", "job/a", "--failed", "--wait")
+        self.muster("retry", "job/b", "--wait")
+        self.muster("submit", "--name", "late", "--after", "ok:a,any:b", "-n", "1", "--", "true")
+        self.muster("wait", "job/late")
+        after = json.loads(self.muster("get", "job", "late", "-o", "json").stdout)["metadata"]["annotations"]["muster.dev/after"]
+        self.assertEqual(after, "ok:a-r2,any:b")
+
+    def test_p21_why_does_not_take_what_a_node_has_not_started_for_running(self):
+        self.agent.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.agent.send_signal, signal.SIGCONT)
+        self.muster("submit", "--name", "parked", "-n", "2", "--", "true")
+        poll("they are bound", lambda: "bound to a node, but not started yet" in self.muster("why", "job/parked").stdout)
+        self.assertNotIn("running", self.muster("why", "job/parked").stdout)
+
+    def test_p21_the_log_of_a_pod_that_is_gone(self):
+        text = cli.manifest("gone", "echo words; exit 3", 1, 1).replace("Never", "OnFailure").replace("completionMode: Indexed", "backoffLimit: 0")
+        self.muster("create", "-f", self.file("j.yaml", text.replace("  backoffLimitPerIndex: 0\n", "")))
+        self.muster("wait", "job/gone", code=1)
+        self.assertEqual(set(self.muster("logs", "job/gone").stdout.splitlines()), {"words"})
 
 
 class Arrays(cli.Cluster):

@@ -28,7 +28,7 @@ std::optional<std::pair<uint64_t, uint32_t>> token_of(const std::string& text) {
 OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod& pod) {
   const core::JobMeta& meta = job.object().meta;
   OrderedJson out;
-  if (job.indexed()) out["index"] = pod.key.index;
+  out[job.indexed() ? "index" : "number"] = pod.key.index;
   out["attempt"] = pod.key.attempt;
   out["pod"] = core::pod_name(meta.name, meta.uid, job.indexed(), pod.key);
   out["podUID"] = core::pod_uid(meta.uid, pod.key);

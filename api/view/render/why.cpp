@@ -384,10 +384,20 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   for (const auto& [index, pod] : s.deferred) wait_for(index);
   for (const auto& [index, counts] : s.inherited) wait_for(index);
   if (!whole) out.next_retry_ms = next;
-  if (!whole && job.active() > pending) {
+  const auto running = static_cast<uint64_t>(std::ranges::count_if(
+      s.open, [](const auto& one) { return one.second.active() && one.second.started_at; }));
+  // Bound pods that their node has not started: it is slow, starts nothing, or has not answered.
+  const uint64_t starting = job.active() - pending - running;
+  const std::string not_started =
+      count_of(starting, "pod") + " bound to a node, but not started yet";
+  if (!whole && running > 0) {
     out.state = "Running";
-    out.summary = std::to_string(job.active() - pending) + " of at most " +
+    out.summary = std::to_string(running) + " of at most " +
                   count_of(static_cast<uint64_t>(s.parallelism), "pod") + " running";
+    if (starting > 0) out.details.push_back(not_started);
+  } else if (!whole && starting > 0) {
+    out.state = "Starting";
+    out.summary = not_started;
   } else if (!whole && pending > 0) {
     out.state = "Pending";
     out.summary = count_of(pending, "pod") + " waiting for a slot";
@@ -401,7 +411,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
                                      : "its pods are about to be created";
   }
-  if (out.state == "Running" && pending > 0)
+  if ((out.state == "Running" || out.state == "Starting") && pending > 0)
     out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
   tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")

@@ -121,6 +121,17 @@ Status ApiClient::log_in_by_munge(std::string refused) {
   return Nothing{};
 }
 
+// A command may wait for longer than a token lasts, and find another in the file.
+bool ApiClient::take_new_token() {
+  if (loop_->tls.get() == nullptr) return false;
+  auto token = read_token(log_in_);
+  if (!token.ok() || token->bearer == loop_->token.bearer ||
+      token->authority != loop_->token.authority)
+    return false;
+  loop_->token = std::move(*token);
+  return true;
+}
+
 Result<UserToken> ApiClient::token() {
   if (Status s = prepare(); !s) return s.error();
   return loop_->token;
@@ -132,9 +143,11 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
                                  const char* body_type) {
   if (Status s = prepare(); !s) return s.error();
   auto answer = attempt(method, path, accept, body, fresh, sink, body_type);
-  if (!loop_->by_munge || !answer || answer->status != 401) return answer;
-  // The token was revoked or belongs to another coordinator; either way, nothing was done.
-  if (Status s = log_in_by_munge(loop_->token.bearer); !s) return s.error();
+  if (!answer || answer->status != 401) return answer;
+  // The token has expired, was revoked or belongs to another coordinator; nothing was done.
+  if (!loop_->by_munge && !take_new_token()) return answer;
+  if (loop_->by_munge)
+    if (Status s = log_in_by_munge(loop_->token.bearer); !s) return s.error();
   return attempt(method, path, accept, body, true, sink, body_type);
 }
 

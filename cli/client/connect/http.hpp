@@ -85,6 +85,7 @@ class ApiClient {
   Status prepare();  // over https: TLS, and a token
   // Gets a token through munge, other than the refused one.
   Status log_in_by_munge(std::string refused);
+  bool take_new_token();
   Error unreachable(std::string why) const;
 
   const std::string address_, origin_;

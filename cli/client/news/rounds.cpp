@@ -3,6 +3,7 @@
 #include "cli/client/connect/objects.hpp"
 #include "cli/client/inputs/tasks.hpp"
 #include "cli/client/news/attempts.hpp"
+#include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
 
@@ -146,6 +147,53 @@ bool all_succeeded(const Json& job) {
          without(own_indexes(job), index_set(text_at(job, {"status", "completedIndexes"}))).empty();
 }
 
+namespace {
+
+// Its name, or that of the round that completes it.
+Result<std::string> that_completes(ApiClient& client, const std::string& ns,
+                                   const std::string& name) {
+  std::vector<Json> rounds;
+  for (std::string next = name; rounds.size() < kRoundsMax;
+       next = root_of(rounds.front()) + "-r" + std::to_string(rounds.size() + 1)) {
+    auto job = object(client, object_path(Kind::job, ns, next));
+    if (!job && job.error().code == Errc::not_found) break;
+    if (!job) return job.error();
+    if (rounds.empty() && end_of(*job) != JobEnd::failed) return name;
+    if (!rounds.empty() && root_of(*job) != root_of(rounds.front())) break;
+    rounds.push_back(std::move(*job));
+  }
+  if (rounds.size() < 2) return name;
+  const std::string newest = text_at(rounds.back(), {"metadata", "name"});
+  if (!is_indexed(rounds.back())) return end_of(rounds.back()) == JobEnd::failed ? name : newest;
+  // What still runs may succeed; if it does not, neither do those that wait for it.
+  if (Json& last = rounds.back(); end_of(last) == JobEnd::none)
+    last["status"]["completedIndexes"] = own_indexes(last).text();
+  return all_succeeded(as_one(rounds)) ? newest : name;
+}
+
+}  // namespace
+
+Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest) {
+  const std::string key(core::kAfterKey);
+  const std::string before = text_at(manifest, {"metadata", "annotations", key.c_str()});
+  const auto wanted = core::parse_after(before);
+  if (before.empty() || !wanted) return Nothing{};  // the coordinator says what is wrong with it
+  std::string after;
+  for (const core::After& one : *wanted) {
+    std::string job = one.job;
+    if (one.needed == core::Needed::ok) {
+      auto repaired = that_completes(client, ns, one.job);
+      if (!repaired) return repaired.error();
+      job = std::move(*repaired);
+    }
+    after.append(after.empty() ? "" : ",").append(core::name(one.needed)).append(":").append(job);
+  }
+  // Two names of one chain become one: then each waits as it was asked to.
+  if (const auto replaced = core::parse_after(after); replaced && *replaced != *wanted)
+    manifest["metadata"]["annotations"][key] = after;
+  return Nothing{};
+}
+
 Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryWishes& wishes,
                           const Json& job) {
   std::string indexes;
@@ -165,6 +213,7 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
         number_at(job, {"spec", "completions"}) - number_at(job, {"status", "succeeded"});
     if (left > 0) next["spec"]["completions"] = left;
   }
+  if (Status found = wait_for_repairs(client, ns, next); !found) return found.error();
   auto made = create_job(client, ns, next.dump(), false);
   // An earlier round has the name: try the next number.
   while (!made && made.error().code == Errc::exists && wishes.name.empty() &&

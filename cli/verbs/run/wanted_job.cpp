@@ -6,6 +6,7 @@
 #include "cli/client/documents/placed.hpp"
 #include "cli/client/inputs/mpi_job.hpp"
 #include "cli/client/inputs/resources.hpp"
+#include "cli/client/news/rounds.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
 #include "cli/settings/files.hpp"
@@ -133,8 +134,10 @@ Status put_configs(ApiClient& client, const std::vector<Document>& configs, cons
 
 Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted) {
   if (Status put = put_configs(client, wanted.configs, wanted.ns); !put) return put.error();
-  return wanted.document ? create_document(client, *wanted.document, wanted.ns, false)
-                         : create_job(client, wanted.ns, wanted.text, false);
+  if (wanted.document) return create_document(client, *wanted.document, wanted.ns, false);
+  Json manifest = read_json(wanted.text);
+  if (Status found = wait_for_repairs(client, wanted.ns, manifest); !found) return found.error();
+  return create_job(client, wanted.ns, dumped(manifest), false);
 }
 
 int print_manifest(const WantedJob& wanted, Output output) {

@@ -18,6 +18,7 @@
 
 #include <iostream>
 #include <map>
+#include <vector>
 
 namespace muster::cli {
 namespace {
@@ -144,13 +145,32 @@ class JobLogs {
   int of_pods() {
     auto pods = pods_of(client_, o_.target.ns, o_.job, "", "");
     if (!pods) return fail(pods.error());
-    if (pods->empty()) return none();
+    if (pods->empty()) return of_gone_pods();
     for (const Json& pod : *pods) {
       const std::string name = text_at(pod, {"metadata", "name"});
       const std::string path =
           object_path(Kind::pod, o_.target.ns, name) + "/log?stream=All" + options();
       if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "");
           code != kDone)
+        return code;
+    }
+    return kDone;
+  }
+
+  // Of a NonIndexed job whose Pods are no longer kept, as after a failure with OnFailure.
+  int of_gone_pods() {
+    std::vector<Json> ended;
+    Status read = each_attempt(client_, o_.target.ns, o_.job, "",
+                               [&](const Json& attempt) { ended.push_back(attempt); });
+    if (!read) return fail(read.error());
+    if (ended.empty()) return none();
+    for (const Json& one : ended) {
+      const std::string path = own_path(o_.target.ns, o_.job, "log") +
+                               "?index=" + std::to_string(number_at(one, {"number"})) +
+                               "&attempt=" + std::to_string(number_at(one, {"attempt"})) +
+                               "&stream=All" + options();
+      const bool several = o_.prefix.value_or(ended.size() > 1);
+      if (int code = print(path, several ? text_at(one, {"pod"}) + " | " : ""); code != kDone)
         return code;
     }
     return kDone;
