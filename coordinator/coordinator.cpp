@@ -24,6 +24,7 @@
 #include "storage/recovery.hpp"
 #include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
+#include "storage/takeover.hpp"
 #include "tls/bundle.hpp"
 
 #include <caf/actor_system.hpp>
@@ -99,6 +100,7 @@ class Running final : public Coordinator {
       return invalid(
           "--munge logs in users of other machines, each with a role: it needs --api-tls and "
           "--users, --operators, --admins or --metrics-readers");
+    if (const auto refused = storage::refuses_taken_over(options_.data_dir)) return *refused;
     auto journal = storage::RocksdbJournal::open_to_read(
         options_.data_dir, [](const std::string& why) { stop_loudly(why); });
     if (!journal) return journal.error();

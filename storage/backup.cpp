@@ -3,12 +3,14 @@
 #include "base/fd.hpp"
 #include "base/private_files.hpp"
 #include "core/job/fold/restored.hpp"
+#include "core/job/fold/text.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
 #include "storage/journal/text_number.hpp"
 #include "storage/journal/watermark.hpp"
 #include "storage/part_dir.hpp"
 #include "storage/rows/rows.hpp"
+#include "storage/takeover.hpp"
 
 #include <algorithm>
 #include <array>
@@ -86,9 +88,18 @@ Status copy_database(const std::string& from, const std::string& to) {
   return Nothing{};
 }
 
-// Verifies the database in `dir` and adds the watermark and the manifest.
-Result<BackupInfo> finish_backup(const std::string& dir) {
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const fs::path found = fs::canonical(path, error);
+  return error ? "" : found.string();
+}
+
+// Verifies the database in `dir`, a copy of that in `data_dir`, and adds the watermark and the
+// manifest.
+Result<BackupInfo> finish_backup(const std::string& dir, const std::string& data_dir) {
   BackupInfo info;
+  info.origin = absolute_path(data_dir);
+  if (info.origin.find('\n') != std::string::npos) info.origin.clear();
   {
     auto journal = RocksdbJournal::open_copy(dir);
     if (!journal.ok()) return journal.error();
@@ -114,6 +125,7 @@ Result<BackupInfo> finish_backup(const std::string& dir) {
   std::ostringstream manifest;
   manifest << kHead << "\ncluster " << info.cluster_id << "\nepoch " << info.epoch << "\ncommit "
            << info.commit << "\n";
+  if (!info.origin.empty()) manifest << "origin " << info.origin << "\n";
   for (const std::string& name : *names) {
     auto sum = sum_of(dir + "/" + name);
     if (!sum.ok()) return sum.error();
@@ -143,7 +155,7 @@ Result<BackupInfo> make_backup(Journal& journal, const std::string& dir,
   auto part = PartDir::make(*place, data_dir);
   if (!part.ok()) return part.error();
   if (Status copied = journal.checkpoint(part->path() + "/db"); !copied.ok()) return copied.error();
-  auto info = finish_backup(part->path());
+  auto info = finish_backup(part->path(), data_dir);
   if (!info.ok()) return info.error();
   if (Status finished = part->finish(); !finished.ok()) return finished.error();
   return info;
@@ -160,7 +172,7 @@ Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& d
   auto part = PartDir::make(*place, data_dir);
   if (!part.ok()) return part.error();
   if (Status copied = copy_database(data_dir, part->path()); !copied.ok()) return copied.error();
-  auto info = finish_backup(part->path());
+  auto info = finish_backup(part->path(), data_dir);
   if (!info.ok()) return info.error();
   if (Status finished = part->finish(); !finished.ok()) return finished.error();
   return info;
@@ -179,6 +191,8 @@ Result<BackupInfo> check_backup(const std::string& dir) {
   BackupInfo info;
   std::vector<std::string> listed;
   while (std::getline(in, line)) {
+    constexpr std::string_view kOrigin = "origin ";
+    if (line.starts_with(kOrigin)) info.origin = line.substr(kOrigin.size());
     std::istringstream words(line);
     std::string word;
     words >> word;
@@ -229,7 +243,9 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
     if (Status sound = (*journal)->check(); !sound.ok()) return sound.error();
     auto recovered = recover(**journal, load_object, [](const core::JobSummary&) {});
     if (!recovered.ok()) return recovered.error();
-    done.from = {recovered->cluster_id, recovered->epoch, recovered->commit, 0, 0};
+    done.from.cluster_id = recovered->cluster_id;
+    done.from.epoch = recovered->epoch;
+    done.from.commit = recovered->commit;
     // Far above anything issued since the backup: microseconds since 1970 grow faster than commits
     // and job ids, milliseconds faster than starts.
     const auto micros = static_cast<uint64_t>(now.now_ms) * 1000;
@@ -261,6 +277,12 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
     done.commit = (*journal)->last_commit();
   }
   if (Status finished = part->finish(); !finished.ok()) return finished.error();
+  const std::string origin = checked.ok() ? checked->origin : absolute_path(from);
+  const std::string successor = absolute_path(data_dir);
+  if (!origin.empty() && origin != successor &&
+      mark_taken_over(origin, done.from.cluster_id,
+                      successor + ", restored at " + core::instant_text(now.now_ms)))
+    done.taken_over = origin;
   return done;
 }
 

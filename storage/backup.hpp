@@ -2,8 +2,8 @@
 //
 //   DIR/db/       RocksDB
 //   DIR/commit    the watermark of the copy
-//   DIR/manifest  lines: "muster-backup 1", "cluster ID", "epoch N", "commit N", and for each file
-//                 "file SIZE FNV1A NAME"
+//   DIR/manifest  lines: "muster-backup 1", "cluster ID", "epoch N", "commit N", "origin DATA_DIR",
+//                 and for each file "file SIZE FNV1A NAME"
 //
 // A backup or restored data-dir is complete or absent: it is built as DIR.part and renamed.
 // Directories are 0700, files 0600.
@@ -22,6 +22,7 @@ class RocksdbJournal;
 
 struct BackupInfo {
   std::string cluster_id;
+  std::string origin{};  // the data-dir, as an absolute path; empty: unknown
   uint64_t epoch = 0;
   uint64_t commit = 0;
   uint64_t files = 0;
@@ -45,7 +46,8 @@ struct Restored {
   bool checked = false;  // the source had a manifest and matched it
   uint64_t epoch = 0;
   uint64_t commit = 0;
-  uint64_t jobs = 0;  // unfinished jobs, which continue
+  uint64_t jobs = 0;         // unfinished jobs, which continue
+  std::string taken_over{};  // a data-dir that no coordinator will serve again; empty: none
 };
 
 // External inputs to a restore: the time and a random number.
@@ -56,7 +58,8 @@ struct RestoreNow {
 
 // Creates `data_dir` (absent or empty) from the backup, or the copy of a data-dir, in `from`.
 // Epoch, commit numbers, job ids and attempts continue far above everything issued since the
-// backup.
+// backup. The data-dir that it succeeds is marked (takeover.hpp) if it is still where it was, on
+// this machine, and no coordinator serves it.
 Result<Restored> restore(const std::string& from, const std::string& data_dir, RestoreNow now,
                          const LoadObject& load_object);
 

@@ -245,6 +245,21 @@ class Restore(World):
         self.assertIn("the backup is damaged", damaged.stdout)
         self.assertNotEqual(self.muster("restore", str(backup), "--data-dir", str(cluster.dir / "new")).returncode, 0)
 
+    def test_p25_a_data_dir_that_was_succeeded_is_not_served_again(self):
+        cluster = self.cluster(agents=0)
+        backup = self.backup(cluster)
+        data, new = cluster.dir / "coordinator", cluster.dir / "new"
+        trial = self.muster("restore", str(backup), "--data-dir", str(cluster.dir / "trial"))
+        self.assertNotIn("taken over", trial.stdout, "it is being served")
+        cluster.kill_coordinator()
+        done = self.muster("restore", str(backup), "--data-dir", str(new))
+        self.assertIn(f"{data} is marked as taken over", done.stdout)
+        refused = self.muster("coordinator", "--data-dir", str(data), "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0")
+        self.assertEqual(refused.returncode, 5, refused.stderr)
+        self.assertIn(f"{data} has been taken over by {new}, restored at", refused.stderr)
+        (data / "taken-over").unlink()
+        cluster.start_coordinator()
+
     def test_p11_journal_is_inspected_and_exported_beside_a_coordinator(self):
         cluster = self.cluster(agents=1, slots=2)
         data = cluster.dir / "coordinator"

@@ -18,6 +18,10 @@ int execute(const RestoreOptions& options) {
             << "  It does not contain what was submitted, changed or finished after the backup.\n"
             << "  Pods started after the backup keep running and are listed in the condition "
                "UnknownPods of their node.\n"
+            << (done->taken_over.empty()
+                    ? ""
+                    : "  " + done->taken_over +
+                          " is marked as taken over: no coordinator starts there\n")
             << "  start:   muster coordinator --data-dir " << options.data_dir << "\n";
   return kDone;
 }

@@ -7,6 +7,7 @@
 #include "storage/part_dir.hpp"
 #include "storage/rows/attempts.hpp"
 #include "storage/rows/rows.hpp"
+#include "storage/takeover.hpp"
 #include "storage/verify.hpp"
 #include "tests/unit/storage/now.hpp"
 
@@ -182,6 +183,38 @@ TEST_F(P11Backup, P32ASoundOneGivesNoWarning) {
   const std::string dir = backed_up();
   EXPECT_TRUE(restore(dir, top_ + "/new", {kNow, 7}, indexed_job).ok());
   EXPECT_EQ(testing::internal::GetCapturedStderr() + testing::internal::GetCapturedStdout(), "");
+}
+
+TEST_F(P11Backup, P25TheOriginOfARestoredOneIsMarked) {
+  write_job();
+  ASSERT_TRUE(RocksdbJournal::note_cluster(top_ + "/data", "c-1").ok());
+  const std::string dir = backed_up();
+  EXPECT_EQ(restore(dir, top_ + "/trial", {kNow, 7}, indexed_job)->taken_over, "")
+      << "a coordinator serves it";
+  EXPECT_FALSE(refuses_taken_over(top_ + "/data"));
+  journal_.reset();
+  EXPECT_EQ(restore(dir, top_ + "/new", {kNow, 7}, indexed_job)->taken_over, top_ + "/data");
+  const auto refused = refuses_taken_over(top_ + "/data");
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->message, HasSubstr("has been taken over by " + top_ + "/new, restored at"));
+  EXPECT_THAT(refused->message, HasSubstr("remove " + top_ + "/data/taken-over"));
+  EXPECT_FALSE(refuses_taken_over(top_ + "/new"));
+  // A copy without a manifest is an origin itself.
+  EXPECT_EQ(restore(top_ + "/new", top_ + "/newer", {kNow, 7}, indexed_job)->taken_over, "");
+  ASSERT_TRUE(RocksdbJournal::note_cluster(top_ + "/new", "c-1").ok());
+  EXPECT_EQ(restore(top_ + "/new", top_ + "/newest", {kNow, 7}, indexed_job)->taken_over,
+            top_ + "/new");
+}
+
+TEST_F(P11Backup, P25OnlyTheSameClustersStateIsMarked) {
+  ASSERT_TRUE(RocksdbJournal::note_cluster(top_ + "/data", "c-1").ok());
+  journal_.reset();
+  EXPECT_FALSE(mark_taken_over(top_ + "/data", "c-2", "x"));
+  EXPECT_FALSE(mark_taken_over(top_ + "/none", "c-1", "x"));
+  EXPECT_FALSE(refuses_taken_over(top_ + "/data"));
+  std::ofstream(top_ + "/data/taken-over") << "the head c02\n";  // by hand
+  EXPECT_THAT(refuses_taken_over(top_ + "/data")->message,
+              HasSubstr("by the head c02: its cluster"));
 }
 
 TEST_F(P11Backup, OfADataDirThatNobodyHasOpen) {
