@@ -11,6 +11,7 @@
 // one that has limits or whose agent asks for it, with off none.
 //
 // Invariant: at most one keeper per work-dir (the lock).
+#include "base/fd.hpp"
 #include "base/files/standard_fds.hpp"
 #include "base/unix_address.hpp"
 #include "keeper/child/child_fds.hpp"
@@ -58,6 +59,7 @@ constexpr uint64_t kSegmentBytes = 4u << 20;
 // may use at most half of the limit.
 constexpr uint64_t kDescriptorsEach = 10;
 constexpr uint64_t kSegmentBytesMin = 64u << 10;
+constexpr int kAgentsWaitingMax = 16;
 constexpr unsigned kLockPatienceMs = 2'000, kLockPauseMs = 10;
 
 uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
@@ -118,14 +120,21 @@ rlimit raise_descriptors() {
   return limit;
 }
 
-int listen_at(int dir_fd, const char* name, int type, int waiting_max) {
+// -1: errno says why.
+int try_to_listen_at(int dir_fd, const char* name, int type, int waiting_max) {
   unlinkat(dir_fd, name, 0);  // left by a keeper that died: we have the lock
-  int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  Fd made(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   const auto address = unix_address(dir_fd, name);
-  if (fd < 0 || !address ||
-      bind(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) < 0 ||
-      listen(fd, waiting_max) < 0)
-    fail(name);
+  if (!made || !address ||
+      bind(made.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) < 0 ||
+      listen(made.get(), waiting_max) < 0)
+    return -1;
+  return made.release();
+}
+
+int listen_at(int dir_fd, const char* name, int type, int waiting_max) {
+  const int fd = try_to_listen_at(dir_fd, name, type, waiting_max);
+  if (fd < 0) fail(name);
   return fd;
 }
 
@@ -295,11 +304,17 @@ void give_up_capabilities(bool pam) {
     serve_outputs(listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN), *several);
     let_agent_call(dir_fd, kOutputSocket);
   }
-  const int listen_fd = listen_at(dir_fd, "socket", SOCK_STREAM | SOCK_NONBLOCK, 16);
-  if (several != nullptr) let_agent_call(dir_fd, "socket");
+  const auto listen_again = [dir_fd, several] {
+    Fd made(try_to_listen_at(dir_fd, kSocketName, SOCK_STREAM | SOCK_NONBLOCK, kAgentsWaitingMax));
+    if (made && several != nullptr && fchmodat(dir_fd, kSocketName, 0666, 0) != 0) made = Fd();
+    return made.release();
+  };
+  const int listen_fd = listen_again();
+  if (listen_fd < 0) fail(kSocketName);
   Supervisor supervisor(
       {.dir_fd = dir_fd,
        .listen_fd = listen_fd,
+       .listen_again = listen_again,
        .keeper = keeper,
        .no_limits = std::move(no_limits),
        // The agent could not restart this keeper.
@@ -315,7 +330,7 @@ void give_up_capabilities(bool pam) {
     cgroups->remove();
   }
   if (spaces.dirs != nullptr) spaces.dirs->leave();
-  unlinkat(dir_fd, "socket", 0);
+  unlinkat(dir_fd, kSocketName, 0);
   if (ftruncate(lock_fd, 0) < 0) std::perror("muster-keeper: lock");  // an orderly exit
   _exit(0);  // without destructors: the workers wait forever
 }

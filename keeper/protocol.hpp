@@ -242,6 +242,7 @@ struct OutputName {
     return name;
   }
 };
+constexpr const char* kSocketName = "socket";
 constexpr const char* kOutputSocket = "output_socket";
 constexpr size_t kOutputPacketMax = 4096;
 

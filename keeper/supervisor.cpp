@@ -67,7 +67,7 @@ Supervisor::Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner&
                                  : open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
                     }),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
-  watch(epoll_fd_, EPOLL_CTL_ADD, options_.listen_fd, EPOLLIN, kListenEvent);
+  watch(epoll_fd_, EPOLL_CTL_ADD, listen_fd_, EPOLLIN, kListenEvent);
   watch(epoll_fd_, EPOLL_CTL_ADD, spawner_.event_fd(), EPOLLIN, kSpawnedEvent);
   now_ns_ = idle_since_ns_ = boot_ns();
 }
@@ -466,12 +466,25 @@ void Supervisor::leave_deleted_dir() {
   stop();
 }
 
+// Without its name, the next agent could not connect, and would not start.
+void Supervisor::mend_socket() {
+  if (stopping_ || faccessat(options_.dir_fd, kSocketName, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+      errno != ENOENT)
+    return;
+  const int made = options_.listen_again();
+  if (made < 0) return;
+  watch(epoll_fd_, EPOLL_CTL_ADD, made, EPOLLIN, kListenEvent);
+  close(std::exchange(listen_fd_, made));  // which ends its watch
+  std::fprintf(stderr, "muster-keeper: its socket was deleted, and is made anew\n");
+}
+
 void Supervisor::check_idle() {
   if (living_ > 0 || agent_fd_ >= 0) idle_since_ns_ = now_ns_;
   if (now_ns_ < next_check_ns_) return;
   next_check_ns_ = now_ns_ + std::min(kCheckNs, options_.idle_ns / 4 + kNsPerMs);
   struct stat info {};
   if (fstat(options_.dir_fd, &info) == 0 && info.st_nlink == 0) leave_deleted_dir();
+  mend_socket();
   const uint64_t idle_max_ns =
       unwritten_ ? std::max(options_.idle_ns, kUnwrittenIdleNs) : options_.idle_ns;
   if (now_ns_ - idle_since_ns_ >= idle_max_ns) stop();

@@ -23,6 +23,7 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,8 +41,9 @@ constexpr uint64_t kAgentEvent = ~uint64_t{2};
 class Supervisor {
  public:
   struct Options {
-    int dir_fd = -1;     // work_dir/keeper
-    int listen_fd = -1;  // its socket
+    int dir_fd = -1;                      // work_dir/keeper
+    int listen_fd = -1;                   // its socket
+    std::function<int()> listen_again{};  // makes the socket anew
     uint64_t keeper = 0;
     std::string no_limits{};  // why some limits are not enforced, if so
     uint64_t idle_ns = 0;     // exit after this time without processes and agent
@@ -114,6 +116,7 @@ class Supervisor {
   bool may_have_left(const Process& process, const Adopted::Stray& stray) const;
   void check_idle();
   void leave_deleted_dir();
+  void mend_socket();
   void check_sigterms();
   bool commit();
   void tell_unwritten();
@@ -143,6 +146,7 @@ class Supervisor {
   void send();
 
   const Options options_;
+  int listen_fd_ = options_.listen_fd;
   Spool& spool_;
   Outputs& outputs_;
   Spawner& spawner_;

@@ -29,7 +29,7 @@ std::optional<ReportedStart> reported(const std::optional<Start>& start, uint64_
 }  // namespace
 
 void Supervisor::accept_agent() {
-  int fd = accept4(options_.listen_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  int fd = accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return;
   ucred peer{};
   socklen_t size = sizeof peer;

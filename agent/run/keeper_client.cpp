@@ -65,7 +65,7 @@ ProcessEnded from_wire(const keeper::Ended& end) {
 // -1: nothing is listening.
 kj::AutoCloseFd dial(int dir_fd) {
   kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const auto address = unix_address(dir_fd, "socket");
+  const auto address = unix_address(dir_fd, keeper::kSocketName);
   if (!address || ::connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) < 0)
     return nullptr;
   return fd;

@@ -417,6 +417,21 @@ class SitesTrouble(World):
         witness_starts = [(index, attempt) for index, attempt, _, _ in witness.starts()]
         self.assertEqual(len(witness_starts), len(set(witness_starts)), "an attempt was started twice")
 
+    def test_p32_a_keepers_socket_that_was_deleted_is_made_anew(self):
+        cluster = self.cluster(agents=1, slots=2, grace="60s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("kept", UNTIL_GO, 2))
+        eventually(lambda: len(witness.starts()) == 2, "both run")
+        agent = cluster.agents.pop("node-0")
+        agent.kill()
+        agent.wait()
+        (cluster.dir / "node-0/keeper/socket").unlink()
+        cluster.start_agent("node-0", slots=2)
+        cluster.wait_nodes()
+        (witness.folder / "go").touch()
+        self.assertEqual(cluster.wait("kept", finished, 40)["status"].get("succeeded"), 2)
+        self.assertEqual(len(witness.starts()), 2, "they are the same processes")
+
     def test_p27_a_deleted_work_dir_ends_the_agent_and_its_pods(self):
         cluster = self.cluster(agents=1, slots=2, grace="2s")
         witness = self.witness(cluster)
