@@ -123,7 +123,8 @@ void Watch::tell_removed(const Change& change, const Key& key, uint64_t version,
   const bool had = tracking_ ? matched_.erase(key) > 0 : matches && !owed;
   if (owed && matches) {
     Shown was = gone;
-    was.version = version == 0 ? 0 : version - 1;
+    // As of before the removal. `version` is that already if the commit has more changes.
+    was.version = change.commit == 0 ? 0 : change.commit - 1;
     send(sink, "ADDED", was);
   }
   if (had || (owed && matches)) send(sink, "DELETED", gone);

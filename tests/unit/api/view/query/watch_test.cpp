@@ -109,6 +109,18 @@ TEST_F(WatchTest, AlsoWhenItsTurnComesPieceByPiece) {
             3);
 }
 
+// Two pods go in one commit: the first removal carries the number before it, and no ADDED less.
+TEST_F(WatchTest, P32WhatIsGoneCarriesNoOlderVersionThanWhatWasSent) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  Watch watch(view, query(Kind::pod), view.changes().end(), false);
+  feed.create(1, 0, 2);
+  feed.records(
+      1, {core::PodsStopping{
+             kStart, {{{0, 0}, core::Counted::released}, {{1, 0}, core::Counted::released}}}});
+  EXPECT_EQ(pull(watch), (Lines{"ADDED a/0#0 Pending v2", "DELETED a/0#0 Pending v2",
+                                "ADDED a/1#0 Pending v2", "DELETED a/1#0 Pending v3"}));
+}
+
 TEST_F(WatchTest, BeginsWithAllThatIsThere) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
