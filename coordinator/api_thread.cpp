@@ -312,8 +312,8 @@ class Thread final : public ApiThread, public api::Backend {
     options_.trust->revoke_node(node, back(std::move(done)));
   }
   api::Links links() override {
-    if (options_.trust == nullptr) return {};
-    return {options_.trust->authority(), tls_address_, rpc_ ? rpc_->tls_address() : ""};
+    if (options_.trust == nullptr) return {"", "", "", address_};
+    return {options_.trust->authority(), tls_address_, rpc_ ? rpc_->tls_address() : "", address_};
   }
   std::optional<core::Token> token_of(std::string_view bearer) override {
     return options_.trust ? options_.trust->token_of(bearer) : std::nullopt;

@@ -126,6 +126,7 @@ struct TokenMade {
 struct Links {
   std::string authority;    // PEM
   std::string api, agents;  // HOST:PORT
+  std::string http{};       // likewise, of the API without TLS
 };
 
 // The audience that munge credentials must name to log in here.

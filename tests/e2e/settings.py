@@ -174,6 +174,13 @@ class Kubeconfig(cli.Cluster):
         self.assertEqual(config["clusters"][0]["cluster"]["server"], f"http://{self.api}")
         self.assertEqual(config["contexts"][0]["context"]["namespace"], "lab")
 
+    def test_p01_through_a_unix_socket_it_names_the_port_that_kubectl_can_use(self):
+        self.start("coordinator", "--data-dir", "s", "--api", "127.0.0.1:0", "--api-socket", self.dir / "api.sock", "--listen", "127.0.0.1:0", "--log-level", "warn")
+        cli.poll("it serves", (self.dir / "s/endpoints.json").exists)
+        config = yaml.safe_load(self.muster("kubeconfig", "--api", f"unix:{self.dir}/api.sock").stdout)
+        self.assertEqual(config["clusters"][0]["cluster"]["server"], "http://" + json.loads((self.dir / "s/endpoints.json").read_text())["api"])
+        self.assertEqual(config["users"][0]["user"], {})
+
     def test_kubectl_takes_it(self):
         if not shutil.which("kubectl"):
             self.skipTest("there is no kubectl")

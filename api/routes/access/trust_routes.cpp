@@ -70,6 +70,7 @@ kj::Promise<void> TrustRoutes::links(Exchange& exchange) {
   json["authority"] = links.authority;
   json["api"] = links.api;
   json["agents"] = links.agents;
+  json["http"] = links.http;
   return exchange.send(200, dumped(json) + "\n");
 }
 

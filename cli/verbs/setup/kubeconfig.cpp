@@ -1,7 +1,6 @@
 // muster kubeconfig: prints a kubeconfig for this coordinator.
 //
-// Over plain HTTP on loopback, the kernel identifies the caller, and no request is sent. Over
-// HTTPS, kubectl calls `muster token credential` to log in, with a token from a file or through
+// Over plain HTTP on loopback, the kernel identifies the caller. Over HTTPS, kubectl calls `muster token credential` to log in, with a token from a file or through
 // munge.
 #include "cli/client/connect/discovery.hpp"
 #include "cli/client/connect/objects.hpp"
@@ -60,6 +59,9 @@ Result<Server> server_of(const Target& target) {
   auto links = object(*client, "/apis/muster.dev/v1/links");
   if (!links) return links.error();
   const std::string api = text_at(*links, {"api"});
+  // Without HTTPS, the kernel identifies the caller.
+  if (const std::string http = text_at(*links, {"http"}); api.empty() && !http.empty())
+    return Server{"http://" + reachable(http), "", {}};
   if (api.empty())
     return invalid(
         "kubectl cannot connect to a Unix socket, and this coordinator serves no HTTPS: start it "
