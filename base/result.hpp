@@ -21,6 +21,7 @@ enum class Errc {
   conflict,     // the object changed since it was read
   unavailable,  // not possible now: not serving yet, not connected, the disk is full
   overloaded,   // a limit is exceeded; try again later
+  foreign,      // for clients: what answered is not a coordinator, so asking again is no use
 };
 
 // One broken rule of a manifest. Kinds are those of job-semantics 1.6.

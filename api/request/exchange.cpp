@@ -240,6 +240,8 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
     case Errc::overloaded:
       details["retryAfterSeconds"] = 1;
       return send_status(429, "TooManyRequests", error.message, std::move(details));
+    case Errc::foreign:
+      break;  // only clients meet it
   }
   return send_status(500, "InternalError", error.message);
 }

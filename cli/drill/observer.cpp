@@ -117,7 +117,7 @@ void Observer::watch() {
       ++reads_;
       std::vector<std::string> wrong;
       if (answer->ok()) {
-        const Json job = read_json(answer->body);
+        const Json& job = answer->json;
         wrong = memory_.compare(job);
         standing_.succeeded = number_at(job, {"status", "succeeded"});
         standing_.failed_indexes =

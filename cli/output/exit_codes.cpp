@@ -25,6 +25,7 @@ Exit exit_code(Errc code) {
     case Errc::not_found:
       return kNotFound;
     case Errc::unavailable:
+    case Errc::foreign:
       return kUnreachable;
     case Errc::invalid:
     case Errc::exists:

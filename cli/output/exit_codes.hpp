@@ -16,7 +16,7 @@ enum Exit : int {
   kUsage = 2,        // wrong flags or arguments
   kNotFound = 3,     // no such object
   kUnproven = 3,     // drill: INCONCLUSIVE
-  kUnreachable = 4,  // no coordinator, or it cannot answer now
+  kUnreachable = 4,  // no coordinator, it cannot answer now, or something else did
   kRejected = 5,     // invalid, conflict, immutable field, unreadable manifest
   kTimeout = 124,    // --timeout expired
   kInterrupted = 130,

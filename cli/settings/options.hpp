@@ -178,9 +178,15 @@ struct LogsOptions {
   int64_t live_max = 16;        // pods to follow at a time; others are printed when they end
 };
 
+// What identifies an object that a verb has seen; empty: nothing known.
+struct KnownObject {
+  std::string uid, created{};
+};
+
 struct WaitOptions {
   Target target;
   std::vector<std::string> jobs;
+  KnownObject known{};          // of the only job, if this process has created it
   bool deleted = false;   // wait until it is gone
   std::string condition;  // empty: Complete or Failed
   bool condition_value = true;

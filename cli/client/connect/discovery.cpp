@@ -1,6 +1,7 @@
 #include "cli/client/connect/discovery.hpp"
 
 #include "base/peer/local_sockets.hpp"
+#include "cli/client/connect/objects.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
@@ -81,6 +82,14 @@ std::unique_ptr<ApiClient> connect(const Target& target) {
   client->set_timeout(target.request_timeout_ms);
   client->set_patience(target.connect_timeout_ms);
   return client;
+}
+
+Status allow_long_answers(ApiClient& client, const Target& target, Millis timeout_ms) {
+  auto version = object(client, "/version");
+  if (!version) return version.error();
+  client.set_timeout(timeout_ms);
+  client.set_patience(target.connect_timeout_ms);  // it may answer this before it serves the rest
+  return Nothing{};
 }
 
 }  // namespace muster::cli

@@ -27,4 +27,8 @@ Result<Target> target_of(const Settings& client);
 
 std::unique_ptr<ApiClient> connect(const Target& target);
 
+// For a request whose answer takes long: its limit is `timeout_ms`, once a coordinator has answered
+// another one within the usual limit.
+Status allow_long_answers(ApiClient& client, const Target& target, Millis timeout_ms);
+
 }  // namespace muster::cli

@@ -1,12 +1,16 @@
 #include "cli/client/connect/http.hpp"
 
+#include "base/printable.hpp"
 #include "base/version.hpp"
+#include "cli/client/connect/expected.hpp"
 #include "cli/client/connect/munge_login.hpp"
+#include "cli/output/text.hpp"
 #include "tls/checked.hpp"
 #include "tls/link.hpp"
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
+#include <kj/debug.h>
 
 #include <iostream>
 #include <strings.h>
@@ -16,10 +20,12 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods takes 1.4 GB
-
-constexpr Millis kNextTry = 50;     // between two attempts while the coordinator starts
-constexpr Millis kSilence = 1'000;  // before telling the user about the wait
+constexpr size_t kPiece = 64 * 1024;    // bytes read at a time
+constexpr size_t kEventMax = 64 << 20;  // bytes of a line of a watch
+constexpr size_t kPathShown = 100;      // bytes of a path in an error
+constexpr Millis kGlance = 500;         // to read what a foreign server says
+constexpr Millis kNextTry = 50;         // between two attempts while the coordinator starts
+constexpr Millis kSilence = 1'000;      // before telling the user about the wait
 constexpr char kRefused[] = "connection refused";
 
 // "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; only the first line
@@ -39,6 +45,30 @@ std::string reason_of(const kj::Exception& e) {
   return text;
 }
 
+// Reads a body as JSON or text. Returns what was met if it cannot be an answer, which is known
+// before it ends; throws if it does not end within the limit.
+std::optional<std::string> read_body(kj::AsyncInputStream& in, const Expected& expected, bool json,
+                                     kj::Timer& timer, Millis limit_ms, kj::WaitScope& wait,
+                                     std::string& body) {
+  const Millis end = boot_now() + limit_ms;
+  auto buffer = kj::heapArray<char>(kPiece);
+  for (;;) {
+    const Millis left = end - boot_now();
+    if (left <= 0) kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "the answer does not end"));
+    const size_t n =
+        timer.timeoutAfter(left * kj::MILLISECONDS, in.tryRead(buffer.begin(), 1, buffer.size()))
+            .wait(wait);
+    if (n == 0) return std::nullopt;
+    body.append(buffer.begin(), n);
+    const size_t first = body.find_first_not_of(" \t\r\n");
+    if (json && first != std::string::npos && body[first] != '{')
+      return "what is not an object: " + shown_bytes(body);
+    if (body.size() > expected.size_max())
+      return "more than " + std::to_string(expected.size_max() >> 20) +
+             " MiB: " + shown_bytes(body);
+  }
+}
+
 // `299 - "TEXT"` (RFC 7234, 5.5) -> TEXT
 std::string text_of_warning(std::string_view value) {
   const size_t first = value.find('"'), last = value.rfind('"');
@@ -49,6 +79,11 @@ std::string text_of_warning(std::string_view value) {
     text += value[i];
   }
   return text;
+}
+
+// Whether no response arrived.
+bool lost(const Result<Response>& answer) {
+  return !answer && answer.error().code == Errc::unavailable;
 }
 
 }  // namespace
@@ -161,13 +196,30 @@ Error ApiClient::unreachable(std::string why) const {
   return Error{Errc::unavailable, std::move(message), {}};
 }
 
+Error ApiClient::foreign(std::string_view method, const std::string& path, const std::string& met) {
+  const std::string asked = on_one_line(cut(path.substr(0, path.find('?')), kPathShown));
+  foreign_ = {Errc::foreign,
+              address_ + " answered " + std::string(method) + " " + asked + " with " + met +
+                  ", which is not what a muster coordinator sends" +
+                  (origin_.empty() ? "" : " (" + origin_ + ")"),
+              {}};
+  return *foreign_;
+}
+
 Result<Response> ApiClient::attempt(int method, const std::string& path, const char* accept,
                                     const std::string* body, bool fresh,
                                     const std::function<bool(std::string_view)>* sink,
                                     const char* body_type) {
+  if (foreign_) return *foreign_;
   Response answer;
   Loop& loop = *loop_;
   kj::WaitScope& wait = loop.io.waitScope;
+  const auto http_method = static_cast<kj::HttpMethod>(method);
+  const std::string method_name = kj::str(http_method).cStr();
+  const Expected expected(method_name, path, accept,
+                          http_method == kj::HttpMethod::POST ? body : nullptr);
+  std::optional<std::string> met;  // instead of what is expected
+  bool began = false;
   const auto failed = kj::runCatchingExceptions([&] {
     kj::Timer& timer = loop.io.provider->getTimer();
     const kj::Duration limit = timeout_ms_ * kj::MILLISECONDS;
@@ -197,8 +249,7 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
       headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(body_type));
       size = uint64_t{body->size()};
     }
-    auto request =
-        loop.kept->request(static_cast<kj::HttpMethod>(method), path.c_str(), headers, size);
+    auto request = loop.kept->request(http_method, path.c_str(), headers, size);
     kj::Promise<void> written = kj::READY_NOW;
     if (body != nullptr) written = request.body->write(body->data(), body->size());
     written = written.attach(kj::mv(request.body)).eagerlyEvaluate(nullptr);
@@ -208,29 +259,46 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
       if (strcasecmp(name.cStr(), "Warning") == 0)
         answer.warnings.push_back(text_of_warning(value.cStr()));
     });
-    if (sink != nullptr && answer.status == 200) {
-      auto buffer = kj::heapArray<char>(64 * 1024);
+    began = true;
+    KJ_IF_MAYBE (type, response.headers->get(kj::HttpHeaderId::CONTENT_TYPE))
+      answer.content_type = type->cStr();
+    const bool refusal = answer.status >= 400;
+    if (!refusal && (met = expected.misfit_of_head(answer.status, answer.content_type, ""))) {
+      char beginning[256];
+      const size_t n = timer
+                           .timeoutAfter(std::min(timeout_ms_, kGlance) * kj::MILLISECONDS,
+                                         response.body->tryRead(beginning, 1, sizeof beginning))
+                           .catch_([](kj::Exception&&) { return size_t{0}; })
+                           .wait(wait);
+      met = expected.misfit_of_head(answer.status, answer.content_type, {beginning, n});
+    } else if (sink != nullptr && !refusal) {
+      auto buffer = kj::heapArray<char>(kPiece);
       for (;;) {
-        const size_t n = response.body->tryRead(buffer.begin(), 1, buffer.size()).wait(wait);
+        auto piece = response.body->tryRead(buffer.begin(), 1, buffer.size());
+        if (!expected.endless()) piece = timer.timeoutAfter(limit, kj::mv(piece));
+        const size_t n = piece.wait(wait);
         if (n == 0 || !(*sink)({buffer.begin(), n})) break;
       }
     } else {
-      auto text = timer.timeoutAfter(limit, response.body->readAllBytes(kBodyMax)).wait(wait);
-      answer.body.assign(reinterpret_cast<const char*>(text.begin()), text.size());
+      const bool json = !refusal && !expected.is_text();
+      met = read_body(*response.body, expected, json, timer, timeout_ms_, wait, answer.body);
+      if (!met) met = expected.misfit(answer);
     }
   });
   KJ_IF_MAYBE (exception, failed) {
     loop.kept = nullptr;
     if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // timeoutAfter() throws this
-      return unreachable("no answer within " + std::to_string(timeout_ms_ / 1000) + " s");
+      return unreachable((began ? "its answer did not go on within " : "no answer within ") +
+                         std::to_string(timeout_ms_ / 1000) + " s");
     }
     const std::string reason = reason_of(*exception);
     refused_ = reason == kRefused;
     return unreachable(reason);
   }
   refused_ = false;
-  // A connection whose stream was abandoned early cannot be reused.
-  if (sink != nullptr) loop.kept = nullptr;
+  // A connection whose body was abandoned early cannot be reused.
+  if (sink != nullptr || met) loop.kept = nullptr;
+  if (met) return foreign(method_name, path, *met);
   return answer;
 }
 
@@ -257,7 +325,7 @@ Result<Response> ApiClient::get(const std::string& path, const char* accept) {
   return patiently([&] {
     const bool kept = loop_->kept.get() != nullptr;
     auto answer = once(kGet, path, accept, nullptr, false, nullptr);
-    if (!answer && kept) return once(kGet, path, accept, nullptr, true, nullptr);
+    if (lost(answer) && kept) return once(kGet, path, accept, nullptr, true, nullptr);
     return answer;
   });
 }
@@ -280,7 +348,7 @@ Result<Response> ApiClient::replace(const std::string& path, const std::string& 
   return patiently([&] {
     const bool kept = loop_->kept.get() != nullptr;
     auto answer = once(kPut, path, kJson, &body, false, nullptr);
-    if (!answer && kept) return once(kPut, path, kJson, &body, true, nullptr);
+    if (lost(answer) && kept) return once(kPut, path, kJson, &body, true, nullptr);
     return answer;
   });
 }
@@ -290,7 +358,7 @@ Result<Response> ApiClient::put(const std::string& path, const std::string& body
   return patiently([&] {
     const bool kept = loop_->kept.get() != nullptr;
     auto answer = once(kPut, path, kJson, &body, false, nullptr, kBytes);
-    if (!answer && kept) return once(kPut, path, kJson, &body, true, nullptr, kBytes);
+    if (lost(answer) && kept) return once(kPut, path, kJson, &body, true, nullptr, kBytes);
     return answer;
   });
 }
@@ -310,18 +378,27 @@ Result<Response> ApiClient::stream(const std::string& path, const char* accept,
 
 Result<Response> ApiClient::lines(const std::string& path, const char* accept,
                                   const std::function<bool(std::string_view)>& sink) {
+  const Expected expected("GET", path, accept, nullptr);
+  std::optional<std::string> met;
+  const auto take = [&](std::string_view line, bool cut_off) {
+    if (expected.is_watch()) met = expected.misfit_of_event(line, cut_off);
+    return !met && sink(line);
+  };
   std::string pending;
   bool wanted = true;
-  auto response = stream(path, accept, [&pending, &wanted, &sink](std::string_view part) {
+  auto response = stream(path, accept, [&](std::string_view part) {
     pending += part;
     size_t from = 0;
     for (size_t end; wanted && (end = pending.find('\n', from)) != std::string::npos;
          from = end + 1)
-      wanted = sink(std::string_view(pending).substr(from, end - from));
+      wanted = take(std::string_view(pending).substr(from, end - from), false);
     pending.erase(0, from);
+    if (wanted && expected.is_watch() && pending.size() > kEventMax) wanted = take(pending, false);
     return wanted;
   });
-  if (wanted && !pending.empty()) sink(pending);  // the last line need not end with a newline
+  // The last line need not end with a newline.
+  if (wanted && !pending.empty() && !foreign_) take(pending, true);
+  if (met) return foreign("GET", path, *met);
   return response;
 }
 

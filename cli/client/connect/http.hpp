@@ -8,8 +8,10 @@
 // Any other request that changes something uses a fresh connection and is never repeated once it
 // may have taken effect.
 //
-// An Error means that no response arrived (`unavailable`); every response from the coordinator,
-// even a refusal, is a Response. One client per thread: it owns the thread's KJ event loop.
+// An Error means that no response arrived (`unavailable`), or that it is not what a coordinator
+// sends for this request (`foreign`, expected.hpp): then a server of another kind is at this
+// address, and the client asks it nothing more. Every other response, even a refusal, is a
+// Response. One client per thread: it owns the thread's KJ event loop.
 #pragma once
 
 #include "base/clock.hpp"
@@ -20,6 +22,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,9 +48,16 @@ class ApiClient {
   // How long to wait for a coordinator that is not serving yet: it refuses the connection or
   // answers 503. Applies until the first other outcome; 0: do not wait.
   void set_patience(Millis patience_ms) { patience_ms_ = patience_ms; }
-  // Limits a request; for a stream, the time until it begins.
+  // Limits a request; for a stream, the time until it begins, and each pause unless it follows
+  // something.
   void set_timeout(Millis timeout_ms);
   const std::string& address() const { return address_; }
+
+  // The error for an answer that no coordinator sends, which all later requests return as well.
+  // `met`: what was met instead.
+  Error foreign(std::string_view method, const std::string& path, const std::string& met);
+  // That error, for verbs that do without some answers; unset: there was none.
+  const std::optional<Error>& met_foreign() const { return foreign_; }
 
   // The token that requests carry over https. With munge, a token that is not cached is requested
   // now, and again when the coordinator refuses it.
@@ -91,7 +101,8 @@ class ApiClient {
   const std::string address_, origin_;
   const LogIn log_in_;
   Millis timeout_ms_ = 30'000, patience_ms_ = 0;
-  bool refused_ = false;  // by the last attempt
+  bool refused_ = false;          // by the last attempt
+  std::optional<Error> foreign_;  // unset: all answers so far were a coordinator's
   std::unique_ptr<Loop> loop_;
 };
 

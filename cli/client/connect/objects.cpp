@@ -1,5 +1,7 @@
 #include "cli/client/connect/objects.hpp"
 
+#include "base/printable.hpp"
+#include "cli/client/connect/expected.hpp"
 #include "cli/output/text.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -14,6 +16,7 @@ namespace {
 
 // attempt_of() tries attempts below this; higher ones do not occur in practice.
 constexpr uint32_t kAttemptsMax = 100'000;
+constexpr size_t kBodyShown = 200;  // bytes of a refusal that is not a Status
 
 void print_warnings(const Response& response) {
   for (const std::string& warning : response.warnings)
@@ -102,7 +105,7 @@ Error refusal(const Response& response) {
   if (error.message.empty()) {
     error.message = "the coordinator answered HTTP " + std::to_string(response.status);
     if (!status.is_object() && !response.body.empty())
-      error.message += ": " + cut(response.body, 200);
+      error.message += ": " + on_one_line(utf8_prefix(response.body, kBodyShown));
   }
   const std::string plural = text_at(status, {"details", "kind"});
   const auto& plurals = kind_words();
@@ -126,13 +129,27 @@ Result<Json> object(ApiClient& client, const std::string& path) {
   auto response = client.get(path);
   if (!response) return response.error();
   if (!response->ok()) return refusal(*response);
-  Json json = read_json(response->body);
-  if (!json.is_object()) {
-    return Error{Errc::unavailable,
-                 client.address() + " does not serve muster's API (GET " + path + ")",
+  return std::move(response->json);
+}
+
+Result<Json> SameObject::get(ApiClient& client) {
+  auto now = object(client, path_);
+  if (!now) return now.error();
+  const std::string uid = text_at(*now, {"metadata", "uid"});
+  const std::string created = text_at(*now, {"metadata", "creationTimestamp"});
+  if (known_.uid.empty()) known_ = known_of(*now);
+  if (uid == known_.uid) return now;
+  if (created > known_.created)
+    return Error{Errc::not_found,
+                 "\"" + text_at(*now, {"metadata", "name"}) +
+                     "\" was deleted; another one of this name was created at " + created,
                  {}};
-  }
-  return json;
+  return client.foreign("GET", path_,
+                        "the uid " + shown_bytes(uid) + " instead of " + shown_bytes(known_.uid));
+}
+
+KnownObject known_of(const Json& object) {
+  return {text_at(object, {"metadata", "uid"}), text_at(object, {"metadata", "creationTimestamp"})};
 }
 
 Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, const std::string& job,
@@ -155,7 +172,7 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
   if (!answer) return answer.error();
   if (!answer->ok()) return refusal(*answer);
   print_warnings(*answer);
-  return read_json(answer->body);
+  return std::move(answer->json);
 }
 
 std::string manifest_path(const std::string& kind, const std::string& ns, const std::string& name) {
@@ -177,7 +194,7 @@ Result<Json> create_job(ApiClient& client, const std::string& ns, const std::str
   if (!response) return response.error();
   if (!response->ok()) return refusal(*response);
   print_warnings(*response);
-  return read_json(response->body);
+  return std::move(response->json);
 }
 
 bool is_indexed(const Json& job) {

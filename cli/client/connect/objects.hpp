@@ -32,6 +32,22 @@ Error refusal(const Response& response);
 // GETs an object.
 Result<Json> object(ApiClient& client, const std::string& path);
 
+// GETs the same object again and again. not_found: it is gone, even if a later one has its name;
+// foreign: another cluster's object has its name.
+class SameObject {
+ public:
+  // `known`: empty until the first answer.
+  SameObject(std::string path, KnownObject known)
+      : path_(std::move(path)), known_(std::move(known)) {}
+  Result<Json> get(ApiClient& client);
+
+ private:
+  const std::string path_;
+  KnownObject known_;
+};
+
+KnownObject known_of(const Json& object);
+
 // The pods of a job, filtered by selectors ("" for none; not yet encoded).
 Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, const std::string& job,
                                   const std::string& more_labels, const std::string& fields);

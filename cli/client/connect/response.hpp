@@ -1,6 +1,8 @@
 // Response: the coordinator's answer, which may be a refusal.
 #pragma once
 
+#include "text/json.hpp"
+
 #include <string>
 #include <vector>
 
@@ -10,6 +12,8 @@ struct Response {
   int status = 0;
   std::string body;
   std::vector<std::string> warnings{};  // from Warning headers
+  std::string content_type{};
+  Json json{};  // the body, parsed and checked (expected.hpp); null: a refusal, or text
   bool ok() const { return status >= 200 && status < 300; }
 };
 

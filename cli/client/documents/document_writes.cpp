@@ -23,7 +23,7 @@ Result<Json> send(const Document& document, bool dry_run,
   if (response->ok()) {
     for (const std::string& warning : response->warnings)
       std::cerr << "muster: warning: " << placed_warning(warning, document) << std::endl;
-    return read_json(response->body);
+    return std::move(response->json);
   }
   Error error = refusal(*response);
   // The API refuses unknown and repeated fields before it checks any rule. Also ask which rules the
@@ -69,7 +69,7 @@ int each_document(const std::vector<std::string>& files,
     if (done) continue;
     const int failed = fail(done.error());
     if (code == kDone) code = failed;
-    if (done.error().code == Errc::unavailable) break;
+    if (failed == kUnreachable) break;
   }
   return code;
 }

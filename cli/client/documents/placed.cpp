@@ -128,7 +128,8 @@ std::string file_place(const std::string& file, const TextPlace& place) {
 }
 
 Error placed(Error error, const Document& document) {
-  if (error.code == Errc::unavailable || !document.fields) return error;
+  if (error.code == Errc::unavailable || error.code == Errc::foreign || !document.fields)
+    return error;
   for (Violation& one : FieldList(error.message, document).read())
     error.violations.push_back(std::move(one));
   if (error.violations.empty()) {

@@ -51,7 +51,7 @@ Result<CommandOutput> PodCommand::read(ApiClient& client, uint64_t out, uint64_t
   auto answer = client.get(path_ + "?session=" + session_ + "&stdout=" + std::to_string(out) +
                            "&stderr=" + std::to_string(err));
   if (Status may = must_be_ok(answer); !may) return may.error();
-  const Json json = read_json(answer->body);
+  const Json& json = answer->json;
   auto one = decoded(text_at(json, {"stdout"})), other = decoded(text_at(json, {"stderr"}));
   if (!one) return one.error();
   if (!other) return other.error();
@@ -65,7 +65,7 @@ Result<CommandTaken> PodCommand::write(ApiClient& client, uint64_t offset, const
       path_ + "?session=" + session_ + "&offset=" + std::to_string(offset) + (eof ? "&eof=1" : ""),
       data);
   if (Status may = must_be_ok(answer); !may) return may.error();
-  const Json json = read_json(answer->body);
+  const Json& json = answer->json;
   return CommandTaken{static_cast<uint64_t>(std::max<int64_t>(0, number_at(json, {"taken"}))),
                       at(json, {"closed"}) == Json(true)};
 }

@@ -27,9 +27,10 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
   const bool all = wishes.output != nullptr && wishes.output->wants_ended();
   AttemptFeed feed(client, ns, name, all);
   FailureNews news(client, ns, name);
+  SameObject same(object_path(Kind::job, ns, name), wishes.known);
   Follow out;
   for (;;) {
-    auto job = object(client, object_path(Kind::job, ns, name));
+    auto job = same.get(client);
     const Millis now = boot_now();
     if (job) {
       answered = now;
@@ -47,6 +48,12 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
         news.add(out.job, ended, now);
         if (end == JobEnd::none) news.print(now, clear);  // otherwise the summary shows them
         progress.show(standing_of(out.job), now);
+      }
+      if (client.met_foreign()) {  // in place of a list or a log
+        progress.clear();
+        out.error = *client.met_foreign();
+        out.how = Followed::unreachable;
+        return out;
       }
       if (end == JobEnd::none && wishes.enough && wishes.enough(out.job)) {
         if (wishes.output != nullptr) {

@@ -29,6 +29,7 @@ struct FollowWishes {
   When color = When::automatic;
   PodOutput* output = nullptr;                        // null: do not show what pods print
   std::function<bool()> stopped = nullptr;            // the local agent is gone: end as unreachable
+  KnownObject known{};                                // of the job, if its object was seen before
   bool quiet = false;                                 // no progress, no failures
   std::function<bool(const Json&)> enough = nullptr;  // end as complete, whatever the job does
 };

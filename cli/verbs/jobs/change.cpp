@@ -72,7 +72,7 @@ int execute(const ChangeOptions& options) {
         std::cerr << "  completions can be changed only for Indexed jobs;\n"
                      "  try: muster scale job/"
                   << name << " --parallelism N\n";
-      if (changed.error().code == Errc::unavailable) return code;
+      if (code == kUnreachable) return code;
       continue;
     }
     std::cout << kind_name(kind) << "/" << name << " " << done_word(options.what) << std::endl;

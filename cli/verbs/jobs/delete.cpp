@@ -33,7 +33,7 @@ class Deleter {
         remove(object_path(kind, ns, name), std::string(kind_name(kind)) + "/" + name);
     if (removed) return true;
     code_ = fail(removed.error());
-    return removed.error().code != Errc::unavailable;
+    return code_ != kUnreachable;
   }
 
   Status remove(const std::string& path, const std::string& shown) {

@@ -27,7 +27,9 @@ class Waiter {
         client_(client),
         begin_(boot_now()),
         progress_(begin_, options.target.color) {
-    for (const std::string& job : options.jobs) jobs_.push_back({job});
+    for (const std::string& job : options.jobs)
+      jobs_.push_back({job, SameObject(object_path(Kind::job, options.target.ns, job),
+                                       options.jobs.size() == 1 ? options.known : KnownObject())});
   }
 
   int run() {
@@ -49,6 +51,7 @@ class Waiter {
  private:
   struct Job {
     std::string name;
+    SameObject same;
     Standing standing{};
     bool seen = false;
     int code = -1;  // -1: undecided
@@ -59,7 +62,7 @@ class Waiter {
   int look() {
     for (Job& job : jobs_) {
       if (job.code >= 0) continue;
-      auto now = object(client_, object_path(Kind::job, options_.target.ns, job.name));
+      auto now = job.same.get(client_);
       if (now) {
         answered_ = boot_now();
         job.seen = true;

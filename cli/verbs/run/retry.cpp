@@ -12,8 +12,8 @@
 namespace muster::cli {
 namespace {
 
-// Creates the round, prints and returns its name.
-Result<std::string> retried(const RetryOptions& options) {
+// Creates the round, prints its name and returns it.
+Result<Json> retried(const RetryOptions& options) {
   const auto client = connect(options.target);
   auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
   if (!job) return job.error();
@@ -22,7 +22,7 @@ Result<std::string> retried(const RetryOptions& options) {
   auto made = create_round(*client, options.target.ns, options.wishes, *job);
   if (!made) return made.error();
   std::cout << round_text(*made) << std::endl;
-  return text_at(*made, {"metadata", "name"});
+  return made;
 }
 
 }  // namespace
@@ -41,12 +41,13 @@ int execute(const RetryOptions& options) {
     run.retry->job = options.job;
     return retry_here(run);
   }
-  auto name = retried(options);  // its client is already destroyed: only one per thread
-  if (!name) return fail(name.error());
+  auto round = retried(options);  // its client is already destroyed: only one per thread
+  if (!round) return fail(round.error());
   if (!options.wait) return kDone;
   WaitOptions wait;
   wait.target = options.target;
-  wait.jobs = {*name};
+  wait.jobs = {text_at(*round, {"metadata", "name"})};
+  wait.known = known_of(*round);
   return execute(wait);
 }
 

@@ -47,9 +47,11 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
                            {.prefixed = prefixed(options.shown, *created),
                             .in_order = options.keep_order,
                             .files = files ? &*files : nullptr});
-  const Follow end = follow(
-      *client, signals, job->ns, name,
-      {.timeout_ms = options.timeout_ms, .color = options.target.color, .output = output.get()});
+  const Follow end = follow(*client, signals, job->ns, name,
+                            {.timeout_ms = options.timeout_ms,
+                             .color = options.target.color,
+                             .output = output.get(),
+                             .known = known_of(*created)});
   const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
   const std::string back = "\n  reattach: muster wait job/" + name + ns_flag +
                            "\n  delete:   muster delete job/" + name + ns_flag;

@@ -147,7 +147,8 @@ class Run {
                         {.timeout_ms = options_.timeout_ms,
                          .color = options_.target.color,
                          .output = output_.get(),
-                         .stopped = [&agent] { return agent.left(); }});
+                         .stopped = [&agent] { return agent.left(); },
+                         .known = known_of(*job)});
     int code = finish(client, signals, agent, dir, name, end);
     if (files_ && files_->failures() > 0) {
       keep_ = true;
@@ -234,7 +235,7 @@ class Run {
                          : create_job(client, ns_, command_text(*claimed), false);
     if (!job) {
       // A refused job was never started: free the directory for a corrected manifest.
-      if (job.error().code != Errc::unavailable) unlink((dir + "/run.json").c_str());
+      if (exit_code(job.error().code) != kUnreachable) unlink((dir + "/run.json").c_str());
       return job.error();
     }
     return *job;

@@ -14,8 +14,13 @@
 namespace muster::cli {
 namespace {
 
-// Creates the job, prints it and returns its name and namespace; or the exit code.
-std::variant<std::pair<std::string, std::string>, int> create(const SubmitOptions& given) {
+struct Submitted {
+  std::string name, ns;
+  KnownObject known;
+};
+
+// Creates the job and prints it; or the exit code.
+std::variant<Submitted, int> create(const SubmitOptions& given) {
   RunOptions options = given.run;
   auto inputs = take_inputs(options);
   if (!inputs) return fail(inputs.error(), "submit");
@@ -39,7 +44,7 @@ std::variant<std::pair<std::string, std::string>, int> create(const SubmitOption
   else
     std::cout << "job.batch/" << name << (options.output == Output::name ? "" : " created")
               << std::endl;
-  return std::pair(std::move(name), std::move(wanted->ns));
+  return Submitted{std::move(name), std::move(wanted->ns), known_of(*job)};
 }
 
 }  // namespace
@@ -50,9 +55,10 @@ int execute(const SubmitOptions& options) {
   if (!options.wait) return kDone;
   WaitOptions wait;
   wait.target = options.run.target;
-  const auto& [name, ns] = std::get<0>(created);
+  const auto& [name, ns, known] = std::get<0>(created);
   wait.target.ns = ns;
   wait.jobs = {name};
+  wait.known = known;
   wait.timeout_ms = options.run.timeout_ms;
   return execute(wait);
 }

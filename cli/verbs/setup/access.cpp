@@ -39,7 +39,7 @@ Result<Json> made_token(const AccessOptions& options) {
                              dumped(body));
   if (!answer) return answer.error();
   if (!answer->ok()) return refusal(*answer);
-  return read_json(answer->body);
+  return std::move(answer->json);
 }
 
 int create(const AccessOptions& options) {
@@ -89,10 +89,12 @@ int revoke(const AccessOptions& options) {
           : client->remove(std::string(kGroup) + "tokens/" + url_encoded(options.subject), "{}");
   if (!answer) return fail(answer.error());
   if (!answer->ok()) return fail(refusal(*answer));
+  // The answer names nothing, so only this one shows that a coordinator has revoked it.
+  const auto known = client->get(node ? object_path(Kind::node, "", options.subject)
+                                      : std::string(kGroup) + "tokens");
+  if (!known && known.error().code == Errc::foreign) return fail(known.error());
   std::cout << (node ? "node/" : "token/") << options.subject << " revoked" << std::endl;
-  if (!node) return kDone;
-  const auto known = client->get(object_path(Kind::node, "", options.subject));
-  if (known && known->status == 404)
+  if (node && known && known->status == 404)
     std::cerr << "muster: no node of that name has registered" << std::endl;
   return kDone;
 }

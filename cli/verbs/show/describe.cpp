@@ -289,24 +289,29 @@ int describe_any(ApiClient& client, const DescribeOptions& options) {
                              options.target.ns + "\n  see: muster get all -A");
 }
 
-}  // namespace
-
-int execute(const DescribeOptions& options) {
-  const auto client = connect(options.target);
-  if (!options.kind) return describe_any(*client, options);
+int describe(ApiClient& client, const DescribeOptions& options) {
+  if (!options.kind) return describe_any(client, options);
   switch (*options.kind) {
     case Kind::job:
-      return describe_job(*client, options);
+      return describe_job(client, options);
     case Kind::pod:
-      return describe_pod(*client, options);
+      return describe_pod(client, options);
     case Kind::node:
-      return describe_node(*client, options);
+      return describe_node(client, options);
     case Kind::event:
     case Kind::config_map:
     case Kind::ns:
       break;
   }
   return fail(kUsage, "describe: job, pod or node");
+}
+
+}  // namespace
+
+int execute(const DescribeOptions& options) {
+  const auto client = connect(options.target);
+  const int code = describe(*client, options);
+  return code == kDone && client->met_foreign() ? fail(*client->met_foreign()) : code;
 }
 
 }  // namespace muster::cli

@@ -50,7 +50,7 @@ class Getter {
     auto response = client_.get(path, accept());
     if (!response) return response.error();
     if (!response->ok()) return refusal(*response);
-    return read_json(response->body);
+    return std::move(response->json);
   }
 
   int run() {
@@ -109,7 +109,7 @@ class Getter {
     auto response = client_.get(path, accept());
     if (!response) return fail(response.error());
     if (!response->ok()) return fail(refusal(*response));
-    const Json answer = read_json(response->body);
+    const Json& answer = response->json;
     if (version != nullptr) *version = text_at(answer, {"metadata", "resourceVersion"});
     const bool empty = at(answer, {as_table() ? "rows" : "items"}).empty();
     if (version != nullptr && empty && !options_.names.empty()) {
@@ -136,9 +136,9 @@ class Getter {
       if (!response->ok()) {
         code = fail(refusal(*response));
       } else if (as_table()) {
-        print(read_json(response->body));
+        print(response->json);
       } else {
-        items.push_back(read_json(response->body));
+        items.push_back(std::move(response->json));
       }
     }
     if (!as_table()) print({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}});
@@ -173,7 +173,8 @@ class Getter {
       if (too_old) return kDone;
       if (response && response->status == 410) return kDone;
       if (response && !response->ok() && response->status != 503) return fail(refusal(*response));
-      if (!response && tries + 1 == kTriesMax) return fail(response.error());
+      if (!response && (response.error().code != Errc::unavailable || tries + 1 == kTriesMax))
+        return fail(response.error());
       usleep(kPauseUs);
     }
     return fail(kUnreachable, "the coordinator at " + client_.address() + " is not serving");

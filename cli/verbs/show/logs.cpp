@@ -192,6 +192,7 @@ class JobLogs {
     const auto output = output_of_api(client_, o_.target.ns, job, std::move(wishes));
     FollowWishes follow_wishes;
     follow_wishes.output = output.get();
+    follow_wishes.known = known_of(job);
     follow_wishes.quiet = true;
     if (!o_.indexes.empty())
       follow_wishes.enough = [&](const Json& now) {
@@ -226,7 +227,10 @@ class JobLogs {
   bool indexed_ = false;
 };
 
+// Text alone would not show that a coordinator answers, so the pod is asked for first.
 int log_of_pod(const LogsOptions& o, ApiClient& client) {
+  if (auto pod = object(client, object_path(Kind::pod, o.target.ns, o.pod)); !pod)
+    return fail(pod.error());
   std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=All";
   if (o.follow) path += "&follow=true";
   if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);

@@ -38,6 +38,7 @@ class SelectedLogs {
         if (first && seen_.empty())
           return fail(kNotFound,
                       "no pod in namespace " + o_.target.ns + " has the labels " + o_.selector);
+        if (client_.met_foreign()) return fail(*client_.met_foreign());
         if (!o_.follow || (!open && jobs_over())) return kDone;
       }
       if (signals.next(std::max(kPause, kListShare * (boot_now() - begin))) != 0)

@@ -32,11 +32,12 @@ int execute(const BackupOptions& options) {
     return kDone;
   }
   const auto client = connect(options.target);
-  client->set_timeout(options.timeout_ms);
+  if (Status there = allow_long_answers(*client, options.target, options.timeout_ms); !there)
+    return fail(there.error());
   auto answer = client->post("/apis/muster.dev/v1/backups", dumped(Json{{"dir", dir}}));
   if (!answer) return fail(answer.error());
   if (!answer->ok()) return fail(refusal(*answer));
-  const Json made = read_json(answer->body);
+  const Json& made = answer->json;
   auto number = [&made](const char* name) {
     return static_cast<uint64_t>(number_at(made, {name}));
   };

@@ -30,7 +30,8 @@ int execute(const VerifyOptions& options) {
                 verified->counted);
   }
   const auto client = connect(options.target);
-  client->set_timeout(options.timeout_ms);
+  if (Status there = allow_long_answers(*client, options.target, options.timeout_ms); !there)
+    return fail(there.error());
   auto answer = object(*client, "/apis/muster.dev/v1/verification");
   if (!answer) return fail(answer.error());
   std::vector<std::string> mismatches;

@@ -1,6 +1,7 @@
 // FakeServer: an HTTP server with canned answers.
 //
-// Serves one connection at a time. Each request gets the answer set for "METHOD PATH", or 404.
+// Serves one connection at a time. Each request gets the answer set for "METHOD PATH", or 404; as
+// text if it is for a log, else as JSON.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +41,8 @@ class FakeServer {
   }
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Answers are given in turn; the last one repeats. `headers`: more lines, each with its CRLF.
+  // Answers are given in turn; the last one repeats. `headers`: more lines, each with its CRLF; a
+  // Content-Type replaces the usual one. `SESSION` in a body stands for the request's session.
   void answer(const std::string& request, int status, const std::string& body,
               const std::string& headers = "") {
     std::lock_guard lock(mutex_);
@@ -78,7 +80,8 @@ class FakeServer {
       }
       const std::string line = in.substr(0, in.find(" HTTP/1.1"));
       const std::string request = line.substr(0, line.find('?'));
-      std::string body, headers;
+      std::string body = R"({"kind":"Status","status":"Failure","reason":"NotFound","code":404})",
+                  headers;
       int status = 404;
       {
         std::lock_guard lock(mutex_);
@@ -88,11 +91,24 @@ class FakeServer {
           if (it->second.size() > 1) it->second.erase(it->second.begin());
         }
       }
+      echo_session(in.substr(0, head + 4 + length), body);
       in.erase(0, head + 4 + length);
+      if (headers.find("Content-Type") == std::string::npos)
+        headers += request.ends_with("/log") && status == 200
+                       ? "Content-Type: text/plain; charset=utf-8\r\n"
+                       : "Content-Type: application/json\r\n";
       const std::string out = "HTTP/1.1 " + std::to_string(status) + " X\r\n" + headers +
                               "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
       if (send(c, out.data(), out.size(), MSG_NOSIGNAL) < 0 || close_each) return;
     }
+  }
+
+  static void echo_session(const std::string& request, std::string& body) {
+    static const std::string kKey = R"("session":")", kPlace = "SESSION";
+    const size_t key = request.find(kKey), place = body.find(kPlace);
+    if (key == std::string::npos || place == std::string::npos) return;
+    const size_t value = key + kKey.size();
+    body.replace(place, kPlace.size(), request.substr(value, request.find('"', value) - value));
   }
 
   static bool more(int c, std::string& in) {

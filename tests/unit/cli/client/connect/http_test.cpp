@@ -17,16 +17,22 @@
 namespace muster::cli {
 namespace {
 
+std::string job_text(const std::string& name, const std::string& more = "") {
+  return R"({"kind":"Job","apiVersion":"batch/v1","metadata":{"name":")" + name +
+         R"(","namespace":"default","uid":"u1"})" + more + "}";
+}
+
 TEST(Http, GetsAndPosts) {
   FakeServer server;
   server.answer("GET /a", 200, "{}");
-  server.answer("POST /b", 201, "made");
+  server.answer("POST /b", 201, R"({"y":2})");
   ApiClient client(server.address());
   EXPECT_EQ(client.get("/a", kTable)->body, "{}");
   EXPECT_EQ(client.get("/nothing")->status, 404);
   auto made = client.post("/b", R"({"x":1})");
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made->status, 201);
+  EXPECT_EQ(made->json, Json({{"y", 2}}));
   const auto requests = server.requests();
   EXPECT_NE(requests[0].find("Accept: application/json;as=Table"), std::string::npos);
   EXPECT_NE(requests[0].find("Host: " + server.address()), std::string::npos);
@@ -36,7 +42,7 @@ TEST(Http, GetsAndPosts) {
 
 TEST(Http, WarningsOfTheServerArePrinted) {
   FakeServer server;
-  server.answer("POST /apis/batch/v1/namespaces/default/jobs", 201, "{}",
+  server.answer("POST /apis/batch/v1/namespaces/default/jobs", 201, job_text("j"),
                 "Warning: 299 - \"unknown \\\"a\\\"\"\r\nWarning: 299 - \"two\"\r\n");
   ApiClient client(server.address());
   testing::internal::CaptureStderr();
@@ -47,7 +53,7 @@ TEST(Http, WarningsOfTheServerArePrinted) {
 
 TEST(Http, AConnectionThatWasClosedMeanwhileIsTriedAgain) {
   FakeServer server;
-  server.answer("GET /a", 200, "1");
+  server.answer("GET /a", 200, "{}");
   server.close_each = true;
   ApiClient client(server.address());
   for (int i = 0; i < 3; ++i) {
@@ -89,18 +95,19 @@ TEST(Http, SilenceIsBounded) {
 
 TEST(Http, Lines) {
   FakeServer server;
-  server.answer("GET /w", 200, "one\ntwo\n\nthree\nrest");
+  const std::string log = "/api/v1/namespaces/default/pods/p/log";
+  server.answer("GET " + log, 200, "one\ntwo\n\nthree\nrest");
   ApiClient client(server.address());
   std::vector<std::string> lines;
   EXPECT_TRUE(client
-                  .lines("/w", kJson,
+                  .lines(log, kJson,
                          [&lines](std::string_view line) { return lines.emplace_back(line), true; })
                   .ok());
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "", "three", "rest"}));
   lines.clear();
   EXPECT_TRUE(
       client
-          .lines("/w", kJson,
+          .lines(log, kJson,
                  [&lines](std::string_view line) { return lines.emplace_back(line), false; })
           .ok());
   EXPECT_EQ(lines, std::vector<std::string>{"one"});
@@ -162,14 +169,14 @@ class VerbsTest : public testing::Test {
 constexpr char kJobPath[] = "GET /apis/batch/v1/namespaces/default/jobs/j";
 
 std::string ended(const char* type) {
-  return std::string(R"({"metadata":{"name":"j"},"status":{"conditions":[{"type":")") + type +
-         R"(","status":"True","reason":"R","message":"M"}]}})";
+  return job_text("j", std::string(R"(,"status":{"conditions":[{"type":")") + type +
+                           R"(","status":"True","reason":"R","message":"M"}]})");
 }
 
 TEST_F(VerbsTest, WaitForEitherOutcome) {
   WaitOptions wait{target(), {"j"}};
   EXPECT_EQ(run(wait), kNotFound);
-  server.answer(kJobPath, 200, "{}");
+  server.answer(kJobPath, 200, job_text("j"));
   server.answer(kJobPath, 200, ended("Complete"));
   EXPECT_EQ(run(wait), kDone);
   EXPECT_EQ(out, "job.batch/j Complete\n");
@@ -188,7 +195,7 @@ TEST_F(VerbsTest, WaitSaysWhyAJobFailed) {
 }
 
 TEST_F(VerbsTest, WaitIsBounded) {
-  server.answer(kJobPath, 200, "{}");
+  server.answer(kJobPath, 200, job_text("j"));
   WaitOptions wait{target(), {"j"}};
   wait.timeout_ms = 30;
   EXPECT_EQ(run(wait), kTimeout);
@@ -196,15 +203,16 @@ TEST_F(VerbsTest, WaitIsBounded) {
 }
 
 TEST_F(VerbsTest, WaitForDeletion) {
-  server.answer(kJobPath, 200, "{}");
-  server.answer(kJobPath, 404, "{}");
+  server.answer(kJobPath, 200, job_text("j"));
+  server.answer(kJobPath, 404, R"({"kind":"Status","status":"Failure"})");
   WaitOptions wait{target(), {"j"}};
   wait.deleted = true;
   EXPECT_EQ(run(wait), kDone);
 }
 
 TEST_F(VerbsTest, DeleteGoesOnAfterAMissingOne) {
-  server.answer("DELETE /apis/batch/v1/namespaces/default/jobs/b", 200, "{}");
+  server.answer("DELETE /apis/batch/v1/namespaces/default/jobs/b", 200,
+                R"({"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"b"}})");
   EXPECT_EQ(run(DeleteOptions{.target = target(), .names = {"a", "b"}}), kNotFound);
   EXPECT_EQ(out, "job.batch/b deleted\n");
   EXPECT_NE(server.requests().back().find("\"propagationPolicy\":\"Background\""),
@@ -214,7 +222,8 @@ TEST_F(VerbsTest, DeleteGoesOnAfterAMissingOne) {
 TEST_F(VerbsTest, GetNamesAndAList) {
   server.answer("GET /api/v1/namespaces/default/pods", 200,
                 R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
-                R"("items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]})");
+                R"("items":[{"metadata":{"name":"a","namespace":"default","uid":"1"}},)"
+                R"({"metadata":{"name":"b","namespace":"default","uid":"2"}}]})");
   GetOptions get;
   get.target = target();
   get.kind = Kind::pod;
@@ -225,7 +234,8 @@ TEST_F(VerbsTest, GetNamesAndAList) {
   EXPECT_EQ(run(get), kDone);
   EXPECT_EQ(out,
             "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\n"
-            "- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: b\n"
+            "    namespace: default\n    uid: \"1\"\n- apiVersion: v1\n  kind: Pod\n  metadata:\n"
+            "    name: b\n    namespace: default\n    uid: \"2\"\n"
             "kind: List\nmetadata:\n  resourceVersion: \"\"\n");
   get.names = {"nope"};
   EXPECT_EQ(run(get), kNotFound);
@@ -233,11 +243,14 @@ TEST_F(VerbsTest, GetNamesAndAList) {
 
 TEST_F(VerbsTest, AWatchGoesOnWhereItBroke) {
   const std::string path = "GET /apis/batch/v1/namespaces/default/jobs";
-  server.answer(path, 200, R"({"metadata":{"resourceVersion":"5"},"items":[]})");
   server.answer(path, 200,
-                R"({"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"9"}}})"
+                R"({"kind":"JobList","apiVersion":"batch/v1","metadata":{"resourceVersion":"5"},)"
+                R"("items":[]})");
+  server.answer(path, 200,
+                R"({"type":"ADDED","object":{"kind":"Job","apiVersion":"batch/v1","metadata":)"
+                R"({"name":"a","namespace":"default","uid":"1","resourceVersion":"9"}}})"
                 "\n");
-  server.answer(path, 403, R"({"message":"enough"})");
+  server.answer(path, 403, R"({"kind":"Status","status":"Failure","message":"enough"})");
   GetOptions get;
   get.target = target();
   get.output = Output::name;
@@ -251,7 +264,7 @@ TEST_F(VerbsTest, AWatchGoesOnWhereItBroke) {
 }
 
 TEST_F(VerbsTest, LogsOfAnAttemptAskForIt) {
-  server.answer(kJobPath, 200, R"({"metadata":{"name":"j"},"spec":{"completionMode":"Indexed"}})");
+  server.answer(kJobPath, 200, job_text("j", R"(,"spec":{"completionMode":"Indexed"})"));
   server.answer("GET /apis/muster.dev/v1/namespaces/default/jobs/j/log", 200, "bad row 7\n");
   LogsOptions logs;
   logs.target = target();

@@ -13,6 +13,13 @@ std::string status_of(int code, const std::string& message) {
          R"(,"message":")" + message + R"("})";
 }
 
+const std::string kEcho = R"("session":"SESSION")";  // the one that was asked for
+
+// An answer of this kind, with these members.
+std::string exec_text(const char* kind, const std::string& members) {
+  return std::string(R"({"kind":")") + kind + R"(","apiVersion":"muster.dev/v1",)" + members + "}";
+}
+
 TEST(PodCommand, RefusalsSayWhatTheCallerMayDo) {
   FakeServer server;
   ApiClient client(server.address());
@@ -29,7 +36,8 @@ TEST(PodCommand, StartsAndResumesOneSession) {
   FakeServer server;
   ApiClient client(server.address());
   const PodCommand command("team", "p-0-abcde"), other("team", "p-0-abcde");
-  server.answer("POST " + kExecPath, 201, "{}", "Warning: 299 - \"of two\"\r\n");
+  server.answer("POST " + kExecPath, 201, exec_text("Exec", kEcho),
+                "Warning: 299 - \"of two\"\r\n");
   const auto started = command.start(client, {"ls", "-l"});
   ASSERT_TRUE(started.ok());
   EXPECT_EQ(started->warnings, std::vector<std::string>{"of two"});
@@ -41,10 +49,14 @@ TEST(PodCommand, ReadsBytes) {
   FakeServer server;
   ApiClient client(server.address());
   const PodCommand command("team", "p-0-abcde");
-  server.answer("GET " + kExecPath, 200, R"({"stdout":"AP8K","stderr":"","ended":false})");
   server.answer("GET " + kExecPath, 200,
-                R"({"stdout":"","stderr":"b29wcw==","ended":true,"exitCode":143,"message":"why"})");
-  server.answer("GET " + kExecPath, 200, R"({"stdout":"%%%"})");
+                exec_text("ExecOutput", R"("stdout":"AP8K","stderr":"","ended":false)"));
+  server.answer(
+      "GET " + kExecPath, 200,
+      exec_text("ExecOutput",
+                R"("stdout":"","stderr":"b29wcw==","ended":true,"exitCode":143,"message":"why")"));
+  server.answer("GET " + kExecPath, 200,
+                exec_text("ExecOutput", R"("stdout":"%%%","stderr":"","ended":false)"));
   const auto first = command.read(client, 5, 7);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(first->out, std::string("\0\xff\n", 3));
@@ -63,8 +75,8 @@ TEST(PodCommand, WritesBytes) {
   FakeServer server;
   ApiClient client(server.address());
   const PodCommand command("team", "p-0-abcde");
-  server.answer("PUT " + kExecPath, 200, R"({"taken":7,"closed":false})");
-  server.answer("PUT " + kExecPath, 200, R"({"taken":9,"closed":true})");
+  server.answer("PUT " + kExecPath, 200, exec_text("ExecInput", R"("taken":7,"closed":false)"));
+  server.answer("PUT " + kExecPath, 200, exec_text("ExecInput", R"("taken":9,"closed":true)"));
   const auto some = command.write(client, 5, std::string("\0\xff\r\n", 4), false);
   ASSERT_TRUE(some.ok());
   EXPECT_EQ(some->bytes, 7u);
@@ -83,7 +95,7 @@ TEST(PodCommand, WritesBytes) {
 TEST(PodCommand, AsksForInputOnlyIfItHasSome) {
   FakeServer server;
   ApiClient client(server.address());
-  server.answer("POST " + kExecPath, 201, "{}");
+  server.answer("POST " + kExecPath, 201, exec_text("Exec", kEcho));
   const PodCommand command("team", "p-0-abcde");
   using Reads = PodCommand::Reads;
   for (const Reads reads : {Reads::nothing, Reads::input, Reads::terminal})
@@ -99,7 +111,7 @@ TEST(PodCommand, AsksForInputOnlyIfItHasSome) {
 TEST(PodCommand, WritesAgainOnAStaleConnection) {
   FakeServer server;
   ApiClient client(server.address());
-  server.answer("PUT " + kExecPath, 200, R"({"taken":1,"closed":false})");
+  server.answer("PUT " + kExecPath, 200, exec_text("ExecInput", R"("taken":1,"closed":false)"));
   server.close_each = true;
   const PodCommand command("team", "p-0-abcde");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(command.write(client, 0, "x", false).ok()) << i;

@@ -47,12 +47,15 @@ TEST(FailureNews, EachKindOnceAndNotBeforeItsDelay) {
 TEST(Follow, AFailureThatEndsTheJobIsLeftToTheSummary) {
   Signals signals;  // before any thread starts
   FakeServer server;
-  server.answer("GET " + kFollowedJob, 200, R"({"status":{"active":1}})");
+  const std::string begin = R"({"kind":"Job","apiVersion":"batch/v1",)"
+                            R"("metadata":{"name":"j","namespace":"default","uid":"u1"},"status":)";
+  server.answer("GET " + kFollowedJob, 200, begin + R"({"active":1}})");
   server.answer("GET " + kFollowedJob, 200,
-                R"({"status":{"failed":1,"conditions":[{"type":"Failed","status":"True"}]}})");
-  server.answer("GET " + kFollowedOwn + "/attempts", 200,
-                R"({"metadata":{},"items":[{"index":0,"attempt":0,"pod":"j-0","node":"n1",)"
-                R"("counted":"failed","exitCode":127}]})");
+                begin + R"({"failed":1,"conditions":[{"type":"Failed","status":"True"}]}})");
+  server.answer(
+      "GET " + kFollowedOwn + "/attempts", 200,
+      R"({"kind":"AttemptList","apiVersion":"muster.dev/v1","metadata":{},"items":[{"index":0,"attempt":0,"pod":"j-0","node":"n1",)"
+      R"("counted":"failed","exitCode":127}]})");
   ApiClient client(server.address());
   testing::internal::CaptureStderr();
   const Follow out = follow(client, signals, "default", "j", {});
