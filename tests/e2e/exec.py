@@ -641,14 +641,14 @@ class Mpirun(unittest.TestCase):
         self.assertEqual(len({words[7] for words in ranks}), 3, "each rank in its own pod: " + done.stdout)
         for words in ranks:
             self.assertEqual(" ".join(words[8:]), "a 1 b two words")
-        self.assertIn("job/ring Complete: the leader (index 0) succeeded, took", done.stdout)
+        self.assertIn("job/ring Complete: the leader (index 0) succeeded, took", done.stderr)
 
         done = self.mpirun("-N", 2, "--slots", 2, "-np", 3, "--tag-output", "--mpi", kind, "--", program)
         self.assertEqual(len(self.ranks(done)), 3, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^\[[^\]]*1\]" if kind == "mpich" else r"(?m)^\[1,1\]<stdout>:")
 
         failed = self.mpirun("-N", 2, "--mpi", kind, "--name", "bad", "--", program, 7, code=7)
-        self.assertIn("job/bad Failed: the leader (index 0) failed", failed.stdout)
+        self.assertIn("job/bad Failed: the leader (index 0) failed", failed.stderr)
 
     def test_openmpi(self):
         self.check("openmpi")

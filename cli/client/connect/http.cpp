@@ -69,6 +69,13 @@ std::optional<std::string> read_body(kj::AsyncInputStream& in, const Expected& e
   }
 }
 
+// Whether the connection could not be made: nobody listens, or the socket is being replaced, or who
+// listened left before it was known who that was (tls/checked.hpp).
+bool nothing_was_sent(const kj::Exception& e, const std::string& reason) {
+  return reason == kRefused || e.getDescription() == "connection reset" ||
+         reason.find("No such file or directory") != std::string::npos;
+}
+
 // `299 - "TEXT"` (RFC 7234, 5.5) -> TEXT
 std::string text_of_warning(std::string_view value) {
   const size_t first = value.find('"'), last = value.rfind('"');
@@ -292,7 +299,9 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
                          std::to_string(timeout_ms_ / 1000) + " s");
     }
     const std::string reason = reason_of(*exception);
-    refused_ = reason == kRefused;
+    const bool only_asked = method == static_cast<int>(kj::HttpMethod::GET) && !began &&
+                            exception->getType() == kj::Exception::Type::DISCONNECTED;
+    refused_ = only_asked || nothing_was_sent(*exception, reason);
     return unreachable(reason);
   }
   refused_ = false;
@@ -302,7 +311,8 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
   return answer;
 }
 
-// Retrying is safe: a refused connection or a 503 means that nothing has been done yet.
+// Retrying is safe: a refused connection or a 503 means that nothing has been done yet, and a GET
+// does nothing.
 Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& ask) {
   const Millis begin = boot_now();
   for (bool warned = false;;) {

@@ -10,8 +10,12 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <cstring>
+#include <filesystem>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
 #include <unistd.h>
 
 namespace muster::cli {
@@ -60,6 +64,43 @@ TEST(Http, AConnectionThatWasClosedMeanwhileIsTriedAgain) {
     auto answer = client.get("/a");
     ASSERT_TRUE(answer.ok()) << answer.error().message;
   }
+}
+
+// A coordinator that restarts closes what waits in its backlog, and then its socket is gone.
+TEST(Http, P32ACoordinatorThatRestartsIsWaitedFor) {
+  std::string path = "/tmp/muster-http-XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  const std::string socket_path = path + "/api.sock";
+  const auto listening = [&] {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(fd, 4), 0);
+    return fd;
+  };
+  int fd = listening();
+  std::thread server([&] {
+    for (int i = 0; i < 2; ++i) close(accept(fd, nullptr, nullptr));
+    close(fd);
+    unlink(socket_path.c_str());
+    fd = listening();
+    const int connection = accept(fd, nullptr, nullptr);
+    char request[4096];
+    EXPECT_GT(recv(connection, request, sizeof request, 0), 0);
+    const std::string answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
+    EXPECT_EQ(send(connection, answer.data(), answer.size(), 0), ssize_t(answer.size()));
+    close(connection);
+  });
+  ApiClient client("unix:" + socket_path);
+  client.set_patience(30'000);
+  const auto answer = client.get("/healthz", "*/*");
+  server.join();
+  close(fd);
+  EXPECT_TRUE(answer.ok()) << answer.error().message;
+  std::filesystem::remove_all(path);
 }
 
 TEST(Http, NobodyThere) {
