@@ -56,6 +56,14 @@ kj::StringPtr status_text(int code) {
   }
 }
 
+constexpr size_t kPiece = 64 * 1024;  // bytes of a body that are read at a time
+
+std::string too_many_bodies(const Pool& bodies) {
+  return "the bodies of unfinished requests use too much memory: at most " +
+         std::to_string(bodies.each_max() >> 10) + " KiB are for one user and " +
+         std::to_string(bodies.all_max() >> 10) + " KiB for all together; try again later";
+}
+
 constexpr const char* kModified =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -110,8 +118,11 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
     if (*length > most)
       return send_status(413, "RequestEntityTooLarge", too_long)
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
-    text->reserve(*length);
   }
+  if (timer_) body_ends_ = timer_->now() + body_time_;
+  if (bodies_)
+    body_share_.emplace(
+        *bodies_, caller.distinguished ? "uid " + std::to_string(caller.who.uid) : peer.source);
   return read_more(text, most)
       .then([this, text, too_long, wanted](Body body) -> kj::Promise<kj::Maybe<std::string>> {
         if (body == Body::unreadable) {
@@ -122,6 +133,10 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
                 kj::throwFatalException(KJ_EXCEPTION(FAILED, "unreadable body"));
               });
         }
+        if (body == Body::too_many)
+          return send_status(429, "TooManyRequests", too_many_bodies(*bodies_),
+                             {{"retryAfterSeconds", 1}})
+              .then([]() -> kj::Maybe<std::string> { return nullptr; });
         if (body != Body::whole)
           return (body == Body::too_long
                       ? send_status(413, "RequestEntityTooLarge", too_long)
@@ -160,8 +175,19 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
       });
 }
 
+// Makes room for `more` bytes of a body of at most `most`. The room grows with what has arrived: a
+// length that is only announced costs nothing. False: there is no memory for it.
+bool Exchange::make_room(std::string& text, size_t more, size_t most) {
+  const size_t needed = text.size() + more;
+  if (needed <= text.capacity()) return true;
+  const size_t room = std::max(needed, std::min(2 * text.capacity(), most + kPiece));
+  // Until the text is copied, there are two of them; the old one is gone soon.
+  if (body_share_ && !body_share_->take(room - (text.empty() ? 0 : text.capacity()))) return false;
+  text.reserve(room);
+  return true;
+}
+
 kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> text, size_t most) {
-  constexpr size_t kPiece = 64 * 1024;
   constexpr size_t kLate = SIZE_MAX;
   const size_t had = text->size();
   size_t piece = kPiece;
@@ -169,6 +195,7 @@ kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> tex
     if (*left == 0) return Body::whole;
     piece = std::min<uint64_t>(*left, kPiece);
   }
+  if (!make_room(*text, piece, most)) return Body::too_many;
   text->resize(had + piece);
   constexpr size_t kUnreadable = SIZE_MAX - 1;
   auto reading = kj::evalNow([&] {
@@ -179,7 +206,9 @@ kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> tex
   });
   if (timer_)
     reading = reading.exclusiveJoin(
-        timer_->afterDelay(body_patience_).then([]() -> size_t { return kLate; }));
+        timer_->atTime(std::min(timer_->now() + body_patience_, body_ends_)).then([]() -> size_t {
+          return kLate;
+        }));
   return reading.then([this, text, had, most](size_t n) -> kj::Promise<Body> {
     if (n == kLate) return Body::too_slow;
     if (n == kUnreadable) return Body::unreadable;

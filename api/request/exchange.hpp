@@ -11,6 +11,7 @@
 #include "api/http/url.hpp"
 #include "api/view/query/object_json.hpp"
 #include "api/view/render/render.hpp"
+#include "base/peer/pool.hpp"
 #include "base/result.hpp"
 
 #include <kj/async-io.h>
@@ -78,12 +79,17 @@ class Exchange {
   }
   bool closes() const { return closes_; }
 
-  // Limits the wait for the next piece of the body; the default is no limit.
-  void impatient(kj::Timer& timer, kj::Duration patience) {
+  // Limits the wait for the next piece of the body, and for all of it; the default is no limit.
+  void impatient(kj::Timer& timer, kj::Duration patience, kj::Duration body_time) {
     timer_ = &timer;
     body_patience_ = patience;
+    body_time_ = body_time;
   }
-  // The body, at most `most` bytes; nothing if an error has already been sent.
+  // Takes the memory for the body from this pool, which must outlive the exchange; the default is
+  // no limit.
+  void take_from(Pool& bodies) { bodies_ = &bodies; }
+  // The body, at most `most` bytes; nothing if an error has already been sent. Its memory counts
+  // until the exchange is over, since what is made of it lives as long.
   kj::Promise<kj::Maybe<std::string>> read_body(size_t most = kBodyMax,
                                                 BodyType wanted = BodyType::object);
 
@@ -101,7 +107,8 @@ class Exchange {
 
  private:
   void add_warnings(kj::HttpHeaders& headers) const;
-  enum class Body { whole, too_long, too_slow, unreadable };
+  enum class Body { whole, too_long, too_slow, too_many, unreadable };
+  bool make_room(std::string& text, size_t more, size_t most);
   kj::Promise<Body> read_more(std::shared_ptr<std::string> text, size_t most);
 
   const kj::HttpHeaderTable& table_;
@@ -110,7 +117,10 @@ class Exchange {
   kj::Timer* timer_ = nullptr;
   Closing* closing_ = nullptr;
   bool closes_ = false;
-  kj::Duration body_patience_ = 0 * kj::SECONDS;
+  kj::Duration body_patience_ = 0 * kj::SECONDS, body_time_ = 0 * kj::SECONDS;
+  kj::TimePoint body_ends_ = kj::origin<kj::TimePoint>();
+  Pool* bodies_ = nullptr;
+  std::optional<Pool::Share> body_share_;
   int code_ = 0;
   bool unreadable_ = false;
 };

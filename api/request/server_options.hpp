@@ -39,8 +39,13 @@ struct ServerOptions {
   // Runs images; null: containers may have no command.
   std::optional<core::ImageRuntime> image_runtime{};
   std::function<std::string()> metrics;  // text of /metrics; if empty, not served
-  // Time limits for the whole head of a request, and between two pieces of its body.
+  // Time limits for the whole head of a request, between two pieces of its body, and for the whole
+  // body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
+  kj::Duration body_time = 2 * kj::MINUTES;
+  // Bytes of the bodies of unfinished requests, all together. Where users have roles, each may use
+  // a quarter of them.
+  size_t bodies_max = 64u << 20;
   // Simultaneous connections. At the limit, a new one replaces an idle one; if none is idle, it is
   // refused with a 503.
   size_t connections_max = 4096;

@@ -58,6 +58,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         options_(std::move(options)),
         gate_(view, backend, options_.access),
         quotas_(options_.quotas),
+        bodies_(options_.bodies_max, options_.bodies_max / (options_.roles.any() ? 4 : 1)),
         directory_(options_.roles, options_.read_account),
         discovery_(options_.version),
         renderer_(view, options_.now),
@@ -270,7 +271,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     const bool readable = url.has_value();
     auto exchange =
         kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
-    exchange->impatient(context_.timer, options_.body_patience);
+    exchange->impatient(context_.timer, options_.body_patience, options_.body_time);
+    exchange->take_from(bodies_);
     exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
     exchange->accept = text_of(headers.get(accept_id_));
     exchange->user_agent = text_of(headers.get(user_agent_id_));
@@ -516,6 +518,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       fetch_mode_id_, fetch_dest_id_, authorization_id_;
   AccessGate gate_;
   Quotas quotas_;
+  Pool bodies_;
   Directory directory_;
   Discovery discovery_;
   Renderer renderer_;

@@ -8,6 +8,7 @@ import http.client
 import json
 import pathlib
 import resource
+import select
 import socket
 import sys
 import time
@@ -361,6 +362,29 @@ class Attacks(ApiWorld):
         code, answer, _ = self.call(cluster, "POST", JOBS, yaml, "application/yaml")
         self.assertEqual(code, 400, answer)
         self.assertEqual(cluster.api.job("target")["metadata"]["name"], "target")
+
+    def test_p10_unfinished_bodies_are_metered(self):
+        cluster = self.cluster(agents=1)
+        head = f"POST {JOBS} HTTP/1.1\r\nHost: {cluster.api_addr}\r\nContent-Type: application/json\r\nContent-Length: {3 << 20}\r\n\r\n"
+        raws = []
+        self.addCleanup(lambda: [raw.close() for raw in raws])
+        before = rss_mb(cluster.coord.pid)
+        for _ in range(40):  # 120 MiB, each a byte short of its end
+            raws.append(Raw(cluster).say(head))
+            with contextlib.suppress(OSError):  # the server may close before everything is sent
+                raws[-1].say(b" " * ((3 << 20) - 1))
+        refused = eventually(lambda: next((r for r in raws if select.select([r.sock], [], [], 0)[0]), None), "a refusal", 25)
+        code, head, body = refused.answer()
+        self.assertEqual((code, json.loads(body)["reason"]), (429, "TooManyRequests"))
+        self.assertIn("retry-after: 1", head.lower())
+        self.assertLess(rss_mb(cluster.coord.pid) - before, 110)
+        self.assertEqual(self.call(cluster, "GET", JOBS)[0], 200, "others are served")
+        for raw in raws:
+            raw.close()
+        large = sh_job("large", "true", 1)
+        code, answer, _ = eventually(lambda: [a for a in [self.call(cluster, "POST", JOBS, json.dumps(large) + " " * (2 << 20))] if a[0] != 429],
+                                     "room for a large manifest", 20)[0]
+        self.assertEqual(code, 201, answer)
 
 
 class BadInput(ApiWorld):

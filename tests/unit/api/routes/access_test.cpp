@@ -27,14 +27,16 @@ std::string manifest(const std::string& name, const std::string& more = "") {
 
 class AccessTest : public ServerTest {
  protected:
-  explicit AccessTest(bool private_jobs = false, QuotaLimits quotas = {})
-      : ServerTest([this, private_jobs, quotas](ServerOptions& o) {
+  explicit AccessTest(bool private_jobs = false, QuotaLimits quotas = {},
+                      const std::function<void(ServerOptions&)>& adapt = {})
+      : ServerTest([&, private_jobs, quotas](ServerOptions& o) {
           o.quotas = quotas;
           o.roles = {{"hpc"}, {"ops"}, {}, {"prom"}};
           o.access.private_jobs = private_jobs;
           o.read_account = account_of;
           o.audit = [this](const OrderedJson& object) { audited.push_back(dumped(object)); };
           o.metrics = [] { return std::string("metrics\n"); };
+          if (adapt) adapt(o);
         }) {}
 
   std::vector<std::string> audited;
@@ -419,6 +421,27 @@ TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
   EXPECT_EQ(as(kAlice, "GET", "/api/v1/namespaces").json()["items"].size(), 2u);
   EXPECT_EQ(as(kBob, "GET", "/api/v1/namespaces").json()["items"].size(), 1u);
   EXPECT_EQ(as(kOlga, "GET", "/apis/batch/v1/jobs").json()["items"].size(), 2u);
+}
+
+class P10UsersBodies : public AccessTest {
+ protected:
+  P10UsersBodies() : AccessTest(false, {}, [](ServerOptions& o) { o.bodies_max = 1 << 20; }) {}
+};
+
+TEST_F(P10UsersBodies, LeaveRoomForOthers) {
+  uid = kAlice;
+  const std::string part = request("POST", kJobs, "Content-Type: application/json\r\n",
+                                   manifest("half") + std::string(200'000, ' '));
+  std::vector<kj::Own<Client>> held;
+  for (int i = 0; i < 6; ++i) held.push_back(connect(part.substr(0, part.size() - 1)));
+  const auto refused = [](const Answer& answer) {
+    return answer.is_status("TooManyRequests") &&
+           answer.body.find("at most 256 KiB are for one user") != std::string::npos;
+  };
+  const std::string large = manifest("large") + std::string(200'000, ' ');
+  EXPECT_TRUE(until([&] { return refused(as(kAlice, "POST", kJobs, large)); }));
+  const Answer others = as(kBob, "POST", kJobs, large);
+  EXPECT_EQ(others.code, 201) << others.body;
 }
 
 }  // namespace

@@ -95,6 +95,64 @@ TEST_F(ServerTest, BodiesAreBounded) {
   EXPECT_TRUE(call(chunked).is_status("RequestEntityTooLarge"));
 }
 
+// The first `sent` bytes of a body of a mebibyte.
+std::string unfinished(size_t sent) {
+  return "POST " + kJobs +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+         "Content-Length: 1048576\r\n\r\n" +
+         std::string(sent, ' ');
+}
+
+class P10Bodies : public ServerTest {
+ protected:
+  P10Bodies() : ServerTest([](ServerOptions& o) { o.bodies_max = 600 << 10; }) {}
+};
+
+TEST_F(P10Bodies, ThoseOfUnfinishedRequestsAreMeteredTogether) {
+  std::vector<kj::Own<Client>> held;
+  for (int i = 0; i < 4; ++i) held.push_back(connect(unfinished(130'000)));
+  const auto is_refused = [](const kj::Own<Client>& one) { return whole(one->raw); };
+  std::vector<kj::Promise<void>> reading;
+  for (auto& one : held) reading.push_back(one->read().eagerlyEvaluate([](kj::Exception&&) {}));
+  ASSERT_TRUE(until([&] { return std::ranges::any_of(held, is_refused); }));
+  const auto refused = std::ranges::find_if(held, is_refused);
+  const Answer answer = parsed((*refused)->raw);
+  EXPECT_EQ(answer.code, 429);
+  EXPECT_TRUE(answer.is_status("TooManyRequests")) << answer.body;
+  EXPECT_NE(answer.head.find("Retry-After: 1"), std::string::npos) << answer.head;
+  EXPECT_NE(answer.body.find("at most 600 KiB are for one user and 600 KiB for all together"),
+            std::string::npos)
+      << answer.body;
+  EXPECT_EQ(get(kJobs).code, 200) << "what has no body is served";
+  // Nothing is lost once they are gone.
+  reading.clear();
+  held.clear();
+  EXPECT_TRUE(
+      until([&] { return post(kJobs, kManifest + std::string(400'000, ' ')).code == 201; }));
+}
+
+TEST_F(P10Bodies, ALengthThatIsOnlyAnnouncedCostsNothing) {
+  std::vector<kj::Own<Client>> held;
+  for (int i = 0; i < 7; ++i) held.push_back(connect(unfinished(1)));
+  const Answer made = post(kJobs, kManifest);
+  EXPECT_EQ(made.code, 201) << made.body;
+}
+
+class P10SlowBodies : public ServerTest {
+ protected:
+  P10SlowBodies() : ServerTest([](ServerOptions& o) { o.body_time = 50 * kj::MILLISECONDS; }) {}
+};
+
+TEST_F(P10SlowBodies, EndAfterAWhileHoweverShortTheirPausesAre) {
+  const Answer late = call(unfinished(1));
+  EXPECT_TRUE(late.is_status("Timeout")) << late.body;
+}
+
+TEST_F(ServerTest, P10AManifestOfThreeMebibytesIsAccepted) {
+  const Answer made = post(kJobs, kManifest + std::string(kBodyMax - 1024, ' '));
+  EXPECT_EQ(made.code, 201) << made.body;
+}
+
 TEST_F(ServerTest, WebPagesAreRefused) {
   auto with = [&](const std::string& headers) {
     return call("GET " + kJobs + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n").code;
