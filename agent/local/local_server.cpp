@@ -1,6 +1,7 @@
 #include "agent/local/local_server.hpp"
 
 #include "agent/link/wire.hpp"
+#include "agent/local/bounded_stream.hpp"
 #include "agent/local/pmi.hpp"
 #include "base/fd.hpp"
 #include "base/log.hpp"
@@ -28,10 +29,10 @@ namespace {
 constexpr const char* kSocketName = "agent.sock";
 constexpr int kBacklog = 256;
 constexpr Millis kAcceptAgainMs = 1'000;
-constexpr size_t kConnectionsMax = 1'024;  // per user
 constexpr const char* kNoToken =
     "the token does not belong to a running pod of this user on this node";
 constexpr Millis kAskAgainMs = 200;
+constexpr size_t kUnreadMax = 1 << 20;                   // bytes of answers that nobody reads
 constexpr uint32_t kWordsMax = 65'536;                   // per command
 constexpr size_t kCommandMax = core::node::kStringsMax;  // bytes
 constexpr size_t kWhyMax = 1'024;                        // bytes
@@ -48,7 +49,15 @@ std::optional<uint32_t> uid_of(kj::AsyncIoStream& stream) {
 
 // One connection. Members are destroyed in reverse order, the stream after its users.
 struct LocalServer::Connection {
-  uint32_t uid = 0;
+  Connection(Pool& open, const std::string& who) : place(open, who) {}
+  // The end of a connection whose caller does not read the answers, which would queue up here.
+  void require_reader() {
+    if (network->getCurrentQueueSize() <= kUnreadMax) return;
+    cut->fulfill();
+    KJ_FAIL_REQUIRE("the caller does not read the answers");
+  }
+  Pool::Share place;
+  kj::Own<kj::PromiseFulfiller<void>> cut;
   kj::Own<kj::AsyncIoStream> stream;
   std::map<std::string, wire::Process::Client> processes;  // by session
   std::shared_ptr<Fence> fence;                            // null: none reached yet
@@ -135,7 +144,8 @@ class LocalServer::Server final : public wire::Local::Server {
   }
 
  private:
-  std::optional<PodId> caller(capnp::Text::Reader token) const {
+  std::optional<PodId> caller(capnp::Text::Reader token) {
+    connection_.require_reader();
     const auto found = server_.run_dirs_.owner_of(to_string(token));
     if (!found || (found->uid != uid_ && uid_ != 0) || !server_.agent_.runs(found->pod))
       return std::nullopt;
@@ -147,8 +157,14 @@ class LocalServer::Server final : public wire::Local::Server {
 };
 #pragma GCC diagnostic pop
 
-LocalServer::LocalServer(kj::AsyncIoContext& io, const RunDirs& run_dirs, Agent& agent)
-    : io_(io), run_dirs_(run_dirs), agent_(agent), tasks_(*this) {}
+LocalServer::LocalServer(kj::AsyncIoContext& io, const RunDirs& run_dirs, Agent& agent,
+                         const Limits& limits)
+    : io_(io),
+      run_dirs_(run_dirs),
+      agent_(agent),
+      open_(limits.connections, limits.user_connections),
+      bytes_(limits.bytes, limits.user_bytes),
+      tasks_(*this) {}
 
 Status LocalServer::listen(bool users) {
   const std::string dir = run_dirs_.socket_dir();
@@ -191,21 +207,25 @@ kj::Promise<void> LocalServer::accept() {
 }
 
 void LocalServer::serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid) {
-  const auto of_user =
-      std::ranges::count_if(connections_, [uid](const auto* one) { return one->uid == uid; });
-  if (static_cast<size_t>(of_user) >= kConnectionsMax) {
-    log::debug("local socket: uid {} has {} connections", uid, of_user);
+  const std::string who = "uid " + std::to_string(uid);
+  auto connection = kj::heap<Connection>(open_, who);
+  Connection& one = *connection;
+  const bool known = serves(uid);
+  if (!known || !one.place.take(1)) {
+    if (const auto more = turned_away_.due(boot_now()))
+      log::warn("local socket: closed a connection of {}, {}{}", who,
+                known ? "who has too many of them" : "who has no MPI pod on this node", *more);
     return;
   }
-  auto connection = kj::heap<Connection>();
-  Connection& one = *connection;
-  one.stream = kj::mv(stream);
-  one.uid = uid;
+  one.stream = bounded(kj::mv(stream), bytes_, who);
   one.network =
       kj::heap<capnp::TwoPartyVatNetwork>(*one.stream, capnp::rpc::twoparty::Side::SERVER);
-  auto gone = one.network->onDisconnect();
+  auto cut = kj::newPromiseAndFulfiller<void>();
+  one.cut = kj::mv(cut.fulfiller);
+  auto gone = one.network->onDisconnect().exclusiveJoin(kj::mv(cut.promise));
   one.rpc = kj::heap(
       capnp::makeRpcServer(*one.network, wire::Local::Client(kj::heap<Server>(*this, one, uid))));
+  one.rpc->setFlowLimit(kLocalFlowMax / sizeof(capnp::word));
   connections_.insert(&one);
   tasks_.add(
       gone.then([this, &one] {
@@ -215,6 +235,10 @@ void LocalServer::serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid) {
               }));  // if this fails, the pod's node ends it after a minute without a reader
           })
           .attach(kj::mv(connection)));
+}
+
+bool LocalServer::serves(uint32_t uid) const {
+  return uid == 0 || uid == geteuid() || run_dirs_.has_pod_of(uid);
 }
 
 // Sends a request until the coordinator answers, each time over the current connection.

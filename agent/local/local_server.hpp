@@ -1,5 +1,8 @@
 // LocalServer: the socket on which the programs of a pod reach this agent (schema/local.capnp).
 //
+// Only users who have a pod with a token here are served, and the agent's own user and root. What
+// each may use of the agent is limited: connections, and bytes of messages that are not finished.
+//
 // muster-rsh in a pod of an MPI job asks to run a command in another pod of the same job. A caller
 // must have the token of a pod that runs here and the uid that this pod runs as. So no other user
 // can use the token; a process of the same user that reads it can, but could trace the pod's
@@ -12,6 +15,8 @@
 #pragma once
 
 #include "agent/local/run_dirs.hpp"
+#include "base/peer/pool.hpp"
+#include "base/seldom.hpp"
 
 #include <kj/async-io.h>
 
@@ -43,7 +48,15 @@ class LocalServer final : private kj::TaskSet::ErrorHandler {
     virtual void give_up(PodId pod, const std::string& why, bool lost) = 0;
   };
 
-  LocalServer(kj::AsyncIoContext& io, const RunDirs& run_dirs, Agent& agent);
+  // Of all users together, and of each.
+  struct Limits {
+    size_t connections = 2'048, user_connections = 1'024;
+    uint64_t bytes = 64u << 20, user_bytes = 16u << 20;
+  };
+
+  LocalServer(kj::AsyncIoContext& io, const RunDirs& run_dirs, Agent& agent)
+      : LocalServer(io, run_dirs, agent, Limits()) {}
+  LocalServer(kj::AsyncIoContext& io, const RunDirs& run_dirs, Agent& agent, const Limits& limits);
 
   // Starts to listen. `users`: also to users other than ours.
   Status listen(bool users);
@@ -54,6 +67,7 @@ class LocalServer final : private kj::TaskSet::ErrorHandler {
 
   kj::Promise<void> accept();
   void serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid);
+  bool serves(uint32_t uid) const;
   using ExecResult = capnp::Response<wire::Session::ExecResults>;
   template <class T, class Send>
   kj::Promise<T> until_answered(Send send);
@@ -74,6 +88,8 @@ class LocalServer final : private kj::TaskSet::ErrorHandler {
   kj::AsyncIoContext& io_;
   const RunDirs& run_dirs_;
   Agent& agent_;
+  Pool open_, bytes_;  // connections, and bytes of messages
+  Seldom turned_away_;
   kj::Own<kj::ConnectionReceiver> port_;
   std::set<Connection*> connections_;
   struct Gathered {

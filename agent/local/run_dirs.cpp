@@ -163,6 +163,11 @@ std::optional<RunDirs::Caller> RunDirs::owner_of(const std::string& presented) c
   return caller;
 }
 
+bool RunDirs::has_pod_of(uint32_t uid) const {
+  return std::ranges::any_of(
+      made_, [uid](const auto& one) { return one.second->owner_uid.value_or(geteuid()) == uid; });
+}
+
 Status RunDirs::make(PodId pod, uint32_t uid, const core::node::PodTemplatePtr& job) {
   const mode_t dir_mode = public_ ? 0755 : 0700, file_mode = public_ ? 0644 : 0600;
   const std::string dir = path(pod), bin = dir + "/bin";

@@ -68,6 +68,8 @@ class RunDirs {
   };
   // Whose token this is; nullopt if nobody's.
   std::optional<Caller> owner_of(const std::string& token) const;
+  // Whether a pod on this node has a token for this user.
+  bool has_pod_of(uint32_t uid) const;
 
  private:
   Status make_run() const;
