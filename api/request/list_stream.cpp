@@ -7,6 +7,7 @@ namespace muster::api {
 namespace {
 
 constexpr size_t kWriteBytes = 128 * 1024;  // approximate bytes per write
+constexpr size_t kLooksAtOnce = 1024;       // jobs visited and objects judged per turn
 
 class ListStream {
  public:
@@ -26,7 +27,6 @@ class ListStream {
       // Start just before the job of the last object sent, as it may have more objects.
       at_ = {page_.after.ns, page_.after.name, page_.after.job == 0 ? 0 : page_.after.job - 1};
       if (!page_.resumed) at_ = {query_.ns, "", 0};
-      next_job();
     }
     out_ = exchange.open("application/json");
   }
@@ -37,13 +37,9 @@ class ListStream {
 
  private:
   kj::Promise<void> piece() {
-    while (!over() && piece_.size() < kWriteBytes) {
-      // Objects removed meanwhile are left out; a watch from the list's version reports them.
-      if (const auto shown = context_.view.listed(items_.front())) tell(*shown);
-      items_.pop_front();
-      if (items_.empty()) next_job();
-    }
-    const bool last = over();
+    bool last = false;
+    for (size_t looks = 0; !last && looks < kLooksAtOnce && piece_.size() < kWriteBytes; ++looks)
+      last = !go_on();
     if (last) piece_ += context_.renderer.list_tail(meta());
     std::string text;
     text.swap(piece_);
@@ -53,19 +49,31 @@ class ListStream {
     });
   }
 
-  // No more objects, or the page is full.
-  bool over() const { return items_.empty() || (page_.limit != 0 && sent_ == page_.limit); }
+  // Looks at the next object or job. False: there are no more objects, or the page is full and the
+  // first of items_ begins the next one.
+  bool go_on() {
+    if (items_.empty()) return next_job();
+    // Objects removed meanwhile are left out; a watch from the list's version reports them.
+    if (const auto shown = context_.view.listed(items_.front());
+        shown && query_.matches(context_.view, *shown)) {
+      if (page_.limit != 0 && sent_ == page_.limit) return false;
+      tell(*shown);
+    }
+    items_.pop_front();
+    return true;
+  }
 
-  // Collects the objects of the next job that has any.
-  void next_job() {
-    if (of_no_job() || jobs_done_) return;
-    while (items_.empty()) {
-      const auto job = context_.view.next_job(query_.ns, at_);
-      if (!job) return rest();
+  // Collects the objects of the next job. False: there is none.
+  bool next_job() {
+    if (of_no_job() || jobs_done_) return false;
+    if (const auto job = context_.view.next_job(query_.ns, at_)) {
       at_ = *job;
       context_.view.each_of(query_.kind, at_, wanted_, [this](const Shown& shown) { take(shown); });
       sort();
+    } else {
+      rest();
     }
+    return true;
   }
 
   // After the jobs come the events that clients wrote.
@@ -82,7 +90,7 @@ class ListStream {
 
   void take(const Shown& shown) {
     if (page_.resumed && sent_before(shown)) return;
-    if (query_.matches(context_.view, shown)) items_.push_back(key_of(shown));
+    items_.push_back(key_of(shown));
   }
 
   // Whether it was on an earlier page. Jobs before that of the last object sent are not visited.
@@ -133,7 +141,7 @@ class ListStream {
   ListPage page_;
   Form form_;
   View::Place at_;         // the job being listed
-  std::deque<Key> items_;  // its objects still to be sent; for kinds without a job, all
+  std::deque<Key> items_;  // its objects still to be judged; for kinds without a job, all
   bool jobs_done_ = false;
   uint64_t sent_ = 0;
   Position last_;

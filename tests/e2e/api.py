@@ -363,6 +363,18 @@ class Attacks(ApiWorld):
         self.assertEqual(code, 400, answer)
         self.assertEqual(cluster.api.job("target")["metadata"]["name"], "target")
 
+    def test_p10_selectors_are_bounded(self):
+        cluster = self.hollow(200)
+        for query in ("labelSelector=" + ",".join(f"!k{i}" for i in range(9_000)), "fieldSelector=" + ",".join(["metadata.name!=a"] * 65),
+                      "labelSelector=" + ",".join(f"!k{i}" for i in range(65))):
+            for path in (PODS, JOBS, "/api/v1/namespaces", "/api/v1/nodes", f"{PODS}?watch=1"):
+                code, answer, _ = self.call(cluster, "GET", path + ("&" if "?" in path else "?") + query.replace("!", "%21"))
+                self.assertEqual((code, answer.get("reason")), (400, "BadRequest"), path)
+                self.assertRegex(answer["message"], "at most 4096 are allowed|more than 64 requirements, the maximum")
+        wide = "a in (" + ",".join(str(i) for i in range(900)) + ")"
+        code, answer, _ = self.call(cluster, "GET", f"{PODS}?labelSelector={urllib.parse.quote(wide)}")
+        self.assertEqual((code, answer["items"]), (200, []))
+
     def test_p10_unfinished_bodies_are_metered(self):
         cluster = self.cluster(agents=1)
         head = f"POST {JOBS} HTTP/1.1\r\nHost: {cluster.api_addr}\r\nContent-Type: application/json\r\nContent-Length: {3 << 20}\r\n\r\n"

@@ -48,6 +48,14 @@ Error unreadable(std::string_view text) {
   return Error{Errc::invalid, "unable to parse requirement: \"" + std::string(text) + "\"", {}};
 }
 
+std::optional<Error> too_long(std::string_view what, std::string_view text) {
+  if (text.size() <= Selector::kBytesMax) return std::nullopt;
+  return Error{Errc::invalid,
+               std::string(what) + ": it has " + std::to_string(text.size()) + " bytes; at most " +
+                   std::to_string(Selector::kBytesMax) + " are allowed",
+               {}};
+}
+
 std::span<const std::string_view> fields_of(Kind kind) {
   static constexpr std::array<std::string_view, 3> kJob{"metadata.name", "metadata.namespace",
                                                         "status.successful"};
@@ -104,6 +112,7 @@ std::string in_core_words(const std::string& key) {
 
 Result<Selector> Selector::labels(std::string_view text) {
   Selector selector;
+  if (auto error = too_long("labelSelector", text)) return *error;
   if (trimmed(text).empty()) return selector;
   auto split = parts(text);
   if (!split) return unreadable(text);
@@ -138,13 +147,14 @@ Result<Selector> Selector::labels(std::string_view text) {
     for (const std::string& value : rule.values)
       if (!plain(value, true)) return unreadable(part);
     rule.key = std::string(key);
-    selector.rules_.push_back(std::move(rule));
+    if (auto error = selector.add(std::move(rule))) return *error;
   }
   return selector;
 }
 
 Result<Selector> Selector::fields(std::string_view text, Kind kind) {
   Selector selector;
+  if (auto error = too_long("fieldSelector", text)) return *error;
   if (trimmed(text).empty()) return selector;
   const auto known = fields_of(kind);
   while (!text.empty()) {
@@ -168,9 +178,23 @@ Result<Selector> Selector::fields(std::string_view text, Kind kind) {
     if (kind == Kind::event) rule.key = in_core_words(rule.key);
     if (std::find(known.begin(), known.end(), rule.key) == known.end())
       return Error{Errc::invalid, "field label not supported: " + rule.key, {}};
-    selector.rules_.push_back(std::move(rule));
+    if (auto error = selector.add(std::move(rule))) return *error;
   }
   return selector;
+}
+
+std::optional<Error> Selector::add(Rule rule) {
+  if (rules_.size() == kRulesMax)
+    return Error{Errc::invalid,
+                 "the selector has more than " + std::to_string(kRulesMax) +
+                     " requirements, the maximum; put values of one key together, as in \"a in "
+                     "(b,c)\"",
+                 {}};
+  std::ranges::sort(rule.values);
+  const auto repeated = std::ranges::unique(rule.values);
+  rule.values.erase(repeated.begin(), repeated.end());
+  rules_.push_back(std::move(rule));
+  return std::nullopt;
 }
 
 bool Selector::matches(const Lookup& lookup) const {
@@ -187,11 +211,9 @@ bool Selector::matches_but(std::string_view key, const Lookup& lookup) const {
       case Rule::Op::absent:
         return !value.has_value();
       case Rule::Op::in:
-        return value &&
-               std::find(rule.values.begin(), rule.values.end(), *value) != rule.values.end();
+        return value && std::ranges::binary_search(rule.values, *value);
       case Rule::Op::not_in:
-        return !value ||
-               std::find(rule.values.begin(), rule.values.end(), *value) == rule.values.end();
+        return !value || !std::ranges::binary_search(rule.values, *value);
     }
     return false;
   });

@@ -2,7 +2,8 @@
 //
 // Labels: "a=b", "a==b", "a!=b", "a in (b,c)", "a notin (b,c)", "a", "!a", joined by commas; as in
 // Kubernetes, `!=` and `notin` also match objects without the label. Fields: "=", "==", "!=" on the
-// few fields of each kind. An unknown field is an error, so that a client does not mistake an
+// few fields of each kind. A selector is judged for each object, so its length and the number of
+// its requirements are limited. An unknown field is an error, so that a client does not mistake an
 // unfiltered list for a filtered one.
 #pragma once
 
@@ -21,6 +22,8 @@ namespace muster::api {
 
 class Selector {
  public:
+  static constexpr size_t kBytesMax = 4096, kRulesMax = 64;
+
   static Result<Selector> labels(std::string_view text);
   static Result<Selector> fields(std::string_view text, Kind kind);
 
@@ -40,8 +43,9 @@ class Selector {
     enum class Op { in, not_in, exists, absent };
     std::string key;
     Op op = Op::in;
-    std::vector<std::string> values;
+    std::vector<std::string> values;  // in order, each once
   };
+  std::optional<Error> add(Rule rule);
   std::vector<Rule> rules_;
 };
 

@@ -119,6 +119,22 @@ TEST_F(ServerTest, Lists) {
   EXPECT_EQ(get(kPods + "/" + name).json(), pods["items"][7]);
 }
 
+TEST_F(ServerTest, P10AListThatFindsLittleTakesManyTurnsAndIsWhole) {
+  for (JobId id = 1; id <= 5'000; ++id)
+    feed.admit(id, make_job("j" + std::to_string(id), uid_of(id), 1));
+  const std::string found = kJobs + "?fieldSelector=metadata.name!%3Dj7&limit=4999";
+  EXPECT_EQ(get(found).json()["items"].size(), 4'999u);
+  EXPECT_FALSE(get(found).json()["metadata"].contains("continue")) << "nothing is left";
+  const Json page = get(kJobs + "?fieldSelector=metadata.name!%3Dj7&limit=4998").json();
+  EXPECT_EQ(page["items"].size(), 4'998u);
+  const std::string rest = page["metadata"].value("continue", "");
+  EXPECT_EQ(get(found + "&continue=" + rest).json()["items"].size(), 1u);
+  const Json one = get(kJobs + "?fieldSelector=metadata.name%3Dj4321").json();
+  ASSERT_EQ(one["items"].size(), 1u);
+  EXPECT_EQ(one["items"][0]["metadata"]["name"], "j4321");
+  EXPECT_EQ(get(kPods + "?labelSelector=no%3Dpod").json()["items"].size(), 0u);
+}
+
 TEST_F(ServerTest, ListsInPages) {
   feed.admit(1, make_job("b", uid_of(1), 10));
   feed.admit(2, make_job("a", uid_of(2), 10));

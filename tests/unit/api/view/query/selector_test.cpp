@@ -55,6 +55,30 @@ TEST(Selector, UnreadableLabels) {
     EXPECT_FALSE(Selector::labels(text).ok()) << text;
 }
 
+TEST(Selector, P10IsBounded) {
+  std::string many = "!k0", values = "app in (web";
+  for (size_t i = 1; i < Selector::kRulesMax; ++i) many += ",!k" + std::to_string(i);
+  EXPECT_TRUE(Selector::labels(many).ok());
+  const auto more = Selector::labels(many + ",!another");
+  ASSERT_FALSE(more.ok());
+  EXPECT_NE(more.error().message.find("more than 64 requirements, the maximum"), std::string::npos)
+      << more.error().message;
+  EXPECT_FALSE(Selector::fields(std::string(45'000, ','), Kind::pod).ok());
+  std::string names = "metadata.name!=a";
+  for (size_t i = 0; i < Selector::kRulesMax; ++i) names += ",metadata.name!=b";
+  EXPECT_FALSE(Selector::fields(names, Kind::pod).ok());
+  // Values of one key are limited by the length only.
+  for (int i = 0; values.size() < Selector::kBytesMax - 10; ++i) values += "," + std::to_string(i);
+  EXPECT_TRUE(matches(values + ")", {{"app", "web"}}));
+  EXPECT_FALSE(matches(values + ")", {{"app", "db"}}));
+  const auto longer = Selector::labels(values + std::string(10, '0') + ")");
+  ASSERT_FALSE(longer.ok());
+  EXPECT_NE(longer.error().message.find("at most 4096 are allowed"), std::string::npos)
+      << longer.error().message;
+  EXPECT_TRUE(matches("app in (web,db,web,a)", {{"app", "db"}})) << "in any order, and repeated";
+  EXPECT_EQ(Selector::labels("app in (web,web)").value().only("app"), "web");
+}
+
 TEST(Selector, Fields) {
   EXPECT_TRUE(Selector::fields("metadata.name=a,metadata.namespace!=b", Kind::job).ok());
   EXPECT_TRUE(Selector::fields("spec.nodeName==n,status.phase!=Running", Kind::pod).ok());
