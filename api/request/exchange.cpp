@@ -120,9 +120,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
   }
   if (timer_) body_ends_ = timer_->now() + body_time_;
-  if (bodies_)
-    body_share_.emplace(
-        *bodies_, caller.distinguished ? "uid " + std::to_string(caller.who.uid) : peer.source);
+  if (bodies_) body_share_.emplace(*bodies_, who());
   return read_more(text, most)
       .then([this, text, too_long, wanted](Body body) -> kj::Promise<kj::Maybe<std::string>> {
         if (body == Body::unreadable) {

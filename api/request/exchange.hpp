@@ -63,6 +63,10 @@ class Exchange {
   std::vector<std::string> warnings;                         // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response
 
+  // Whose limits this request counts for.
+  std::string who() const {
+    return caller.distinguished ? "uid " + std::to_string(caller.who.uid) : peer.source;
+  }
   Form form() const;
   bool of_events_group() const;  // whether its path is in events.k8s.io
   bool started() const { return code_ != 0; }

@@ -16,7 +16,8 @@ class ListStream {
         query_(query),
         wanted_(query_.wanted()),
         page_(std::move(page)),
-        form_(exchange.form()) {
+        form_(exchange.form()),
+        who_(exchange.who()) {
     if (!page_.resumed) page_.version = context_.view.version();
     piece_ = context_.renderer.list_head(query_.kind, form_);
     if (of_no_job()) {
@@ -32,7 +33,7 @@ class ListStream {
   }
 
   kj::Promise<void> run() {
-    return context_.turn().then([this] { return piece(); });
+    return context_.turn(who_).then([this] { return piece(); });
   }
 
  private:
@@ -140,6 +141,7 @@ class ListStream {
   const Wanted wanted_;
   ListPage page_;
   Form form_;
+  const std::string who_;
   View::Place at_;         // the job being listed
   std::deque<Key> items_;  // its objects still to be judged; for kinds without a job, all
   bool jobs_done_ = false;

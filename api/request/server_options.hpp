@@ -43,6 +43,8 @@ struct ServerOptions {
   // body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
   kj::Duration body_time = 2 * kj::MINUTES;
+  // Open watches. Where users have roles, each may have a quarter of them.
+  size_t watches_max = 4096;
   // Bytes of the bodies of unfinished requests, all together. Where users have roles, each may use
   // a quarter of them.
   size_t bodies_max = 64u << 20;

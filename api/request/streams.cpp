@@ -23,11 +23,8 @@ class WatchStream {
         start_(start),
         watch_(context.view, std::move(query), start.from, start.initial),
         ends_(context.timer.now() + start.time),
-        out_(exchange.open("application/json")) {
-    ++context_.watches;
-  }
-  ~WatchStream() { --context_.watches; }
-  KJ_DISALLOW_COPY(WatchStream);
+        who_(exchange.who()),
+        out_(exchange.open("application/json")) {}
 
   kj::Promise<void> run() {
     // Send the head at once, so that the client of a quiet watch knows that it is established.
@@ -38,7 +35,7 @@ class WatchStream {
   kj::Promise<void> round() {
     if (context_.draining || exchange_.expired || context_.timer.now() >= ends_)
       return kj::READY_NOW;
-    return context_.turn().then([this] { return piece(); });
+    return context_.turn(who_).then([this] { return piece(); });
   }
 
   kj::Promise<void> piece() {
@@ -123,6 +120,7 @@ class WatchStream {
   kj::TimePoint last_sent_ = kj::origin<kj::TimePoint>();
   bool columns_ = true;
   size_t events_max_ = kEventsAtFirst;
+  const std::string who_;
   kj::Own<kj::AsyncOutputStream> out_;
 };
 
@@ -284,9 +282,9 @@ void StreamContext::wake() {
   for (auto& fulfiller : woken) fulfiller->fulfill();
 }
 
-kj::Promise<void> StreamContext::turn() {
+kj::Promise<void> StreamContext::turn(const std::string& who) {
   auto paf = kj::newPromiseAndFulfiller<void>();
-  turns_.push_back(kj::mv(paf.fulfiller));
+  turns_[who].push_back(kj::mv(paf.fulfiller));
   if (!gives_) {
     gives_ = true;
     giving_ = give_turns().eagerlyEvaluate(nullptr);
@@ -308,11 +306,18 @@ kj::Promise<void> StreamContext::give_turns() {
 
 // Gives turns one at a time, each after the previous piece is done.
 kj::Promise<void> StreamContext::give_turn(std::chrono::steady_clock::time_point until) {
-  while (!turns_.empty() && !turns_.front()->isWaiting()) turns_.pop_front();
-  if (turns_.empty() || std::chrono::steady_clock::now() >= until) return kj::READY_NOW;
-  turns_.front()->fulfill();
-  turns_.pop_front();
-  return kj::evalLast([this, until] { return give_turn(until); });
+  while (!turns_.empty() && std::chrono::steady_clock::now() < until) {
+    auto user = turns_.upper_bound(last_);
+    if (user == turns_.end()) user = turns_.begin();
+    last_ = user->first;
+    auto fulfiller = kj::mv(user->second.front());
+    user->second.pop_front();
+    if (user->second.empty()) turns_.erase(user);
+    if (!fulfiller->isWaiting()) continue;
+    fulfiller->fulfill();
+    return kj::evalLast([this, until] { return give_turn(until); });
+  }
+  return kj::READY_NOW;
 }
 
 kj::Promise<void> StreamContext::write(kj::AsyncOutputStream& out, std::string text) {
@@ -322,7 +327,22 @@ kj::Promise<void> StreamContext::write(kj::AsyncOutputStream& out, std::string t
 
 kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,
                                WatchStart start) {
-  return running(kj::heap<WatchStream>(context, exchange, std::move(query), start));
+  const std::string who = exchange.who();
+  auto place = kj::heap<Pool::Share>(context.watch_places, who);
+  if (!place->take(1))
+    return exchange.send_status(
+        429, "TooManyRequests",
+        "too many watches are open: at most " + std::to_string(context.watch_places.each_max()) +
+            " are for one user and " + std::to_string(context.watch_places.all_max()) +
+            " for all together",
+        {{"retryAfterSeconds", 1}});
+  // Its start looks at all objects, so that takes a turn too.
+  auto watching =
+      context.turn(who).then([&context, &exchange, query = std::move(query), start]() mutable {
+        if (start.initial) start.from = context.view.changes().end();
+        return running(kj::heap<WatchStream>(context, exchange, std::move(query), start));
+      });
+  return watching.attach(kj::mv(place));
 }
 
 kj::Promise<void> stream_log(StreamContext& context, Exchange& exchange, Backend& backend,

@@ -10,6 +10,7 @@
 #include "api/request/exchange.hpp"
 #include "api/view/query/watch.hpp"
 #include "api/view/render/render_cache.hpp"
+#include "base/peer/pool.hpp"
 
 #include <kj/async-io.h>
 #include <kj/timer.h>
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,8 +29,14 @@ namespace muster::api {
 // Shared by all streams; owned by the server.
 class StreamContext {
  public:
-  StreamContext(kj::Timer& timer, const View& view, Renderer& renderer)
-      : timer(timer), view(view), renderer(renderer), rendered(renderer) {}
+  // `watches_max`: open watches, of all users and of each.
+  StreamContext(kj::Timer& timer, const View& view, Renderer& renderer, size_t watches_max,
+                size_t user_watches_max)
+      : timer(timer),
+        view(view),
+        renderer(renderer),
+        rendered(renderer),
+        watch_places(watches_max, user_watches_max) {}
   kj::Timer& timer;
   const View& view;
   Renderer& renderer;
@@ -40,21 +48,22 @@ class StreamContext {
   kj::Duration write_patience = 60 * kj::SECONDS;
   kj::Duration token_gap = 2 * kj::SECONDS;  // between checks that a request's token is valid
 
-  size_t watches = 0;  // open watches
+  Pool watch_places;
   // Minimum time between two rounds of a watch. It grows with the number of watches, to leave the
   // loop time for requests and commits.
   kj::Duration gap() const {
     constexpr kj::Duration kShare = 250 * kj::MICROSECONDS;  // for each watch
-    return std::max(watch_gap, static_cast<int64_t>(watches) * kShare);
+    return std::max(watch_gap, static_cast<int64_t>(watch_places.used()) * kShare);
   }
 
   kj::Promise<void> changed();  // resolves at the next change
   void wake();                  // reports a change
 
-  // Resolves when it is the caller's turn to render a piece. Turns are given one at a time, and
-  // every few milliseconds the loop first polls its sockets and its inbox. So requests and commits
-  // wait only briefly, however many lists and watches there are.
-  kj::Promise<void> turn();
+  // Resolves when it is the caller's turn to render a piece. Turns are given one at a time, to one
+  // user after the other, and every few milliseconds the loop first polls its sockets and its
+  // inbox. So requests and commits wait only briefly, however many lists and watches there are, and
+  // the lists and watches of one user do not wait for all those of another.
+  kj::Promise<void> turn(const std::string& who);
 
   // Writes, within write_patience.
   kj::Promise<void> write(kj::AsyncOutputStream& out, std::string text);
@@ -65,7 +74,9 @@ class StreamContext {
 
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
   size_t waiting_max_ = 64;  // size at which to drop fulfillers whose promise is gone
-  std::deque<kj::Own<kj::PromiseFulfiller<void>>> turns_;
+  using Turns = std::deque<kj::Own<kj::PromiseFulfiller<void>>>;
+  std::map<std::string, Turns> turns_;  // by user; none is empty
+  std::string last_;                    // the user who had the last turn
   kj::Promise<void> giving_ = kj::READY_NOW;
   bool gives_ = false;
 };

@@ -189,6 +189,19 @@ class Users(Served):
             self.assertEqual(me["status"]["userInfo"]["username"], name("bob"))
             self.assertIn(GROUPS["hpc"], me["status"]["userInfo"]["groups"])
 
+    def test_p10_watches_of_one_user_leave_room_for_others(self):
+        script = ("import resource, select, socket, sys\nresource.setrlimit(resource.RLIMIT_NOFILE, (2048, 4096))\nheld, codes = [], {}\n"
+                  "for _ in range(1200):\n    s = socket.socket(socket.AF_UNIX); s.settimeout(30); s.connect(sys.argv[1]); held.append(s)\n"
+                  f"    s.sendall(b'GET {JOBS}?watch=1 HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n')\n"
+                  "for s in held:\n    code = s.recv(12)[9:].decode(); codes[code] = codes.get(code, 0) + 1\n"
+                  "print(codes.get('200', 0), codes.get('429', 0), flush=True)\nsys.stdin.read()\n")
+        held = subprocess.Popen(["/usr/bin/python3", "-c", script, self.socket], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                preexec_fn=become("alice"), cwd="/")
+        self.addCleanup(held.communicate)
+        self.assertEqual(held.stdout.readline().split(), ["1024", "176"])
+        self.assertEqual(self.ask("bob", "GET", f"{JOBS}?watch=1&timeoutSeconds=1")[0], 200)
+        self.create("bob", sh_job("j", "true", 1, suspend=True))
+
     def test_everyone_gets_what_the_role_allows(self):
         self.create("alice", sh_job("j", "echo s3cr3t", 1, suspend=True))
         patch = "application/merge-patch+json"

@@ -16,9 +16,13 @@ Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
   // Objects that existed at `from` and have changed since may have matched then; objects added
   // since have not been sent.
   std::set<Key> seen;
-  for (uint64_t at = from; at < view_.changes().end(); ++at) {
-    const Change& change = view_.changes().at(at);
-    if (change.key.kind != query_.kind || !seen.insert(change.key).second) continue;
+  const Changes& changes = view_.changes();
+  const auto next = [&](uint64_t at) { return changes.next_of(query_.kind, at); };
+  // If some have been dropped meanwhile, the watch fails at its first pull.
+  for (uint64_t at = next(std::max(from, changes.begin_of(query_.kind))); at < changes.end();
+       at = next(at + 1)) {
+    const Change& change = changes.at(at);
+    if (!seen.insert(change.key).second) continue;
     if (change.type == Change::Type::added)
       matched_.erase(change.key);
     else if (may_have_matched(change))

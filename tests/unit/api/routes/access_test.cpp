@@ -423,6 +423,30 @@ TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
   EXPECT_EQ(as(kOlga, "GET", "/apis/batch/v1/jobs").json()["items"].size(), 2u);
 }
 
+class P10UsersWatches : public AccessTest {
+ protected:
+  P10UsersWatches() : AccessTest(false, {}, [](ServerOptions& o) { o.watches_max = 8; }) {}
+};
+
+TEST_F(P10UsersWatches, LeaveRoomForOthers) {
+  const std::string watch = kJobs + "?watch=1";
+  std::vector<kj::Own<Client>> held;
+  for (const uid_t who : {kAlice, kAlice, kBob}) {
+    uid = who;
+    held.push_back(connect(request("GET", watch)));
+    char first = 0;
+    held.back()->stream->read(&first, 1).wait(io.waitScope);
+  }
+  const Answer refused = as(kAlice, "GET", watch);
+  EXPECT_TRUE(refused.is_status("TooManyRequests")) << refused.body;
+  EXPECT_EQ(as(kAlice, "GET", kJobs).code, 200);
+  uid = kBob;
+  auto another = connect(request("GET", watch));
+  std::string head(12, ' ');
+  another->stream->read(head.data(), head.size()).wait(io.waitScope);
+  EXPECT_EQ(head, "HTTP/1.1 200");
+}
+
 class P10UsersBodies : public AccessTest {
  protected:
   P10UsersBodies() : AccessTest(false, {}, [](ServerOptions& o) { o.bodies_max = 1 << 20; }) {}

@@ -148,6 +148,38 @@ TEST_F(P10SlowBodies, EndAfterAWhileHoweverShortTheirPausesAre) {
   EXPECT_TRUE(late.is_status("Timeout")) << late.body;
 }
 
+class P10Watches : public ServerTest {
+ protected:
+  P10Watches() : ServerTest([](ServerOptions& o) { o.watches_max = 2; }) {}
+};
+
+TEST_F(P10Watches, AreLimited) {
+  const std::string watch = request("GET", kJobs + "?watch=1");
+  std::vector<kj::Own<Client>> held;
+  std::vector<kj::Promise<void>> reading;
+  for (int i = 0; i < 2; ++i) {
+    held.push_back(connect(watch));
+    reading.push_back(held.back()->read().eagerlyEvaluate([](kj::Exception&&) {}));
+    ASSERT_TRUE(until([&] { return held.back()->raw.starts_with("HTTP/1.1 200"); }));
+  }
+  const Answer refused = get(kJobs + "?watch=1");
+  EXPECT_TRUE(refused.is_status("TooManyRequests")) << refused.body;
+  EXPECT_EQ(refused.code, 429);
+  EXPECT_NE(refused.body.find("at most 2 are for one user"), std::string::npos) << refused.body;
+  EXPECT_EQ(get(kJobs).code, 200) << "lists are not watches";
+}
+
+TEST_F(ServerTest, P10UsersHaveTurnsOneAfterTheOther) {
+  StreamContext& streams = server.streams();
+  std::string turns;
+  std::vector<kj::Promise<void>> waiting;
+  for (const char* who : {"a", "a", "a", "b", "c"})
+    waiting.push_back(
+        streams.turn(who).then([&turns, who] { turns += who; }).eagerlyEvaluate(nullptr));
+  EXPECT_TRUE(until([&] { return turns.size() == 5; }));
+  EXPECT_EQ(turns, "abcaa");
+}
+
 TEST_F(ServerTest, P10AManifestOfThreeMebibytesIsAccepted) {
   const Answer made = post(kJobs, kManifest + std::string(kBodyMax - 1024, ' '));
   EXPECT_EQ(made.code, 201) << made.body;
