@@ -8,6 +8,7 @@
 #include "cli/drill/proof/witness.hpp"
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
+#include "cli/output/safe_output.hpp"
 #include "cli/verbs/verbs.hpp"
 
 #include <csignal>
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   // kInterrupted.
   std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });
   std::signal(SIGPIPE, SIG_DFL);
+  const muster::cli::SafeOutput safe;
   const muster::cli::Parsed parsed =
       muster::cli::parse(argc, argv, muster::cli::Config::of_process());
   if (!parsed.options) return parsed.exit_code;

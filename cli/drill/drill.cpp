@@ -12,6 +12,7 @@
 #include "cli/drill/running.hpp"
 #include "cli/drill/survey.hpp"
 #include "cli/output/exit_codes.hpp"
+#include "cli/output/safe_output.hpp"
 #include "cli/output/status_line.hpp"
 #include "cli/output/text.hpp"
 #include "core/spec/values/duration.hpp"
@@ -439,7 +440,7 @@ class Drill {
     if (o_.output == Output::json)
       std::cout << dumped(to_json(report_), 2) << "\n";
     else
-      std::cout << "\n" << summary(report_, Paint(o_.target.color, STDOUT_FILENO));
+      raw_out() << "\n" << summary(report_, Paint(o_.target.color, STDOUT_FILENO));
     if (!report_.kept.empty()) std::cerr << "the evidence is kept in " << report_.kept << "\n";
     if (!saved) return fail(saved.error());
     if (o_.output != Output::json)

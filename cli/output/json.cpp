@@ -1,5 +1,7 @@
 #include "cli/output/json.hpp"
 
+#include "base/printable.hpp"
+
 #include <algorithm>
 #include <cctype>
 
@@ -28,14 +30,14 @@ bool needs_quotes(const std::string& text) {
   if (text.find(": ") != std::string::npos || text.find(" #") != std::string::npos ||
       text.back() == ':')
     return true;
-  return std::any_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return text.find_first_of("\n\t") != std::string::npos || has_invisible(text);
 }
 
 std::string scalar(const Json& json) {
   if (!json.is_string()) return dumped(json);
   const auto& text = json.get_ref<const std::string&>();
-  return needs_quotes(text) ? dumped(json) : text;  // a JSON string is valid YAML
+  // A JSON string is valid YAML, except for surrogates.
+  return needs_quotes(text) ? visible(dumped(json), Escapes::yaml) : text;
 }
 
 void write_yaml(std::string& out, const Json& json, size_t indent, bool in_list) {

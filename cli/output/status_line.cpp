@@ -1,5 +1,7 @@
 #include "cli/output/status_line.hpp"
 
+#include "base/printable.hpp"
+#include "cli/output/safe_output.hpp"
 #include "cli/output/text.hpp"
 
 #include <algorithm>
@@ -53,7 +55,8 @@ void StatusLine::show(Millis now, const std::string& facts,
   const bool first = !shown_at_;
   if (terminal_) {
     if (!first && now - *shown_at_ < kRedraw) return;
-    std::cerr << "\r\033[K" << painted(cut(text(), terminal_width() - 1), paint_) << std::flush;
+    raw_err() << "\r\033[K" << painted(cut(visible(text()), terminal_width() - 1), paint_)
+              << std::flush;
     dirty_ = true;
   } else {
     const Millis pause = std::clamp(elapsed(now) / 20, kPauseMin, kPauseMax);
@@ -65,7 +68,7 @@ void StatusLine::show(Millis now, const std::string& facts,
 }
 
 void StatusLine::clear() {
-  if (dirty_) std::cerr << "\r\033[K" << std::flush;
+  if (dirty_) raw_err() << "\r\033[K" << std::flush;
   dirty_ = false;
 }
 

@@ -1,20 +1,29 @@
 #include "cli/output/table.hpp"
 
+#include "base/printable.hpp"
 #include "cli/output/text.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kGap = 3;  // spaces between columns
 
+// A cell that cannot look like two rows or columns, or act on the terminal. Escaped here already,
+// since columns are as wide as what is shown.
+std::string one_cell(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return visible(text);
+}
+
 std::string cell_text(const Json& cell) {
   if (cell.is_null()) return "<none>";
   if (!cell.is_string()) return dumped(cell);
-  std::string text = cell.get<std::string>();
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string text = one_cell(cell.get<std::string>());
   return text.empty() ? "<none>" : text;
 }
 
@@ -48,7 +57,7 @@ std::string TablePrinter::lines(const Json& table) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& entry : at(table, {"rows"})) {
     std::vector<std::string>& row = rows.emplace_back();
-    if (namespaces_) row.push_back(text_at(entry, {"object", "metadata", "namespace"}));
+    if (namespaces_) row.push_back(one_cell(text_at(entry, {"object", "metadata", "namespace"})));
     const Json& cells = at(entry, {"cells"});
     for (size_t i = 0; i < cells.size() && i < shown_.size(); ++i) {
       if (shown_[i])
@@ -68,10 +77,14 @@ std::string TablePrinter::lines(const Json& table) {
 }
 
 std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
+  std::vector<std::vector<std::string>> cells;
   std::vector<size_t> widths;
-  for (const auto& row : rows) grow(widths, row);
+  for (const auto& row : rows) {
+    std::transform(row.begin(), row.end(), std::back_inserter(cells.emplace_back()), one_cell);
+    grow(widths, cells.back());
+  }
   std::string out;
-  for (const auto& row : rows) out += indent + line(row, widths);
+  for (const auto& row : cells) out += indent + line(row, widths);
   return out;
 }
 

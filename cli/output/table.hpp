@@ -32,8 +32,8 @@ class TablePrinter {
   std::vector<size_t> widths_;
 };
 
-// Formats rows of cells: three spaces between columns, no trailing spaces; each line starts with
-// `indent`.
+// Formats rows of cells, each on one line: three spaces between columns, no trailing spaces; each
+// line starts with `indent`.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
 
 }  // namespace muster::cli

@@ -1,5 +1,7 @@
 #include "cli/output/text.hpp"
 
+#include "base/printable.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -76,7 +78,7 @@ std::string shell_quoted(std::string_view word) {
 std::string cut(std::string_view text, size_t width) {
   if (text.size() <= width) return std::string(text);
   if (width <= 3) return std::string(text.substr(0, width));
-  return std::string(text.substr(0, width - 3)) + "...";
+  return utf8_prefix(text, width - 3) + "...";
 }
 
 std::string one_line(std::string_view text) {

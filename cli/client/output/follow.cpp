@@ -1,5 +1,6 @@
 #include "cli/client/output/follow.hpp"
 
+#include "base/printable.hpp"
 #include "cli/client/news/attempt_feed.hpp"
 #include "cli/client/news/attempts.hpp"
 #include "cli/client/news/failure_news.hpp"
@@ -147,12 +148,12 @@ std::string summary_text(ApiClient& client, const std::string& ns, const Json& j
   const Json& failed = condition_of(job, "Failed");
   if (failed.is_null())
     return name + " " + paint.green("Complete") + ": " + counts_text(job) + "\n";
+  const std::string head = name + " " + paint.red("Failed") + ": ";
   // The end of its leader or workers explains the end of an MPI job; the rule would not.
   if (!leader_text(job, standing_of(job)).empty())
-    return name + " " + paint.red("Failed") + ": " + counts_text(job) + "\n" +
-           failures_below(client, ns, job, hint);
-  return name + " " + paint.red("Failed") + ": " + text_at(failed, {"reason"}) + ": " +
-         text_at(failed, {"message"}) + "\n" + failure_details(client, ns, job, hint);
+    return head + visible(counts_text(job) + "\n" + failures_below(client, ns, job, hint));
+  return head + visible(text_at(failed, {"reason"}) + ": " + text_at(failed, {"message"}) + "\n" +
+                        failure_details(client, ns, job, hint));
 }
 
 }  // namespace muster::cli

@@ -1,7 +1,8 @@
 #include "cli/client/output/printer.hpp"
 
+#include "cli/output/safe_output.hpp"
+
 #include <cstddef>
-#include <iostream>
 
 namespace muster::cli {
 namespace {
@@ -53,8 +54,8 @@ void Printer::finish(Stream& stream) {
 void Printer::flush(const std::function<void()>& first) {
   if (out_.empty() && err_.empty()) return;
   if (first) first();
-  std::cout.write(out_.data(), static_cast<std::streamsize>(out_.size())).flush();
-  std::cerr.write(err_.data(), static_cast<std::streamsize>(err_.size())).flush();
+  raw_out().write(out_.data(), static_cast<std::streamsize>(out_.size())).flush();
+  raw_err().write(err_.data(), static_cast<std::streamsize>(err_.size())).flush();
   out_.clear();
   err_.clear();
 }

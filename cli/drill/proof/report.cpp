@@ -1,5 +1,6 @@
 #include "cli/drill/proof/report.hpp"
 
+#include "base/printable.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/text.hpp"
@@ -180,7 +181,7 @@ std::string summary(const Report& report, const Paint& paint) {
   std::string verdict = verdict_text(report);
   verdict = report.verdict() == Verdict::held ? paint.green(verdict) : paint.red(verdict);
   std::string text = "VERDICT   " + verdict + "\n";
-  for (const std::string& line : remarks(report, "  ")) text += "  " + line + "\n";
+  for (const std::string& line : remarks(report, "  ")) text += "  " + visible(line) + "\n";
   return text + "\n" + aligned(rows_of(report), " ");
 }
 

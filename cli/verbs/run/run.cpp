@@ -5,6 +5,7 @@
 #include "cli/client/output/follow.hpp"
 #include "cli/client/output/pod_files.hpp"
 #include "cli/output/exit_codes.hpp"
+#include "cli/output/safe_output.hpp"
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -60,7 +61,7 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
     case Followed::failed:
       if (const auto why = start_failure(end.job); why && options.completions > 0)
         return fail(exit_code_of(options, *client, job->ns, end), *why);
-      std::cerr << summary_text(
+      raw_err() << summary_text(
                        *client, job->ns, end.job, Paint(options.target.color, STDERR_FILENO),
                        [&](const Failures& failures) { return more_text(failures, name, job->ns); })
                 << std::flush;

@@ -11,6 +11,7 @@
 #include "cli/client/output/follow.hpp"
 #include "cli/client/output/pod_files.hpp"
 #include "cli/output/exit_codes.hpp"
+#include "cli/output/safe_output.hpp"
 #include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
@@ -351,7 +352,7 @@ class Run {
           keep_ = options_.keep;
           return fail(exit_code_of(options_, client, ns_, end), *why);
         }
-        std::cerr << summary_text(
+        raw_err() << summary_text(
                          client, ns_, end.job, Paint(options_.target.color, STDERR_FILENO),
                          [&](const Failures&) { return "full output: " + logs_of(dir, end.job); })
                   << std::flush;

@@ -11,6 +11,7 @@
 #include "cli/client/output/follow.hpp"
 #include "cli/client/output/pod_output.hpp"
 #include "cli/output/exit_codes.hpp"
+#include "cli/output/safe_output.hpp"
 #include "cli/output/text.hpp"
 #include "cli/verbs/show/selected_logs.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -30,8 +31,8 @@ using Chosen = std::map<int64_t, int64_t>;
 
 int print_log(ApiClient& client, const std::string& path, const std::string& lead) {
   auto write = [](std::string_view part) {
-    std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
-    return static_cast<bool>(std::cout);
+    raw_out().write(part.data(), static_cast<std::streamsize>(part.size())).flush();
+    return static_cast<bool>(raw_out());
   };
   auto response = lead.empty() ? client.stream(path, "*/*", write)
                                : client.lines(path, "*/*", [&](std::string_view line) {

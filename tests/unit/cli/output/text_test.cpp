@@ -51,6 +51,28 @@ TEST(Table, ColumnsLineUpAlsoInAWatch) {
             "x   a   <none>   3\n");
 }
 
+TEST(Table, P12CellsCannotActOnTheTerminalOrLookLikeOthers) {
+  TablePrinter table(true, false, true);
+  EXPECT_EQ(table.lines(read_json(
+                R"({"columnDefinitions":[{"name":"Name","priority":0},{"name":"I","priority":1}],)"
+                R"("rows":[{"cells":["a","\u001b[2K\u009b\u202ex\n\tFailed"],)"
+                R"("object":{"metadata":{"namespace":"n\u001b"}}}]})")),
+            "n\\u001b   a   \\u001b[2K\\u009b\\u202ex  Failed\n");
+  EXPECT_EQ(aligned({{"Message:", "x\nStatus:  Complete\x1b[1A"}, {"a", "b"}}, ""),
+            "Message:   x Status:  Complete\\u001b[1A\na          b\n");
+}
+
+TEST(Yaml, P12InvisibleCharactersAreEscapedAndKeepTheirValue) {
+  const Json json = {{"k\u202e", "\u009b[2J"}, {"l", {"a\u2028b", "\U000e0041", "\x7f", "é"}}};
+  const std::string text = to_yaml(json);
+  EXPECT_EQ(text,
+            "\"k\\u202e\": \"\\u009b[2J\"\nl:\n- \"a\\u2028b\"\n- \"\\U000e0041\"\n"
+            "- \"\\u007f\"\n- é\n");
+  const auto back = yaml_to_json(text);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(read_json(back->at(0)), json);
+}
+
 TEST(Json, MissingIsEmpty) {
   const Json json = read_json(
       R"({"a":{"b":"x","n":7},"status":{"conditions":[{"type":"Failed","status":"False"}]}})");
