@@ -3,6 +3,7 @@
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
 #include "core/spec/fields/after.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "storage/rows/rows.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -117,6 +118,8 @@ class Registry : public GatedActor<registry_actor> {
     std::string damage{};                      // why it is quarantined; empty: it is not
     std::optional<core::DependencyEnd> end{};  // how it ended; absent: it has not
     std::vector<JobId> depends_on{};           // jobs whose dependents_ include it
+    bool owner_known = true;                   // false: not read from disk in this run
+    std::optional<uint32_t> owner_uid{};
     bool unloaded() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
@@ -133,6 +136,7 @@ class Registry : public GatedActor<registry_actor> {
     Entry entry{meta.ns, meta.name, meta.uid};
     entry.clock = clock_from(r.job.state().last_record_ms);
     entry.depends_on = awaited_by(r.job);
+    entry.owner_uid = core::owner_uid(meta.annotations);
     if (r.job.finished())
       entry.end = end_of(r.job.condition(core::ConditionType::complete) != nullptr);
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
@@ -152,6 +156,7 @@ class Registry : public GatedActor<registry_actor> {
     names_[{r.ns, r.name}] = r.id;
     Entry entry{std::move(r.ns), std::move(r.name), std::move(r.uid)};
     entry.end = end_of(r.complete);
+    entry.owner_known = false;
     entry.clock = clock_from(r.finished_ms);
     add_finished(r.id, entry, r.finished_ms);
     unload(r.id, entry, r.wake_ms);
@@ -170,6 +175,7 @@ class Registry : public GatedActor<registry_actor> {
     names_[{meta.ns, meta.name}] = d.id;
     Entry entry{meta.ns, meta.name, meta.uid};
     entry.damage = d.why;
+    entry.owner_uid = core::owner_uid(meta.annotations);
     jobs_.emplace(d.id, std::move(entry));
   }
 
@@ -275,6 +281,7 @@ class Registry : public GatedActor<registry_actor> {
     Entry entry{meta.ns, meta.name, meta.uid};
     entry.durable = false;
     entry.depends_on = awaited_by(fresh.job);
+    entry.owner_uid = core::owner_uid(meta.annotations);
     note_dependencies(fresh.job);
     entry.clock = clock_from(fresh.job.state().last_record_ms);
     jobs_.emplace(id, std::move(entry));
@@ -303,12 +310,24 @@ class Registry : public GatedActor<registry_actor> {
     return complete ? core::DependencyEnd::succeeded : core::DependencyEnd::failed;
   }
 
+  // Whether a new job may wait for this one. For a user's job, only the user's own exist: it would
+  // otherwise tell whether another user's job does and how it ended, and keep it from being
+  // forgotten.
+  bool may_await(const core::JobMeta& meta, JobId id) {
+    if (!core::is_users(meta.annotations)) return true;
+    Entry& entry = jobs_.at(id);
+    if (!std::exchange(entry.owner_known, true))
+      if (auto loaded = load_job_(id))
+        entry.owner_uid = core::owner_uid(loaded->job.object().meta.annotations);
+    return entry.owner_uid == core::owner_uid(meta.annotations);
+  }
+
   // The jobs that a new one names in muster.dev/after.
-  Result<std::vector<core::Dependency>> dependencies_of(const core::JobMeta& meta) const {
+  Result<std::vector<core::Dependency>> dependencies_of(const core::JobMeta& meta) {
     std::vector<core::Dependency> found;
     for (core::After& after : core::after_of(meta.annotations)) {
       auto named = names_.find({meta.ns, after.job});
-      if (named == names_.end()) {
+      if (named == names_.end() || !may_await(meta, named->second)) {
         const std::string key(core::kAfterKey);
         core::Violations wrong;
         wrong.invalid("metadata.annotations[" + key + "]", meta.annotations.at(key),

@@ -1,5 +1,6 @@
 // Jobs that wait for others: found when they are created, and notified despite any crash.
 #include "core/spec/fields/after.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "tests/unit/actors/actors_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -132,6 +133,46 @@ TEST_F(Dependents, OfAJobThatIsDeletedAtOnceStillKnowHowItEnded) {
     run();
   }
   FAIL() << "`main` was not notified";
+}
+
+// For a user's job, another user's is the same as none.
+TEST_F(Dependents, P12AUsersJobWaitsOnlyForTheUsersOwn) {
+  const auto of = [](uint32_t uid, const std::string& name, const std::string& after = "",
+                     bool privileged = false) {
+    auto object = std::make_shared<core::JobObject>(*job(name));
+    core::Violations none;
+    core::keep_owner(core::Owner{.uid = uid, .gid = uid, .name = "u", .privileged = privileged},
+                     object->meta.annotations, none);
+    if (!after.empty()) object->meta.annotations.emplace(core::kAfterKey, after);
+    return object;
+  };
+  create_object(of(1001, "hers"));
+  create_object(of(1002, "own"));
+  create_object(of(1002, "ok", "ok:own"));
+  create_object(of(1002, "nosy", "any:hers"));
+  create_object(of(1002, "typo", "any:nobodys"));
+  create_object(of(1003, "operator", "any:hers", true));
+  const auto refused = [](const std::string& name, const std::string& after) {
+    return "create " + name + ": metadata.annotations[muster.dev/after]: there is no job `" +
+           after + "` in namespace `default`";
+  };
+  EXPECT_THAT(replies_, ElementsAre("create hers: done", "create own: done", "create ok: done",
+                                    refused("nosy", "hers"), refused("typo", "nobodys"),
+                                    "create operator: done"));
+  replies_.clear();
+  // Of a job that finished before the registry started, the owner is read from disk, once.
+  load_ = [&](JobId) {
+    return storage::RecoveredJob{.job = core::Job(1, of(1001, "hers")), .next_seq = 2};
+  };
+  RegistryStart start;
+  start.unloaded.push_back({.id = 1, .ns = "default", .name = "hers", .uid = "uid-hers"});
+  start.next_job = 9;
+  loads_ = 0;
+  restart(std::move(start));
+  create_object(of(1002, "again", "any:hers"));
+  create_object(of(1002, "again", "any:hers"));
+  EXPECT_THAT(replies_, ElementsAre(refused("again", "hers"), refused("again", "hers")));
+  EXPECT_EQ(loads_, 1u);
 }
 
 }  // namespace
