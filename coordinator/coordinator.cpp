@@ -50,6 +50,7 @@ namespace muster::coordinator {
 
 namespace {
 
+constexpr uint64_t kPendingMin = 1'000;  // pods of a job that may wait, however low the quota is
 constexpr std::chrono::milliseconds kGather{2};  // between two commits at high rates
 
 struct SystemConfig : caf::actor_system_config {
@@ -375,7 +376,12 @@ class Running final : public Coordinator {
   }
 
   core::Knobs knobs() const {
-    return {options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
+    core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
+    // A user cannot place more pods than the quota at a time, so few need to wait.
+    if (const uint64_t quota = options_.quotas.pods_max; quota != 0)
+      knobs.pending_max =
+          static_cast<uint32_t>(std::clamp<uint64_t>(quota, kPendingMin, core::kPendingMax));
+    return knobs;
   }
 
   void spawn(storage::Recovered recovered, std::vector<core::JobSummary> unloaded,

@@ -180,9 +180,9 @@ class Lists(ApiWorld):
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion=x")[0], 400)
 
     def test_a_long_list_is_never_in_memory(self):
-        cluster = self.hollow(duration="1h", slots=10)
+        cluster = self.hollow(duration="1h", slots=MANY)
         self.submit(cluster, sh_job("many", "true", MANY))
-        eventually(lambda: cluster.api.job("many")["status"].get("active") == MANY, "all pods are there", 60)
+        eventually(lambda: cluster.api.job("many")["status"].get("ready") == MANY, "all pods are there", 60)
         # Read it once, to fill the cache that all lists share.
         connection = http.client.HTTPConnection(cluster.api_addr, timeout=60)
         connection.request("GET", PODS)
@@ -362,6 +362,27 @@ class Attacks(ApiWorld):
         code, answer, _ = self.call(cluster, "POST", JOBS, yaml, "application/yaml")
         self.assertEqual(code, 400, answer)
         self.assertEqual(cluster.api.job("target")["metadata"]["name"], "target")
+
+    def test_p10_pods_that_cannot_be_placed_are_not_created(self):
+        cluster = self.hollow(duration="3600s", slots=50)
+        job = sh_job("all", "true", 1)
+        job["spec"] = {**job["spec"], "completionMode": "NonIndexed", "parallelism": 2_000_000_000}
+        del job["spec"]["completions"]
+        self.submit(cluster, job)
+        active = []
+
+        def settled():
+            active.append(cluster.api.job("all")["status"].get("active", 0))
+            self.assertLessEqual(active[-1], 11_000)
+            return active[-1] >= 10_050 and active[-20:].count(active[-1]) == 20
+        eventually(settled, "no more pods", 60)
+        self.submit(cluster, sh_job("other", "true", 1, suspend=True))
+        self.assertEqual(cluster.api.patch("all", {"spec": {"parallelism": 5}})[0], 200)
+        eventually(lambda: cluster.api.job("all")["status"].get("active") == 5, "the surplus is gone", 60)
+        job["metadata"] = {"name": "gang", "annotations": {"muster.dev/gang": "true"}}
+        code, answer = cluster.api.create(job)[:2]
+        self.assertEqual(code, 422, answer)
+        self.assertIn("must be less than or equal to 10000", answer["message"])
 
     def test_p10_selectors_are_bounded(self):
         cluster = self.hollow(200)

@@ -12,11 +12,16 @@
 namespace muster::core {
 
 // The coordinator's settings, overridden by the job's annotations.
+// Pods of a job that are waiting for a place before more of them are created.
+inline constexpr uint32_t kPendingMax = 10'000;
+
 struct Knobs {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Gates gates{};
   bool backoff_yields = false;  // muster.dev/backoff: yield
+  // At most this many pods of a job wait for a place; more are created as these are placed.
+  uint32_t pending_max = kPendingMax;
   bool has_dependents = false;  // other jobs wait for its end and have not recorded it yet
 };
 

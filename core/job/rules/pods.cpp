@@ -1,5 +1,7 @@
 // Which pods should exist (job-semantics 4): none while suspended, and no surplus; missing pods are
-// created, lowest index first. One sync either removes or creates pods.
+// created, lowest index first. One sync either removes or creates pods. A pod that cannot be placed
+// only costs memory, so a job whose pods are waiting creates more of them as those are placed. The
+// pods of a gang are all needed to place any.
 #include "core/job/rules/sync.hpp"
 #include "core/job/rules/waiting.hpp"
 
@@ -100,6 +102,12 @@ void manage_pods(Sync& sync) {
   uint32_t have = job.active() + held_back;
   if (want <= have) return;
   uint32_t number = want - have;
+  if (!job.gang().together) {
+    const auto waiting = static_cast<uint32_t>(job.pending().size());
+    const uint32_t most = sync.knobs.pending_max;
+    number = std::min(number, most - std::min(most, waiting));
+    if (number == 0) return;  // the next placement brings another sync
+  }
   sync.out.action = SyncAction::pods_created;  // also while a backoff delays it
   if (Millis due = job_due(job, sync.knobs); due > sync.now) return sync.wake(due);
   bool cut = number > kCreateMax && !job.gang().together;

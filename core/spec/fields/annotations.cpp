@@ -118,6 +118,15 @@ void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations&
     found.invalid(path, mpi->second, "requires indexed completion mode");
 }
 
+void validate_gang(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  if (!read_annotations(annotations).gang || !spec.parallelism) return;
+  const int32_t pods = std::min(*spec.parallelism, spec.completions.value_or(*spec.parallelism));
+  if (pods > kGangMax)
+    found.invalid("spec.parallelism", *spec.parallelism,
+                  "must be less than or equal to " + std::to_string(kGangMax) +
+                      " when the pods start together (" + std::string(kGangKey) + ")");
+}
+
 void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found) {
   if (own_value(annotations, kRestartKey) != "gang") return;
   const std::string path = "metadata.annotations[" + std::string(kRestartKey) + "]";

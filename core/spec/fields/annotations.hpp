@@ -24,6 +24,7 @@ constexpr std::string_view kRestartDelayKey = "muster.dev/restart-delay";
 constexpr std::string_view kGangKey = "muster.dev/gang";
 // "gang": when a pod of a gang fails, all pods are restarted together (GangRules). "pod", the
 // default: each pod is replaced alone.
+constexpr int32_t kGangMax = 10'000;  // pods, which are created and placed at once
 constexpr std::string_view kRestartKey = "muster.dev/restart";
 // "pack" or "spread": over as few nodes as possible, or over as many (arrangement.hpp).
 constexpr std::string_view kPlacementKey = "muster.dev/placement";
@@ -82,6 +83,8 @@ std::optional<int32_t> ignored_max(const StringMap& annotations);
 void validate_annotations(const StringMap& annotations, Violations& found);
 // muster.dev/mpi requires an Indexed job.
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// A gang is created and placed at once, so it has at most kGangMax pods.
+void validate_gang(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/restart: gang requires an Indexed job that is a gang.
 void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/ignored-max requires backoffLimitPerIndex.

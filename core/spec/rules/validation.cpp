@@ -200,6 +200,7 @@ Violations validate_create(const JobMeta& meta, const JobSpec& spec) {
   validate_spec(spec, found);
   validate_hostname(meta, spec, found);
   validate_mpi(meta.annotations, spec, found);
+  validate_gang(meta.annotations, spec, found);
   validate_restart(meta.annotations, spec, found);
   validate_ignored_max(meta.annotations, spec, found);
   validate_indexes(meta.annotations, spec, found);

@@ -53,6 +53,15 @@ class Play {
     uint32_t waiting = static_cast<uint32_t>(job_->pending().size());
     if (waiting > 0) decide_now({SlotsGranted{{{kNode, waiting}}, {{kNode, 7}}}});
   }
+  // Likewise, but for so many of the waiting pods; then the syncs that follow at once.
+  void place(uint32_t count, std::vector<Event> events = {TimePassed{}}) {
+    decide_now(std::move(events));
+    if (count > 0) decide_now({SlotsGranted{{{kNode, count}}, {{kNode, 7}}}});
+    for (uint32_t had = UINT32_MAX; had != job_->active();) {
+      had = job_->active();
+      decide_now({TimePassed{}});
+    }
+  }
   void tick(Millis ms) {
     now_ += ms;
     sync();

@@ -31,6 +31,53 @@ JobSpec with_policy(JobSpec spec, std::vector<FailureRule> rules) {
   return spec;
 }
 
+// ---- 4.5: creation
+
+TEST(P10Creation, StopsWhileEnoughPodsWaitForAPlace) {
+  JobSpec spec;
+  spec.parallelism = 2'000'000'000;
+  spec.pod.restart_policy = "Never";
+  Play play(spec);
+  play.knobs().pending_max = 5'000;
+  play.place(0);
+  EXPECT_EQ(play.state().pods_created, 5'000u);
+  EXPECT_EQ(play.job().active(), 5'000u) << "those that exist";
+  EXPECT_EQ(play.job().slots_wanted(), 5'000u);
+  play.place(300);
+  EXPECT_EQ(play.state().pods_created, 5'300u) << "as many more as were placed";
+  play.update([](JobSpec& s) { s.parallelism = 5'200; });
+  EXPECT_EQ(play.job().active(), 5'200u);
+  play.update([](JobSpec& s) { s.suspend = true; });
+  EXPECT_EQ(play.job().active(), 0u);
+}
+
+TEST(P10Creation, AllIndexesRunInTheEnd) {
+  Play play(Play::indexed(500, 500));
+  play.knobs().pending_max = 20;
+  play.place(0);
+  EXPECT_EQ(play.job().active(), 20u);
+  while (play.job().succeeded() < 500) {
+    const auto waiting = play.job().pending().size();
+    ASSERT_GT(waiting, 0u);
+    ASSERT_LE(waiting, 20u);
+    play.place(static_cast<uint32_t>(std::min<size_t>(7, waiting)));
+    PodsReported report{1, Play::kNode, {}, {}};
+    for (const auto& [key, pod] : play.state().open)
+      if (pod.bound()) report.ends.push_back(Play::ended(key, 0));
+    play.place(0, {report});
+  }
+  EXPECT_EQ(play.conditions(),
+            "SuccessCriteriaMet=True/CompletionsReached Complete=True/CompletionsReached");
+}
+
+TEST(P10Creation, AGangIsCreatedWhole) {
+  Play play(Play::indexed(50, 50),
+            [](JobMeta& meta) { meta.annotations["muster.dev/gang"] = "true"; });
+  play.knobs().pending_max = 20;
+  play.place(0);
+  EXPECT_EQ(play.job().active(), 50u);
+}
+
 // ---- 9: suspend and resume
 
 TEST(Suspend, RunningPodsCountNowhereAndTheClockStartsAfresh) {

@@ -498,6 +498,22 @@ std::vector<Row> rows() {
          j.meta.annotations = {{"muster.dev/gang", "true"}, {"muster.dev/restart", "gang"}};
        },
        {"metadata.annotations[muster.dev/restart] Invalid"}},
+      {"P10: a gang is created at once",
+       N,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/gang", "true"}};
+         j.spec.completions.reset();
+         j.spec.parallelism = 2'000'000'000;
+       },
+       {"spec.parallelism Invalid"}},
+      {"P10: a gang is as large as its completions",
+       I,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/gang", "true"}};
+         j.spec.completions = 10'000;
+         j.spec.parallelism = 10'001;
+       },
+       {}},
       {"only a gang restarts as one",
        I,
        [](J& j) {
