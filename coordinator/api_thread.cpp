@@ -7,7 +7,7 @@
 #include "api/routes/server.hpp"
 #include "api/view/model/view.hpp"
 #include "api/view/render/metrics.hpp"
-#include "base/line_log.hpp"
+#include "base/lines/line_log.hpp"
 #include "base/log.hpp"
 #include "coordinator/threads/address.hpp"
 #include "coordinator/threads/descriptors.hpp"

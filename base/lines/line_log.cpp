@@ -1,4 +1,4 @@
-#include "base/line_log.hpp"
+#include "base/lines/line_log.hpp"
 
 #include <spdlog/async.h>
 #include <spdlog/pattern_formatter.h>
