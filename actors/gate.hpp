@@ -11,6 +11,7 @@
 
 #include "actors/durable.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/supervise.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/send.hpp>
@@ -76,7 +77,9 @@ class GatedActor : public Handle::base {
           return [me = Handle{this}](uint64_t number, uint64_t commit) {
             caf::anon_send(me, durable_atom_v, number, commit);
           };
-        }) {}
+        }) {
+    end_on_exceptions(*this);
+  }
 
   Gate gate_;
 };

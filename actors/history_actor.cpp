@@ -24,7 +24,9 @@ class History : public history_actor::base {
         journal_(std::move(journal)),
         rows_(rows),
         clock_(std::move(clock)),
-        bounds_(bounds) {}
+        bounds_(bounds) {
+    end_on_exceptions(*this);
+  }
 
   behavior_type make_behavior() override {
     delayed_send(this, kFirst, wake_atom_v);

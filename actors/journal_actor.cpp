@@ -27,7 +27,9 @@ class Journaling : public journal_actor::base {
         show_(std::move(show)),
         failed_(std::move(failed)),
         gather_(gather),
-        held_(held) {}
+        held_(held) {
+    end_on_exceptions(*this);
+  }
 
   behavior_type make_behavior() override {
     return {[this](const Append& a) { take(a); }, [this](const commit_atom&) { gather(); },

@@ -9,7 +9,10 @@
 #include <caf/abstract_actor.hpp>
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
+#include <caf/error.hpp>
 #include <caf/exit_reason.hpp>
+
+#include <exception>
 
 namespace muster::actors {
 
@@ -21,6 +24,15 @@ Handle vital(Handle actor) {
     MUSTER_CHECK(wanted, caf::to_string(reason));
   });
   return actor;
+}
+
+// In the constructor of a vital actor: an exception that leaves a handler ends the process where
+// std::terminate() can still tell what it was, rather than by way of an exit reason that cannot.
+template <class Actor>
+void end_on_exceptions(Actor& self) {
+  self.set_exception_handler([](std::exception_ptr& exception) noexcept -> caf::error {
+    std::rethrow_exception(exception);
+  });
 }
 
 }  // namespace muster::actors

@@ -8,9 +8,9 @@
 #include "base/check.hpp"
 
 #include <kj/async-io.h>
+#include <kj/debug.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -56,8 +56,8 @@ kj::Promise<void> obey_control(kj::UnixEventPort::FdObserver& seen, Agent& agent
 
 }  // namespace
 
-AgentControl::AgentControl() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  MUSTER_CHECK(fd_ >= 0, errno);
+AgentControl::AgentControl() {
+  KJ_SYSCALL(fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 }
 
 AgentControl::~AgentControl() {

@@ -1,5 +1,7 @@
 #include "base/last_words.hpp"
 
+#include "base/lines/stderr_lines.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -32,13 +34,21 @@ void write_job(uint64_t job) {
   [[maybe_unused]] ssize_t ignored = write(crash_file, text, digits_end + tail_size);
 }
 
-// Returning from the handler repeats the fault, now under the earlier disposition. abort() raises
-// its signal again itself.
-void on_crash(int signal) {
+// With kill(2), by another process: which thread gets it says nothing about any job.
+bool sent_by_another(const siginfo_t& info) {
+  return info.si_code <= 0 && info.si_pid != getpid();
+}
+
+// Returning from the handler repeats a fault, now under the earlier disposition. A signal that was
+// sent does not repeat: it is raised again, and arrives once the handler returns.
+void on_crash(int signal, siginfo_t* info, void*) {
   const uint64_t job = WorksOn::current();
-  if (job != 0 && crash_file >= 0 && !noted.exchange(true)) write_job(job);
+  if (job != 0 && crash_file >= 0 && !sent_by_another(*info) && !noted.exchange(true))
+    write_job(job);
+  drain_stderr();
   for (size_t i = 0; i < kSignals.size(); ++i)
     if (kSignals[i] == signal) sigaction(signal, &dispositions[i], nullptr);
+  if (info->si_code <= 0) raise(signal);
 }
 
 }  // namespace
@@ -53,8 +63,8 @@ void note_crashes(int fd, std::string_view version) {
   if (old >= 0) close(old);
   static const bool installed = [] {
     struct sigaction action {};
-    action.sa_handler = on_crash;
-    action.sa_flags = SA_ONSTACK;
+    action.sa_sigaction = on_crash;
+    action.sa_flags = SA_ONSTACK | SA_SIGINFO;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &dispositions[i]);
     return true;

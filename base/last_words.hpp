@@ -2,8 +2,10 @@
 //
 // A bug that one job triggers crashes the process again at every start, since the job is still
 // there. For the next start (coordinator/poisoned.hpp), the handler of the signals that a crash
-// raises (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) notes the job in a file. SIGKILL notes nothing:
-// that is how operators and the kernel's OOM killer end a process.
+// raises (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) notes the job in a file. The same signals from
+// another process, such as the SIGABRT of systemd's watchdog, note nothing and end the process all
+// the same. SIGKILL notes nothing either: that is how operators and the kernel's OOM killer end a
+// process.
 #pragma once
 
 #include <cstdint>

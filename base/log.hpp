@@ -19,4 +19,8 @@ using spdlog::warn;
 // Sets the level (trace, debug, info, warn, error, off) and the format; each line names `program`.
 void setup(const std::string& program, const std::string& level);
 
+// The same for a process that serves: from now on, logging never waits for whoever reads stderr
+// (base/lines/stderr_lines.hpp). A line that starts like a warning says how many were dropped.
+void setup_queued(const std::string& program, const std::string& level);
+
 }  // namespace muster::log

@@ -9,6 +9,7 @@
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/safe_output.hpp"
+#include "cli/output/starved.hpp"
 #include "cli/verbs/verbs.hpp"
 
 #include <csignal>
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
   // The part of a drill that runs on nodes; likewise.
   if (argc > 2 && std::string_view(argv[1]) == "drill" && std::string_view(argv[2]) == "hand")
     return muster::cli::drill::run_hand({argv + 3, argv + argc});
+  muster::cli::report_uncaught();
   // Daemons and verbs that wait handle signals themselves; for all others Ctrl-C exits with
   // kInterrupted.
   std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });

@@ -13,6 +13,7 @@
 // Invariant: at most one keeper per work-dir (the lock).
 #include "base/fd.hpp"
 #include "base/files/standard_fds.hpp"
+#include "base/lines/stderr_lines.hpp"
 #include "base/unix_address.hpp"
 #include "keeper/child/child_fds.hpp"
 #include "keeper/child/space_main.hpp"
@@ -23,6 +24,7 @@
 #include "keeper/kernel/cgroup.hpp"
 #include "keeper/kernel/proc.hpp"
 #include "keeper/kernel/rlimits.hpp"
+#include "keeper/kernel/tell.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/spawner.hpp"
 #include "keeper/supervisor.hpp"
@@ -68,7 +70,8 @@ uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
 }
 
 [[noreturn]] void leave(const std::string& why, int code) {
-  std::fprintf(stderr, "muster-keeper: %s\n", why.c_str());
+  tell("%s", why.c_str());
+  drain_stderr();
   _exit(code);
 }
 
@@ -185,8 +188,7 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
       leaders.push_back({record.start->pid, record.start->ticks});
   }
   if (!keepers.empty() && !kill_leftovers_of(keepers, leaders)) {
-    std::fprintf(stderr,
-                 "muster-keeper: some processes of an earlier keeper could not be killed\n");
+    tell("some processes of an earlier keeper could not be killed");
   }
 }
 
@@ -250,6 +252,7 @@ void give_up_capabilities(bool pam) {
       leave(why, kExitFailed);
     give_up_capabilities(!(*settings)->pam.service.empty());
   }
+  queue_told();
   const rlimit limit = raise_descriptors();
   if (chdir("/") < 0) fail("/");  // keep no file system busy
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -331,7 +334,8 @@ void give_up_capabilities(bool pam) {
   }
   if (spaces.dirs != nullptr) spaces.dirs->leave();
   unlinkat(dir_fd, kSocketName, 0);
-  if (ftruncate(lock_fd, 0) < 0) std::perror("muster-keeper: lock");  // an orderly exit
+  if (ftruncate(lock_fd, 0) < 0) tell_errno("lock");  // an orderly exit
+  drain_stderr();
   _exit(0);  // without destructors: the workers wait forever
 }
 

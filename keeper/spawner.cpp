@@ -6,6 +6,7 @@
 #include "keeper/child/terminal.hpp"
 #include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/start_fault.hpp"
+#include "keeper/kernel/tell.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/users/secrets.hpp"
 
@@ -13,7 +14,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
@@ -230,8 +230,7 @@ Spawner::Worker::Worker()
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kWakeEvent;
-  if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) < 0)
-    std::perror("muster-keeper: epoll_ctl");
+  if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) < 0) tell_errno("epoll_ctl");
 }
 
 void Spawner::submit(std::vector<SpawnJob> jobs) {
@@ -438,8 +437,7 @@ void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;  // one worker reaps it
     event.data.u64 = entry;
-    if (epoll_ctl(worker.epoll_fd, EPOLL_CTL_ADD, pidfd, &event) < 0)
-      std::perror("muster-keeper: epoll_ctl");
+    if (epoll_ctl(worker.epoll_fd, EPOLL_CTL_ADD, pidfd, &event) < 0) tell_errno("epoll_ctl");
   } else {
     --worker.children;
     placed_.erase(entry);

@@ -2,12 +2,12 @@
 
 #include "keeper/kernel/proc.hpp"
 #include "keeper/kernel/start_fault.hpp"
+#include "keeper/kernel/tell.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <ctime>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -45,7 +45,7 @@ void watch(int epoll_fd, int operation, int fd, uint32_t events, uint64_t id) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = id;
-  if (epoll_ctl(epoll_fd, operation, fd, &event) < 0) std::perror("muster-keeper: epoll_ctl");
+  if (epoll_ctl(epoll_fd, operation, fd, &event) < 0) tell_errno("epoll_ctl");
 }
 
 }  // namespace
@@ -361,7 +361,7 @@ void Supervisor::end(Process& process) {
 }
 
 void Supervisor::turn_away(Process& process, std::string why) {
-  std::fprintf(stderr, "muster-keeper: not started: %s: %s\n", process.note.c_str(), why.c_str());
+  tell("not started: %s: %s", process.note.c_str(), why.c_str());
   drop(process, std::move(why));
 }
 
@@ -418,9 +418,8 @@ void Supervisor::run_fences() {
     fences_.erase(fences_.begin());
     if (process.killing || process.state == State::leaving) continue;
     process.fenced = true;
-    std::fprintf(stderr, "muster-keeper: ended, %lld s without contact: %s\n",
-                 static_cast<long long>((now_ns_ - contact_ns_) / 1'000'000'000),
-                 process.note.c_str());
+    tell("ended, %lld s without contact: %s",
+         static_cast<long long>((now_ns_ - contact_ns_) / 1'000'000'000), process.note.c_str());
     kill(process, process.fence->grace_ms);
   }
 }
@@ -460,7 +459,7 @@ void Supervisor::stop() {
 // node is lost, and its pods are replaced.
 void Supervisor::leave_deleted_dir() {
   if (stopping_) return;
-  std::fprintf(stderr, "muster-keeper: its directory was deleted: ending %zu processes\n", living_);
+  tell("its directory was deleted: ending %zu processes", living_);
   for (auto& [entry, process] : processes_)
     if (!process->ended) process->lost = true;
   stop();
@@ -475,7 +474,7 @@ void Supervisor::mend_socket() {
   if (made < 0) return;
   watch(epoll_fd_, EPOLL_CTL_ADD, made, EPOLLIN, kListenEvent);
   close(std::exchange(listen_fd_, made));  // which ends its watch
-  std::fprintf(stderr, "muster-keeper: its socket was deleted, and is made anew\n");
+  tell("its socket was deleted, and is made anew");
 }
 
 void Supervisor::check_idle() {
@@ -508,9 +507,9 @@ void Supervisor::check_sigterms() {
   if (std::exchange(sigterms_seen_, *options_.sigterms) == *options_.sigterms) return;
   if (living_ == 0 && !unwritten_) return stop();
   if (living_ > 0)
-    std::fprintf(stderr, "muster-keeper: ignoring SIGTERM: %zu processes are running\n", living_);
+    tell("ignoring SIGTERM: %zu processes are running", living_);
   else
-    std::fprintf(stderr, "muster-keeper: ignoring SIGTERM: the spool is not written\n");
+    tell("ignoring SIGTERM: the spool is not written");
 }
 
 // The disk is gone, or full for good. Ends that only we know would hold their jobs up: the agent

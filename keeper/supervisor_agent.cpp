@@ -1,9 +1,9 @@
 // The supervisor's end of the agent's connection. There is one at a time; a new one replaces it.
+#include "keeper/kernel/tell.hpp"
 #include "keeper/supervisor.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <fcntl.h>
 #include <optional>
 #include <set>
@@ -45,7 +45,7 @@ void Supervisor::accept_agent() {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLET;
   event.data.u64 = kAgentEvent;
-  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) < 0) std::perror("muster-keeper: epoll_ctl");
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) < 0) tell_errno("epoll_ctl");
 }
 
 void Supervisor::drop_agent() {
@@ -163,8 +163,7 @@ void Supervisor::on_permit(Reader in) {
   auto permit = owners_->accept(bytes, signature);
   if (!permit.ok()) {
     permits_.erase(id);
-    std::fprintf(stderr, "muster-keeper: a permit is refused: %s\n",
-                 permit.error().message.c_str());
+    tell("a permit is refused: %s", permit.error().message.c_str());
     return;
   }
   if (permits_.size() >= kPermitsMax) permits_.clear();

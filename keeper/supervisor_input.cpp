@@ -1,10 +1,10 @@
 // The supervisor's part in passing input to processes. It buffers none: the process's pipe holds
 // what was taken, and the rest stays with the agent.
+#include "keeper/kernel/tell.hpp"
 #include "keeper/supervisor.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include <utility>
@@ -37,8 +37,7 @@ void Supervisor::on_input(Reader in) {
   event.events = EPOLLOUT | EPOLLONESHOT;
   event.data.u64 = process.entry;
   const int operation = std::exchange(process.input_watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  if (epoll_ctl(epoll_fd_, operation, process.input.get(), &event) < 0)
-    std::perror("muster-keeper: epoll_ctl");
+  if (epoll_ctl(epoll_fd_, operation, process.input.get(), &event) < 0) tell_errno("epoll_ctl");
 }
 
 // Whether all of it was taken. Closes the input if nobody reads it anymore.

@@ -1,7 +1,7 @@
 // Framing: where a request ends, and whether its connection does (RFC 9112, sections 6.3 and 9.6).
 //
-// KJ accepts a length with a sign, prefers Transfer-Encoding when there is a length too, and keeps a
-// connection whose client asks it to be closed. Something in front of us may see such requests
+// KJ accepts a length with a sign, prefers Transfer-Encoding when there is a length too, and keeps
+// a connection whose client asks it to be closed. Something in front of us may see such requests
 // differently, and so other requests than we do.
 #pragma once
 

@@ -329,8 +329,8 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       "CMD runs as typed, with this shell's environment and directory. A command that cannot be "
       "started fails the job.\n" +
       std::string(kPlaceholders) + kOutputFiles +
-      "Exit codes: 0 Complete, 1 Failed, 124 --timeout expired, 130 interrupted; with -n 1, that "
-      "of the command.");
+      "Exit codes: 0 Complete, 1 Failed, 4 out of descriptors, threads or memory, 124 --timeout "
+      "expired,\n130 interrupted; with -n 1, that of the command.");
   verb.finish = [w, retry, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;

@@ -1,5 +1,7 @@
 #include "cli/output/exit_codes.hpp"
 
+#include "base/lines/stderr_lines.hpp"
+
 #include <iostream>
 
 namespace muster::cli {
@@ -10,13 +12,24 @@ int fail(int code, const std::string& message) {
   return code;
 }
 
+std::string error_text(const Error& error, const std::string& what) {
+  std::string text;
+  const bool lines = error.message.empty() && !error.violations.empty();
+  if (!lines) text = "muster: " + (what.empty() ? "" : what + ": ") + error.message + "\n";
+  for (const Violation& v : error.violations)
+    text += (lines ? "muster: " : "  ") + v.path + (v.path.empty() ? "" : ": ") + v.detail + "\n";
+  return text;
+}
+
 int fail(const Error& error, const std::string& what) {
   std::cout.flush();
-  const bool lines = error.message.empty() && !error.violations.empty();
-  if (!lines) std::cerr << "muster: " << (what.empty() ? "" : what + ": ") << error.message << "\n";
-  for (const Violation& v : error.violations)
-    std::cerr << (lines ? "muster: " : "  ") << v.path << (v.path.empty() ? "" : ": ") << v.detail
-              << "\n";
+  std::cerr << error_text(error, what);
+  return exit_code(error.code);
+}
+
+int fail_daemon(const Error& error, const std::string& what) {
+  std::cout.flush();
+  say(error_text(error, what));
   return exit_code(error.code);
 }
 

@@ -11,14 +11,15 @@
 namespace muster::cli {
 
 enum Exit : int {
-  kDone = 0,         // success; run and wait: the job is Complete
-  kFailed = 1,       // the job Failed; verify: not sound
-  kUsage = 2,        // wrong flags or arguments
-  kNotFound = 3,     // no such object
-  kUnproven = 3,     // drill: INCONCLUSIVE
-  kUnreachable = 4,  // no coordinator, it cannot answer now, or something else did
-  kRejected = 5,     // invalid, conflict, immutable field, unreadable manifest
-  kTimeout = 124,    // --timeout expired
+  kDone = 0,      // success; run and wait: the job is Complete
+  kFailed = 1,    // the job Failed; verify: not sound
+  kUsage = 2,     // wrong flags or arguments
+  kNotFound = 3,  // no such object
+  kUnproven = 3,  // drill: INCONCLUSIVE
+  // No coordinator, it cannot answer now, or something else did; or descriptors or threads ran out.
+  kUnreachable = 4,
+  kRejected = 5,   // invalid, conflict, immutable field, unreadable manifest
+  kTimeout = 124,  // --timeout expired
   kInterrupted = 130,
 };
 
@@ -29,6 +30,12 @@ int fail(int code, const std::string& message);
 // message unless empty. An Error without a message consists of its violations: each is printed like
 // a message, with its place as its path (client/documents/manifests.hpp).
 int fail(const Error& error, const std::string& what = "");
+
+std::string error_text(const Error& error, const std::string& what = "");
+
+// The same for a daemon, whose stderr is a log: does not wait for its reader, except for a moment
+// at the exit.
+int fail_daemon(const Error& error, const std::string& what);
 
 Exit exit_code(Errc code);
 

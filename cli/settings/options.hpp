@@ -186,7 +186,7 @@ struct KnownObject {
 struct WaitOptions {
   Target target;
   std::vector<std::string> jobs;
-  KnownObject known{};          // of the only job, if this process has created it
+  KnownObject known{};    // of the only job, if this process has created it
   bool deleted = false;   // wait until it is gone
   std::string condition;  // empty: Complete or Failed
   bool condition_value = true;

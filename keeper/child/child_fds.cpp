@@ -1,6 +1,7 @@
 #include "keeper/child/child_fds.hpp"
 
-#include <cstdio>
+#include "keeper/kernel/tell.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ void ChildFds::hold(int lock) {
   if (usable_ && dup3(lock, kLock, O_CLOEXEC) == kLock)
     taken_ = ~((uint32_t{1} << kSets) - 1);
   else
-    std::perror("muster-keeper: descriptors of children");
+    tell_errno("descriptors of children");
 }
 
 ChildFds::Set ChildFds::take(int out, int err) {

@@ -1,11 +1,11 @@
 #include "keeper/files/outputs.hpp"
 
 #include "keeper/kernel/proc.hpp"
+#include "keeper/kernel/tell.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dirent.h>
@@ -189,8 +189,8 @@ void Outputs::close(const std::string& path) {
   if (known && is_like_new(info)) return spares_.push_back(*file);
   if (known && info.st_size > 0 && !move_to(*file, path)) {
     const int error = errno;
-    std::fprintf(stderr, "muster-keeper: output of %s: %s%s\n", path.c_str(), std::strerror(error),
-                 may_pass(error) ? "; trying again" : "");
+    tell("output of %s: %s%s", path.c_str(), std::strerror(error),
+         may_pass(error) ? "; trying again" : "");
     if (may_pass(error)) {
       unnamed_.emplace_back(*file, path);
       return;
@@ -232,7 +232,7 @@ bool Outputs::copy_to(size_t file, const std::string& path) {
   }
   const int error = errno;
   // Leave nothing rather than a part: the copy is tried again.
-  if (!done && out >= 0 && ftruncate(out, before.st_size) < 0) std::perror("muster-keeper: output");
+  if (!done && out >= 0 && ftruncate(out, before.st_size) < 0) tell_errno("output");
   for (int fd : {in, out})
     if (fd >= 0) ::close(fd);
   errno = error;

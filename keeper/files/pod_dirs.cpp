@@ -2,6 +2,7 @@
 
 #include "base/files/owned_path.hpp"
 #include "keeper/kernel/proc.hpp"
+#include "keeper/kernel/tell.hpp"
 
 #include <algorithm>
 #include <array>
@@ -343,10 +344,8 @@ void PodDirs::remove(int root, const std::string& name) {
     if (faccessat(root, left.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) left.clear();
   }
   renameat(root, name.c_str(), root, left.c_str());
-  std::fprintf(
-      stderr,
-      "muster-keeper: %s/%s: the pod's user may not remove what is in it, so it stays: %s\n",
-      path_of_fd(root).c_str(), left.c_str(), std::strerror(error));
+  tell("%s/%s: the pod's user may not remove what is in it, so it stays: %s",
+       path_of_fd(root).c_str(), left.c_str(), std::strerror(error));
 }
 
 void PodDirs::leave() {

@@ -1,6 +1,7 @@
 #include "keeper/files/spool.hpp"
 
 #include "keeper/kernel/proc.hpp"
+#include "keeper/kernel/tell.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -214,7 +215,7 @@ void Spool::begin_segment() {
   // an entry torn by a power loss.
   if (file_ != nullptr &&
       (ftruncate(file_->fd, static_cast<off_t>(offset_)) < 0 || fdatasync(file_->fd) < 0)) {
-    std::perror("muster-keeper: spool: cannot cut and sync a segment");
+    tell_errno("spool: cannot cut and sync a segment");
   }
   segments_.push_back({spares_.front().first, 0});
   file_ = std::move(spares_.front().second);
@@ -384,13 +385,13 @@ bool Spool::write() {
     if (n <= 0) {
       int error = n < 0 ? errno : ENOSPC;
       if (error != write_error_)  // else logged already
-        std::fprintf(stderr, "muster-keeper: spool: write: %s\n", std::strerror(error));
+        tell("spool: write: %s", std::strerror(error));
       write_error_ = error;
       return false;  // the next one writes all of it again, at the same offset
     }
     done += static_cast<size_t>(n);
   }
-  if (write_error_ != 0) std::fprintf(stderr, "muster-keeper: spool: writes succeed again\n");
+  if (write_error_ != 0) tell("spool: writes succeed again");
   write_error_ = 0;
   offset_ += done;
   pending_.clear();

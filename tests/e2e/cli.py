@@ -157,6 +157,51 @@ class Run(Case):
         self.muster("run", code=2)
 
 
+class Starved(Case):
+    """`muster run` with too little of something: one line says what, and what to raise."""
+
+    def starved(self, shell, wanted):
+        """Runs a job below this limit. True: it failed with one line that says `wanted`; False: it sufficed."""
+        r = subprocess.run(["bash", "-c", f'{shell} && exec "$@"', "bash", MUSTER, "run", "--slots", "1", "-n", "1", "--", "true"],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE, env=self.env, cwd=self.dir)
+        if r.returncode == 0:
+            return False
+        self.assertEqual(r.returncode, 4, f"{shell}: {r.stderr}")
+        said = [line for line in r.stderr.splitlines() if line.startswith("muster: ")]
+        self.assertEqual(len(said), 1, f"{shell}: {r.stderr}")
+        self.assertRegex(said[0], wanted)
+        for word in ("check failed", "terminate called", "exception"):
+            self.assertNotIn(word, r.stderr)
+        return True
+
+    def test_p31_too_few_descriptors(self):
+        # Below 8, the shell itself and the dynamic linker may fail first.
+        for limit in (8, 14, 16, 20, 28, 30, 34, 42, 60):
+            with self.subTest(limit):
+                self.assertTrue(self.starved(f"ulimit -n {limit}", fr"Too many open files: .*ulimit -n is {limit}\)"))
+        self.assertFalse(self.starved("ulimit -n 256", ""))
+
+    def test_p31_too_little_memory(self):
+        outcomes = set()
+        for limit in (60, 100, 200, 300, 400, 800, 16000):  # MiB
+            with self.subTest(limit):
+                outcomes.add(self.starved(f"ulimit -v {limit * 1024}", fr"raise the limits? on .*ulimit -v is {limit * 1024}\)|database is not responding"))
+        self.assertEqual(outcomes, {True, False})
+
+    @unittest.skipIf(os.geteuid(), "needs root: the limit is another user's")
+    def test_p31_too_few_threads(self):
+        uid = 42_317  # has no other processes
+        os.chmod(self.dir, 0o755)
+        os.chmod(self.dir / "tmp", 0o777)
+        outcomes = set()
+        for limit in (*range(1, 24), 400):
+            with self.subTest(limit):
+                # bash's ulimit is inherited by whom it becomes.
+                r = f"ulimit -u {limit} && set -- setpriv --reuid {uid} --regid {uid} --clear-groups \"$@\""
+                outcomes.add(self.starved(r, fr"cannot start a thread or process: .*ulimit -u is {limit}\)|no keeper: "))
+        self.assertEqual(outcomes, {True, False})
+
+
 class FirstMinutes:
     """The first commands a user types, run locally (Here) and against a coordinator (There)."""
 

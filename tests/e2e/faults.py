@@ -4,17 +4,21 @@
     MUSTER=build/release/muster tests/e2e/faults.py [TEST…]
 """
 import contextlib
+import fcntl
 import itertools
 import json
 import os
 import pathlib
+import re
 import resource
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -453,6 +457,163 @@ class SitesTrouble(World):
         shutil.rmtree(cluster.dir / "node-0/logs")
         status = cluster.wait("many", finished, 60)["status"]
         self.assertEqual((status.get("succeeded"), status.get("failed")), (200, None))
+
+
+class Unread(Cluster):
+    """A cluster whose daemons log everything to small pipes, or to terminals that are stopped; nobody reads them unless a test does."""
+    PIPE_BYTES = 4096
+    terminals = False
+
+    def __init__(self, *args, **kwargs):
+        self.readers = {}
+        super().__init__(*args, **kwargs)
+
+    def _spawn(self, name, args):
+        if self.terminals:
+            ours, theirs = os.openpty()
+            termios.tcflow(theirs, termios.TCOOFF)  # Ctrl-S
+        else:
+            ours, theirs = os.pipe()
+            fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, self.PIPE_BYTES)
+        self.readers[name] = ours
+        try:
+            return subprocess.Popen([self.bin, *args, "--log-level", "debug"], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, start_new_session=True)
+        finally:
+            os.close(theirs)
+
+    def log(self, name):
+        return "nobody has read it"
+
+    def read_log(self, name, until):
+        """Reads the log until it holds this, or its writer has ended."""
+        text, reader = b"", self.readers[name]
+        os.set_blocking(reader, False)
+
+        def look():
+            nonlocal text
+            with contextlib.suppress(BlockingIOError):
+                while chunk := os.read(reader, 65536):
+                    text += chunk
+                return True  # the writer has ended
+            return re.search(until, text.decode())
+        eventually(look, f"{until} in the log of {name}")
+        return text.decode()
+
+    def close(self):
+        super().close()
+        for reader in self.readers.values():
+            os.close(reader)
+
+
+class UnreadTerminals(Unread):
+    terminals = True
+
+
+class Logs(World):
+    DROPPED = r"[0-9TZ:.-]+ warning %s: ([0-9]+) lines were dropped: nobody reads the log\n"
+
+    def run_jobs(self, cluster, name="quiet", count=60):
+        """Each job logs a few lines; together they fill the pipes several times."""
+        for number in range(count):
+            code, answer = cluster.api.create(sh_job(f"{name}-{number}", "true", 2))
+            self.assertEqual(code, 201, answer)
+        for number in range(count):
+            self.assertEqual(cluster.wait(f"{name}-{number}")["status"].get("succeeded"), 2)
+        self.assertEqual(Nodes.ready(self, cluster, "node-0"), ("True", "AgentReady"))
+
+    def overflow(self, cluster):
+        """Requests that are not HTTP are logged; sends more of them than the log may hold while nobody reads it."""
+        host, port = cluster.api_addr.rsplit(":", 1)
+
+        def dropped():
+            return cluster.api.metrics()["muster_log_lines_dropped_total"]
+
+        def more():
+            for _ in range(100):
+                with socket.create_connection((host, int(port)), timeout=10) as bad:
+                    bad.sendall(f"GET / HTTP/1.1\r\nContent-Length: {'x' * 2000}\r\n\r\n".encode())
+                    self.assertIn(b"400", bad.recv(100))
+            return dropped() > 0
+        self.assertEqual(dropped(), 0)
+        eventually(more, "lines are dropped", 60)
+
+    def test_p28_daemons_serve_while_nobody_reads_their_logs(self):
+        cluster = self.cluster(agents=1, slots=4, grace="3s", kind=Unread)
+        agent = cluster.agents["node-0"]
+        self.run_jobs(cluster)
+        self.overflow(cluster)
+        self.run_jobs(cluster, "later", 5)
+        text = cluster.read_log("coordinator", self.DROPPED % "coordinator")
+        self.assertRegex(text, self.DROPPED % "coordinator")
+        for line in text.splitlines()[:-1]:
+            self.assertRegex(line, r"^[0-9T:.-]+Z [a-z]+ coordinator: |^muster coordinator is serving: ", "a line is torn")
+        self.assertIsNone(agent.poll())
+
+    def test_p28_a_terminal_stopped_with_ctrl_s_stops_no_daemon(self):
+        cluster = self.cluster(agents=1, slots=4, grace="3s", kind=UnreadTerminals)
+        self.run_jobs(cluster)
+
+    def test_p28_a_daemon_whose_log_nobody_reads_can_be_stopped(self):
+        cluster = self.cluster(agents=1, slots=4, grace="3s", kind=Unread)
+        self.run_jobs(cluster)
+        agent = cluster.agents["node-0"]
+        for daemon, one in ((agent, signal.SIGUSR2), (cluster.coord, signal.SIGTERM)):
+            daemon.send_signal(one)
+            self.assertEqual(daemon.wait(timeout=20), 0)
+
+
+    def test_p28_a_keeper_whose_log_nobody_reads_serves(self):
+        cluster = self.cluster(agents=0, grace="30s")
+        (cluster.dir / "node-0/keeper").mkdir(mode=0o700, parents=True)
+        (cluster.dir / "node-0").chmod(0o700)
+        os.mkfifo(cluster.dir / "node-0/keeper/keeper.log", 0o600)
+        log = os.open(cluster.dir / "node-0/keeper/keeper.log", os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, log)
+        size = fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, Unread.PIPE_BYTES)
+        cluster.start_agent("node-0", slots=4)
+        cluster.wait_nodes()
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("running", UNTIL_GO, 1))
+        eventually(witness.starts, "a pod runs")
+        keeper = self.keeper_of(cluster, "node-0")
+
+        def is_full():
+            os.kill(keeper, signal.SIGTERM)  # which it logs that it ignores
+            return int.from_bytes(fcntl.ioctl(log, termios.FIONREAD, bytes(4)), sys.byteorder) > size - 200
+        eventually(is_full, "its log is full")
+        for number in range(20):
+            is_full()
+            self.submit(cluster, sh_job(f"more-{number}", "true", 1))
+            self.assertEqual(cluster.wait(f"more-{number}")["status"].get("succeeded"), 1)
+        (witness.folder / "go").touch()
+        cluster.wait("running")
+        told = os.read(log, 65536).decode()
+        self.assertRegex(told, "ignoring SIGTERM: [0-9]+ processes are running\n")
+
+
+class FatalSignals(World):
+    FATAL = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+
+    def test_p31_the_first_fatal_signal_from_outside_ends_a_daemon(self):
+        no_core = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, no_core[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_CORE, no_core)
+        cluster = self.cluster(agents=1, slots=2, grace="60s")
+        for number, one in enumerate(self.FATAL):
+            with self.subTest(one.name):
+                cluster.coord.send_signal(one)
+                self.assertEqual(cluster.coord.wait(timeout=20), -one)
+                cluster.start_coordinator()
+                agent = cluster.agents["node-0"]
+                agent.send_signal(one)
+                self.assertEqual(agent.wait(timeout=20), -one)
+                keeper = self.keeper_of(cluster, "node-0")
+                os.kill(keeper, one)
+                eventually(lambda: not os.path.exists(f"/proc/{keeper}"), "the keeper has ended")
+                cluster.start_agent("node-0")
+                eventually(lambda: Nodes.ready(self, cluster, "node-0") == ("True", "AgentReady"), "the node is back")
+                self.submit(cluster, sh_job(f"after-{number}", "true", 2))
+                self.assertEqual(cluster.wait(f"after-{number}")["status"].get("succeeded"), 2)
 
 
 class DataDir(World):

@@ -1,6 +1,7 @@
 #include "api/view/render/metrics.hpp"
 
 #include "api/view/render/render.hpp"
+#include "base/lines/stderr_lines.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/job/rules/decide.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -104,6 +105,9 @@ struct Metrics::Impl {
                        .Register(registry)
                        .Add({}, doubling(0.1, 14));
   Counter& commits = counter("muster_commits_total", "Batches that became durable.").Add({});
+  Counter& log_dropped =
+      counter("muster_log_lines_dropped_total", "Lines of the log that nobody read in time.")
+          .Add({});
   Family<Gauge>& jobs = gauge("muster_jobs", "Jobs, by state.");
   Family<Gauge>& nodes = gauge("muster_nodes", "Nodes, by readiness.");
   Family<Gauge>& kept = gauge("muster_stored_objects", "Objects stored for clients, by kind.");
@@ -254,6 +258,7 @@ void Metrics::synced(bool indexed, std::string_view action, double seconds) {
 std::string Metrics::text(const View& view) {
   Impl& m = *impl_;
   m.commits.Increment(static_cast<double>(view.commits()) - m.commits.Value());
+  m.log_dropped.Increment(static_cast<double>(dropped_stderr_lines()) - m.log_dropped.Value());
   double ready = 0, not_ready = 0, slots = 0;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
     const bool is_ready = core::is_ready(*shown.node);

@@ -1,5 +1,7 @@
 #include "cli/client/output/ephemeral.hpp"
 
+#include "cli/output/starved.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -130,9 +132,17 @@ Result<Ephemeral> Ephemeral::make(const std::string& prefix) {
   std::error_code error;
   path = std::filesystem::absolute(path, error).string();
   int ends[2];
-  MUSTER_CHECK(pipe2(ends, O_CLOEXEC) == 0, errno);
+  auto failed = [&path](int why) {
+    rmdir(path.c_str());
+    return Error{Errc::unavailable, want_text(why), {}};
+  };
+  if (pipe2(ends, O_CLOEXEC) != 0) return failed(errno);
   const pid_t watcher = fork();
-  MUSTER_CHECK(watcher >= 0, errno);
+  if (watcher < 0) {
+    const int why = errno;
+    for (const int end : ends) close(end);
+    return failed(why);
+  }
   if (watcher == 0) {
     close(ends[1]);
     watch(ends[0], path);

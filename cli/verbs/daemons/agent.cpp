@@ -15,9 +15,9 @@ int execute(const AgentOptions& options) {
   std::signal(SIGINT, SIG_DFL);
   close_umask();
   agent::forget_environment();
-  log::setup("agent", options.log_level);
+  log::setup_queued("agent", options.log_level);
   auto code = agent::run_agent(options.options);
-  if (!code) return fail(code.error(), "agent");
+  if (!code) return fail_daemon(code.error(), "agent");
   return *code;
 }
 

@@ -1,16 +1,21 @@
 // muster coordinator: runs the coordinator until SIGTERM, SIGINT or SIGHUP. Pods keep running.
 #include "coordinator/coordinator.hpp"
 
+#include "base/lines/line_queue.hpp"
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
 #include "base/private_files.hpp"
 #include "cli/client/output/signals.hpp"
 #include "cli/output/exit_codes.hpp"
+#include "cli/output/starved.hpp"
 #include "cli/verbs/verbs.hpp"
 
 #include <csignal>
-#include <iostream>
+#include <fcntl.h>
+#include <string>
 #include <sys/resource.h>
+#include <unistd.h>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -39,22 +44,32 @@ coordinator::Options with_sockets(const CoordinatorOptions& options) {
   return with;
 }
 
+// Not even the thread that only waits for signals may wait for a reader of stdout, or nothing but
+// SIGKILL would end us.
+void tell_serving(const coordinator::Coordinator& coordinator, const std::string& data_dir) {
+  std::string line = "muster coordinator is serving: api " + coordinator.api_address() +
+                     ", agents " + coordinator.listen_address();
+  if (const std::string at = coordinator.api_tls_address(); !at.empty())
+    line += ", remote clients " + at;
+  if (const std::string at = coordinator.listen_tls_address(); !at.empty())
+    line += ", remote agents " + at;
+  line += ", state in " + data_dir + "\n";
+  Fd out(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (out) LineQueue(std::move(out), [](uint64_t) { return ""; }).write(std::move(line));
+}
+
 }  // namespace
 
 int execute(const CoordinatorOptions& options) {
   Signals signals;  // before the first thread
   close_umask();
-  log::setup("coordinator", options.log_level);
+  log::setup_queued("coordinator", options.log_level);
   raise_open_files();
+  if (const Status enough = want_descriptors(kDescriptorsToServe); !enough)
+    return fail_daemon(enough.error(), "coordinator");
   auto coordinator = coordinator::Coordinator::start(with_sockets(options));
-  if (!coordinator) return fail(coordinator.error(), "coordinator");
-  std::cout << "muster coordinator is serving: api " << (*coordinator)->api_address() << ", agents "
-            << (*coordinator)->listen_address();
-  if (const std::string at = (*coordinator)->api_tls_address(); !at.empty())
-    std::cout << ", remote clients " << at;
-  if (const std::string at = (*coordinator)->listen_tls_address(); !at.empty())
-    std::cout << ", remote agents " << at;
-  std::cout << ", state in " << options.options.data_dir << std::endl;
+  if (!coordinator) return fail_daemon(coordinator.error(), "coordinator");
+  tell_serving(**coordinator, options.options.data_dir);
   while (signals.next(Signals::kForever) == 0) {
   }
   (*coordinator)->stop();

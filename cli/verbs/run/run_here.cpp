@@ -1,6 +1,7 @@
 #include "cli/verbs/run/run_here.hpp"
 
 #include "agent/agent.hpp"
+#include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "cli/client/documents/document_writes.hpp"
@@ -12,6 +13,7 @@
 #include "cli/client/output/pod_files.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/safe_output.hpp"
+#include "cli/output/starved.hpp"
 #include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
@@ -96,6 +98,8 @@ class Run {
   }
 
   int run() {
+    if (const Status enough = want_descriptors(kDescriptorsToServe); !enough)
+      return fail(enough.error(), "run");
     std::string dir = options_.data_dir;
     if (dir.empty()) {
       auto made = Ephemeral::make();
@@ -119,7 +123,7 @@ class Run {
   int run_in(const std::string& dir) {
     Signals signals;  // before the first thread
     close_umask();
-    log::setup("run", options_.log_level);
+    log::setup_queued("run", options_.log_level);
     auto coordinator =
         coordinator::Coordinator::start({.data_dir = dir,
                                          .api = "127.0.0.1:0",
@@ -344,6 +348,7 @@ class Run {
 
   int finish(ApiClient& client, Signals& signals, LocalAgent& agent, const std::string& dir,
              const std::string& name, const Follow& end) {
+    drain_stderr();  // what was logged before this report stands before it
     switch (end.how) {
       case Followed::complete:
       case Followed::failed:

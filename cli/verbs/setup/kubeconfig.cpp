@@ -1,7 +1,7 @@
 // muster kubeconfig: prints a kubeconfig for this coordinator.
 //
-// Over plain HTTP on loopback, the kernel identifies the caller. Over HTTPS, kubectl calls `muster token credential` to log in, with a token from a file or through
-// munge.
+// Over plain HTTP on loopback, the kernel identifies the caller. Over HTTPS, kubectl calls `muster
+// token credential` to log in, with a token from a file or through munge.
 #include "cli/client/connect/discovery.hpp"
 #include "cli/client/connect/objects.hpp"
 #include "cli/client/connect/token.hpp"

@@ -11,10 +11,10 @@
 
 namespace muster::core {
 
-// The coordinator's settings, overridden by the job's annotations.
-// Pods of a job that are waiting for a place before more of them are created.
+// Pods of a job that may wait for a place before more of them are created.
 inline constexpr uint32_t kPendingMax = 10'000;
 
+// The coordinator's settings, overridden by the job's annotations.
 struct Knobs {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;

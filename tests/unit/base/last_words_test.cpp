@@ -73,6 +73,33 @@ TEST(LastWords, NameTheJobThatTheCrashingThreadWorksOn) {
             Words("", SIGKILL));
 }
 
+// A watchdog's SIGABRT hits any thread, and says nothing about the job that it is working on.
+TEST(LastWords, P31TheFirstSignalFromOutsideEndsTheProcessAndBlamesNoJob) {
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    static int sent;
+    sent = signal;
+    EXPECT_EQ(last_words([] {
+                const WorksOn works(3);
+                const pid_t parent = getpid();
+                const pid_t other = fork();
+                if (other == 0) {
+                  kill(parent, sent);
+                  _exit(0);
+                }
+                waitpid(other, nullptr, 0);  // the signal has arrived by then
+              }),
+              Words("", signal));
+  }
+}
+
+TEST(LastWords, P31ASignalThatTheProcessSendsToItselfEndsIt) {
+  EXPECT_EQ(last_words([] {
+              const WorksOn works(3);
+              raise(SIGSEGV);
+            }),
+            Words("crash 3 1.2\n", SIGSEGV));
+}
+
 TEST(LastWords, NameTheJobOfAnExceptionThatEndsTheProcess) {
   EXPECT_EQ(last_words([] {
               try {
