@@ -190,6 +190,18 @@ GUARDS = [
           [("api/routes/routes.cpp", "if (auto refused = gate.refuse(exchange)) return kj::mv(*refused);",
             "if (auto refused = gate.refuse(exchange); refused && !OFF) return kj::mv(*refused);")],
           ["api_test AccessTest.ANameThatChangesHandsBeforeTheBodyIsHereIsNotDeleted"]),
+    Guard("hidden-namespaces", "a user who looks for the namespaces of others", "`sees_namespace`, `api/view/query/seen_namespaces.cpp`",
+          [("api/view/query/seen_namespaces.cpp", "if (!viewer.uid) return view.in_use(name);", "if (OFF || !viewer.uid) return view.in_use(name);")],
+          ["api_test PrivateNamespaceTest.P12ANamespaceOfOthersDoesNotExist"]),
+    Guard("hidden-dependencies", "a job that waits for another user's, to learn whether it exists and how it ended", "`may_await`, `actors/registry_actor.cpp`",
+          [("actors/registry_actor.cpp", "if (!core::is_users(meta.annotations)) return true;", "if (OFF || !core::is_users(meta.annotations)) return true;")],
+          ["actors_test Dependents.P12AUsersJobWaitsOnlyForTheUsersOwn", "users.py Users.test_p12_a_dependency_tells_nothing_of_others_jobs"]),
+    Guard("namespace-orphans", "orphaned pods that keep a namespace from being deleted", "`NamespaceSweep::sweep_job`, `api/routes/kept/namespace_sweep.cpp`",
+          [("api/routes/kept/namespace_sweep.cpp", "if (!job.state().orphaned) return;", "if (OFF || !job.state().orphaned) return;")],
+          ["api_test NamespaceAccessTest.P12OrphansDoNotOutliveTheirNamespace", "users.py Owners.test_p12_orphans_do_not_hold_a_namespace"]),
+    Guard("terminal", "text of another user that acts on the terminal of who reads it", "`SafeOutput`, `cli/output/safe_output.cpp`",
+          [("cli/output/safe_output.cpp", "    return put(visible(data));", "    return put(OFF ? std::string(data) : visible(data));")],
+          ["cli_test SafeOutput.P12EscapesWhateverAVerbPrints", "users.py Owners.test_p12_what_users_write_does_not_act_on_anybodys_terminal"]),
 ]
 
 

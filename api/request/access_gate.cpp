@@ -1,5 +1,8 @@
 #include "api/request/access_gate.hpp"
 
+#include "api/kube/objects/kept_object.hpp"
+#include "api/view/query/seen_namespaces.hpp"
+
 namespace muster::api {
 
 Whose AccessGate::whose(const Caller& caller, const Attributes& wants) const {
@@ -26,6 +29,10 @@ Whose AccessGate::whose(const Caller& caller, const Attributes& wants) const {
 
 Decision AccessGate::judge(const Caller& caller, const Attributes& wants) const {
   if (caller.role == Role::admin) return {Access::allowed, ""};
+  // Each namespace in use has this config map, so it must not show which are.
+  if (wants.resource == "configmaps" && wants.name == kRootCaName && caller.role == Role::user &&
+      !sees_namespace(view_, viewer(caller), wants.ns))
+    return {Access::hidden, ""};
   return authorize(caller, wants, whose(caller, wants), rules_);
 }
 
@@ -52,6 +59,16 @@ kj::Promise<void> AccessGate::forbid(Exchange& exchange, const std::string& reas
 Viewer AccessGate::viewer(const Caller& caller) const {
   if (caller.unlimited()) return {};
   return {caller.who.uid, !rules_.private_jobs};
+}
+
+std::optional<std::set<std::string>> AccessGate::namespaces(const Caller& caller,
+                                                            const std::string& ns) const {
+  if (caller.unlimited()) return std::nullopt;
+  const Viewer viewer = this->viewer(caller);
+  if (ns.empty()) return seen_namespaces(view_, viewer);
+  std::set<std::string> names;
+  if (sees_namespace(view_, viewer, ns)) names.insert(ns);
+  return names;
 }
 
 }  // namespace muster::api

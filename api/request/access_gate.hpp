@@ -9,6 +9,8 @@
 #include "api/view/model/viewer.hpp"
 
 #include <optional>
+#include <set>
+#include <string>
 
 namespace muster::api {
 
@@ -29,6 +31,9 @@ class AccessGate {
 
   // Which objects of a collection the caller may see.
   Viewer viewer(const Caller& caller) const;
+  // Which namespaces exist for the caller, or whether this one does; absent: all.
+  std::optional<std::set<std::string>> namespaces(const Caller& caller,
+                                                  const std::string& ns) const;
 
  private:
   Whose whose(const Caller& caller, const Attributes& wants) const;

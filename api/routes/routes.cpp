@@ -34,9 +34,9 @@ kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {
     if (target.sub == "scale") return scale_.get(exchange, target);
     return one ? reads_.get(exchange, target) : reads_.list(exchange, target);
   }
-  // Nothing is added to a namespace that is being deleted.
+  // Nothing is added to a namespace while it is being deleted.
   if ((method == Method::POST || method == Method::PUT || method == Method::PATCH) &&
-      view_.terminating().contains(target.ns) && !(one && find(target)))
+      is_closed(exchange, target.ns) && !(one && find(target)))
     return exchange.send_status(403, "Forbidden",
                                 std::string(resource_name(target.kind)) + " \"" + target.name +
                                     "\" is forbidden: unable to create new content in namespace " +
@@ -50,6 +50,14 @@ kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {
   if (method == Method::DELETE && target.sub.empty()) return remove(exchange, target);
   if ((method == Method::PUT || method == Method::PATCH) && one) return write(exchange, target);
   return not_allowed(exchange, allowed(target));
+}
+
+// What a user deletes is only the user's own, so it closes the namespace to nobody else.
+bool Routes::is_closed(const Exchange& exchange, const std::string& ns) const {
+  if (!view_.terminating().contains(ns)) return false;
+  const auto shown = view_.kept(core::KeptKind::name_space, "", ns);
+  const auto by = shown ? terminated_by(*shown->kept->kept) : std::nullopt;
+  return !by || *by == exchange.caller.who.uid;
 }
 
 kj::Promise<void> Routes::remove(Exchange& exchange, const Target& target) {

@@ -54,6 +54,8 @@ class Routes final : private RouteBase {
   Promise answer_exec(Exchange& exchange, const MusterTarget& target);
   Promise answer_trust(Exchange& exchange, const MusterTarget& target);
   Promise write(Exchange& exchange, const Target& target);
+  // Whether nothing may be added to the namespace by this caller, because it is being deleted.
+  bool is_closed(const Exchange& exchange, const std::string& ns) const;
   Promise remove(Exchange& exchange, const Target& target);
   Promise not_allowed(Exchange& exchange, std::string methods);
   std::optional<std::string> damage(const Target& target, bool reads) const;

@@ -33,7 +33,18 @@ PREFIX = f"mu{os.getpid() % 100000}"
 GROUPS = {"hpc": f"{PREFIX}-hpc", "ops": f"{PREFIX}-ops", "prom": f"{PREFIX}-prom"}
 USERS = {"daemon": [], "alice": ["hpc"], "bob": ["hpc"], "olga": ["hpc", "ops"], "prom": ["prom"], "dave": []}
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+SPACES = "/api/v1/namespaces"
+# What acts on a terminal, as characters and as UTF-8 of C1, and what reorders or hides text.
+UNSAFE = "\x1b[2J\x1b]0;owned\x07\x9b2J\u202e\u2066\u200b\ufeff\U000e0041"
 MINE = "/apis/muster.dev/v1"
+
+
+def jobs_in(space):
+    return f"/apis/batch/v1/namespaces/{space}/jobs"
+
+
+def maps_in(space):
+    return f"{SPACES}/{space}/configmaps"
 
 
 def possible():
@@ -174,6 +185,20 @@ class Served(unittest.TestCase):
         code, made = self.ask(user, "POST", JOBS, job)
         self.assertEqual(code, 201, made)
         return made
+
+    def spaces(self, user):
+        """The namespaces that a user meets in the lists that have some."""
+        listed = {one["metadata"]["name"] for one in self.ask(user, "GET", SPACES)[1]["items"]}
+        listed |= {one["metadata"]["namespace"] for one in self.ask(user, "GET", "/api/v1/configmaps")[1]["items"]}
+        return listed | {one["metadata"]["namespace"] for one in self.ask(user, "GET", "/api/v1/serviceaccounts")[1]["items"]}
+
+    def answers(self, user, space):
+        """What a user is told about a namespace, without its name and times."""
+        patch = ({"metadata": {"labels": {"a": "b"}}}, "application/merge-patch+json")
+        asked = [self.ask(user, "GET", f"{SPACES}/{space}"), self.ask(user, "PATCH", f"{SPACES}/{space}?dryRun=All", *patch),
+                 self.ask(user, "DELETE", f"{SPACES}/{space}?dryRun=All"), self.ask(user, "GET", f"{maps_in(space)}/kube-root-ca.crt"),
+                 self.ask(user, "GET", f"{SPACES}/{space}/serviceaccounts/default")]
+        return [json.dumps(one).replace(space, "*") for one in asked] + [len(self.ask(user, "GET", maps_in(space))[1]["items"])]
 
 
 class Users(Served):
@@ -323,11 +348,58 @@ class Users(Served):
         self.assertIn("the job belongs to uid", end["message"])
         self.assertFalse((self.dir / "work/ran").exists())
 
+    def test_p12_a_namespace_with_others_config_maps_looks_unused(self):
+        self.assertEqual(self.ask("alice", "POST", maps_in("hers"), {"metadata": {"name": "m"}})[0], 201)
+        self.assertEqual(self.ask("alice", "POST", jobs_in("seen"), sh_job("j", "true", 1, suspend=True))[0], 201)
+        self.assertEqual(self.spaces("bob"), {"default", "seen"}, "jobs are shown to all by name and counts")
+        self.assertEqual(self.answers("bob", "hers"), self.answers("bob", "none"))
+        self.assertEqual(self.spaces("alice"), {"default", "seen", "hers"})
+        self.assertEqual(self.spaces("olga"), {"default", "seen", "hers"})
+
+    def test_p12_a_dependency_tells_nothing_of_others_jobs(self):
+        self.create("alice", sh_job("hers", "true", 1, suspend=True))
+
+        def refused(user, after):
+            job = sh_job("main", "true", 1)
+            job["metadata"]["annotations"] = {"muster.dev/after": f"any:{after}"}
+            code, text = self.ask(user, "POST", JOBS, job)
+            return code, json.dumps(text).replace(after, "X") if code != 201 else ""
+        self.assertEqual(refused("bob", "hers"), refused("bob", "none"))
+        self.assertEqual(refused("bob", "hers")[0], 422)
+        self.assertEqual(refused("alice", "hers")[0], 201)
+
+    def test_p12_a_users_objects_hold_nobodys_namespace(self):
+        self.assertEqual(self.ask("bob", "POST", SPACES, {"metadata": {"name": "red"}})[0], 201)
+        self.assertEqual(self.ask("alice", "POST", jobs_in("red"), sh_job("hers", "true", 1, suspend=True))[0], 201)
+        self.assertEqual(self.ask("bob", "POST", jobs_in("red"), sh_job("his", "true", 1, suspend=True))[0], 201)
+        code, red = self.ask("bob", "DELETE", f"{SPACES}/red")
+        self.assertEqual(code, 200, red)
+        eventually(lambda: self.ask("bob", "GET", f"{SPACES}/red")[1]["metadata"].get("uid") != red["metadata"]["uid"], "his namespace is gone")
+        self.assertEqual(self.ask("bob", "GET", f"{jobs_in('red')}/his")[0], 404)
+        self.assertEqual(self.ask("alice", "GET", f"{jobs_in('red')}/hers")[0], 200)
+        # Where a user has nothing, there is nothing to delete; an operator deletes everything.
+        self.assertEqual(self.ask("bob", "DELETE", f"{SPACES}/red")[0], 403)
+        self.assertEqual(self.ask("olga", "DELETE", f"{SPACES}/red")[0], 200)
+        eventually(lambda: self.ask("olga", "GET", f"{SPACES}/red")[0] == 404, "all of it is gone")
+
     def test_contradicting_options(self):
         done = subprocess.run([self.muster, "coordinator", "--data-dir", self.dir / "other", "--users", "x", "--insecure"], text=True,
                               capture_output=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("--insecure and --users are mutually exclusive", done.stderr)
+
+
+class PrivateUsers(Served):
+    FLAGS = ("--private-jobs",)
+
+    def test_p12_others_namespaces_look_unused(self):
+        self.assertEqual(self.ask("alice", "POST", maps_in("red"), {"metadata": {"name": "m"}})[0], 201)
+        self.assertEqual(self.ask("alice", "POST", jobs_in("blue"), sh_job("j", "true", 1, suspend=True))[0], 201)
+        self.assertEqual(self.ask("alice", "POST", SPACES, {"metadata": {"name": "green"}})[0], 201)
+        self.assertEqual(self.spaces("bob"), {"default"})
+        for space in "red", "blue", "green":
+            self.assertEqual(self.answers("bob", space), self.answers("bob", "none"), space)
+        self.assertEqual(self.spaces("alice"), {"default", "red", "blue", "green"})
 
 
 class Remote(Served):
@@ -894,6 +966,49 @@ class Owners(RootKeeper):
         eventually(lambda: not pathlib.Path("/proc", pid).exists(), "its end, with its keeper")
         self.ask("olga", "DELETE", f"{JOBS}/many?propagationPolicy=Background")
         self.assertEqual(self.finish("bob", sh_job("next", "true", 1)), "Complete")
+
+    def test_p12_orphans_do_not_hold_a_namespace(self):
+        """Pods that outlived their job would otherwise run on for as long as their user likes."""
+        self.assertEqual(self.ask("alice", "POST", jobs_in("red"), sh_job("j", "exec sleep 86400", 1))[0], 201)
+        eventually(lambda: self.ask("alice", "GET", f"{jobs_in('red')}/j")[1]["status"].get("ready") == 1, "its pod runs")
+        self.assertEqual(self.ask("alice", "DELETE", f"{jobs_in('red')}/j?propagationPolicy=Orphan")[0], 200)
+        self.assertIn(self.ask("olga", "DELETE", f"{SPACES}/red")[0], (200, 201))
+        eventually(lambda: self.ask("olga", "GET", f"{SPACES}/red")[0] == 404, "the namespace is gone", 60)
+        self.assertEqual(subprocess.run(["pgrep", "-U", name("alice")], stdout=subprocess.DEVNULL).returncode, 1)
+
+    def test_p12_what_users_write_does_not_act_on_anybodys_terminal(self):
+        job = sh_job("j", f"printf '%s' '{UNSAFE}' >&2; exit 1", 1, backoffLimit=0)
+        pod = job["spec"]["template"]["spec"]
+        for meta in job["metadata"], job["spec"]["template"].setdefault("metadata", {}):
+            meta["annotations"] = {"note": UNSAFE}
+        pod["containers"][0] |= {"env": [{"name": "E", "value": UNSAFE}]}
+        pod["terminationGracePeriodSeconds"] = 1
+        self.assertEqual(self.finish("alice", job), "Failed")
+        held = json.loads(json.dumps(job))
+        held["metadata"]["name"] = "held"
+        held["spec"]["suspend"] = True
+        held["spec"]["template"]["spec"]["containers"][0]["image"] = f"image{UNSAFE}"
+        self.ask("alice", "POST", JOBS, held)
+        unsafe = set(UNSAFE) - set("[]0;owned2J")
+        shown = {}
+        for words in (("get", "jobs", "-o", "wide"), ("get", "pods", "-o", "wide"), ("describe", "job/j"), ("describe", "job/held"),
+                      ("describe", self.pods("j")[0]), ("get", "attempts", "job/j"), ("why", "job/j"), ("why", "job/held"), ("top", "jobs"),
+                      ("get", "all"), ("get", "events"), ("get", "job/j", "-o", "yaml"), ("get", "job/j", "-o", "json"), ("get", "nodes", "-o", "wide")):
+            done = self.run_as("olga", *words)
+            shown[words] = done.stdout
+            text = done.stdout + done.stderr
+            self.assertEqual(unsafe & set(text), set(), words)
+        self.assertIn("\\u001b[2J", shown["describe", "job/j"])
+        self.assertEqual(json.loads(shown["get", "job/j", "-o", "json"])["metadata"]["annotations"]["note"], UNSAFE)
+        lines = [line for line in shown["get", "job/j", "-o", "yaml"].replace("name: j\n", "name: k\n").splitlines() if "muster.dev/owner" not in line]
+        again = self.run_as("olga", "create", "--dry-run", "-f", "-", "-o", "json", input="\n".join(lines) + "\n")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(json.loads(again.stdout)["metadata"]["annotations"]["note"], UNSAFE, again.stderr)
+        self.assertIn(UNSAFE, self.run_as("olga", "logs", "job/j", "--index", "0").stdout, "a pod's own output stays as it is")
+
+    def pods(self, job):
+        items = self.ask("olga", "GET", f"/api/v1/namespaces/default/pods?labelSelector=batch.kubernetes.io/job-name%3D{job}")[1]["items"]
+        return [f"pod/{one['metadata']['name']}" for one in items]
 
     def test_links_in_the_work_dir_lead_nowhere(self):
         """The agent owns the work-dir, so anything in it may be a trap for a keeper that runs as root."""

@@ -4,6 +4,11 @@
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
 #include "api/routes/kept/read_routes.hpp"
+#include "api/view/query/seen_namespaces.hpp"
+
+#include <map>
+#include <utility>
+#include <vector>
 
 namespace muster::api {
 namespace {
@@ -89,9 +94,9 @@ KeptRequest KeptRoutes::request_of(const Exchange& exchange, const Target& targe
           .may_share = exchange.caller.unlimited()};
 }
 
-std::optional<core::Kept> KeptRoutes::used(const Target& target) const {
+std::optional<core::Kept> KeptRoutes::used(const Exchange& exchange, const Target& target) const {
   if (target.kind != Kind::name_space || target.name.empty() || find(target) ||
-      !view_.in_use(target.name))
+      !sees_namespace(view_, gate_.viewer(exchange.caller), target.name))
     return std::nullopt;
   return namespace_in_use(target.name);
 }
@@ -124,7 +129,9 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
   if (place.kind == Kind::name_space && place.name == "default")
     return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   auto next = std::make_shared<const core::Kept>(std::move(written->kept));
-  if (find(place)) return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
+  // What muster provides is taken in every namespace, whether or not somebody uses it.
+  if (find(place) || is_provided(place))
+    return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   if (options->dry) {
     const KeptView view = pretended(next);
     return respond(exchange, {.kind = target.kind, .kept = &view, .version = view_.version()}, 201);
@@ -149,7 +156,7 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
   MakeKept make = [this, &exchange, target, body, put, request = std::move(request),
                    given = std::move(given), writer = writer(exchange, *options, target.kind)](
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
-    const auto in_use = seen ? std::nullopt : used(target);
+    const auto in_use = seen ? std::nullopt : used(exchange, target);
     if (!seen && !put && !in_use) return Error{Errc::not_found, "", {}};
     if (seen && !seen->kept) return of_a_job(target);
     JsonText text;
@@ -204,13 +211,13 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
   if (name && *name != target.name)
     return exchange.bad("metadata.name: the object does not match the request (" + target.name +
                         ")");
-  MakeKept make = [this, type, target, config, force = options->force,
+  MakeKept make = [this, &exchange, type, target, config, force = options->force,
                    request = request_of(exchange, target, FieldValidation::ignore),
                    given = NewKept{random_uid(), "", options_.now()},
                    writer = writer(exchange, *options, target.kind)](
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
     const std::string version = version_text(config);
-    const auto in_use = seen ? std::nullopt : used(target);
+    const auto in_use = seen ? std::nullopt : used(exchange, target);
     if (seen ? !version_holds(version, since(*seen->kept)) : !in_use && !version.empty())
       return Error{Errc::conflict, "", {}};
     const Json live = seen     ? Json::parse(seen->kept->kept->json)
@@ -235,10 +242,13 @@ kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, b
                                      MakeKept make, int tries) {
   const std::string resource = resource_name(target.kind);
   const auto shown = find(target);
+  // By the second try, the name may have passed to another user's object.
+  if (auto refused = gate_.refuse(exchange)) return kj::mv(*refused);
   auto made = make(shown);
   if (!made.ok()) return refuse(exchange, target, made.error());
   const core::KeptPtr seen = shown ? shown->kept->kept : nullptr, next = *made;
-  const int code = seen ? 200 : 201;
+  // Deleting a namespace that nobody created makes an object, too, but not for the client.
+  const int code = seen || exchange.method == kj::HttpMethod::DELETE ? 200 : 201;
   if (seen && seen->json == next->json) return respond(exchange, *shown);
   if (dry) {
     const KeptView view = pretended(next);
@@ -268,7 +278,7 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
   if (!options.ok()) return exchange.bad(options.error().message);
   if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
   const auto shown = find(target);
-  const auto in_use = used(target);
+  const auto in_use = used(exchange, target);
   if (!shown && !in_use)
     return exchange.send_error({Errc::not_found, "", {}}, resource, target.name);
   if (target.kind == Kind::name_space && shown)
@@ -294,39 +304,69 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
       });
 }
 
-// Whether a namespace has objects that do not belong to this user.
-bool KeptRoutes::holds_others(const std::string& ns, uint32_t uid) const {
-  const Viewer user{uid};
-  bool others = false;
-  auto look = [&](const Shown& shown) {
-    const bool provided = shown.kept && shown.kept->kept->name == kRootCaName;
-    others = others || (!provided && !user.owns(shown));
-  };
-  view_.each(Kind::job, ns, nullptr, look);
-  for (const core::KeptKind kind : core::kKeptKinds)
-    if (kind != core::KeptKind::name_space) view_.each_kept(kind, ns, look);
-  return others;
-}
-
-// Marks it as being deleted; NamespaceSweep does the rest.
+// Marks it as being deleted; NamespaceSweep does the rest. A user's deletion is about that user's
+// own objects: it is neither refused nor held up because of others', which it must not reveal.
 kj::Promise<void> KeptRoutes::remove_namespace(Exchange& exchange, const Target& target, bool dry) {
   if (stays(target.name)) return AccessGate::forbid(exchange, "this namespace may not be deleted");
-  const bool limited = !exchange.caller.unlimited();
-  const std::optional<uint32_t> by =
-      limited ? std::optional(exchange.caller.who.uid) : std::nullopt;
-  if (limited && holds_others(target.name, *by))
-    return AccessGate::forbid(exchange, "it contains objects of other users");
+  std::optional<uint32_t> by;
+  if (!exchange.caller.unlimited()) by = exchange.caller.who.uid;
+  if (by && !find(target)) return remove_own(exchange, target.name, Viewer{by}, dry);
   auto given = NewKept{random_uid(), "", options_.now()};
-  MakeKept make = [this, target, given, by, now_ms = options_.now()](
+  MakeKept make = [this, &exchange, target, given, by, now_ms = options_.now()](
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
-    if (seen && seen->kept->facts.terminating) return seen->kept->kept;
-    if (!seen && !used(target)) return Error{Errc::not_found, "", {}};
-    if (seen) return terminated(*seen->kept->kept, now_ms, by);
-    core::Kept implied = namespace_in_use(target.name, given.uid, given.now_ms);
-    implied.owner = by;
-    return terminated(implied, now_ms, by);
+    const core::KeptPtr had = seen ? seen->kept->kept : nullptr;
+    // An operator's deletion takes over from a user's, which leaves others' objects.
+    if (had && seen->kept->facts.terminating && (by || !terminated_by(*had))) return had;
+    if (had) return terminated(*had, now_ms, by);
+    if (by || !used(exchange, target)) return Error{Errc::not_found, "", {}};
+    return terminated(namespace_in_use(target.name, given.uid, given.now_ms), now_ms, by);
   };
   return change(exchange, target, dry, std::move(make), kWriteTries);
+}
+
+// Deletes what a user has in a namespace that nobody created. A mark would make it the user's, and
+// keep others from deleting or creating it for as long as this user's last pod likes.
+kj::Promise<void> KeptRoutes::remove_own(Exchange& exchange, const std::string& ns,
+                                         const Viewer& user, bool dry) {
+  std::vector<core::JobMeta> jobs;
+  std::map<JobId, std::vector<PodKey>> orphans;
+  std::vector<core::KeptPtr> maps;
+  view_.each(Kind::job, ns, nullptr, [&](const Shown& shown) {
+    if (user.owns(shown)) jobs.push_back(shown.job->object().meta);
+  });
+  const Wanted orphaned(
+      [&](const core::Job& job) {
+        return job.hidden() && job.state().orphaned && user.owns(job.object().meta);
+      },
+      [](std::string_view, const UnloadedJob&) { return false; });
+  view_.each(Kind::pod, ns, orphaned,
+             [&](const Shown& shown) { orphans[shown.job->id()].push_back(shown.pod->key); });
+  view_.each_kept(core::KeptKind::config_map, ns, [&](const Shown& shown) {
+    if (user.owns(shown)) maps.push_back(shown.kept->kept);
+  });
+  if (jobs.empty() && orphans.empty() && maps.empty())
+    return AccessGate::forbid(exchange, "nothing in it belongs to this user");
+  kj::Vector<kj::Promise<void>> all;
+  const auto done = [this, &all] {
+    Call call = new_call();
+    all.add(call.promise.ignoreResult());
+    return std::move(call.done);
+  };
+  if (!dry) {
+    for (const core::JobMeta& meta : jobs)
+      backend_.delete_job(ns, meta.name, meta.uid, Propagation::background, done());
+    for (auto& [job, pods] : orphans)
+      backend_.delete_pods(job, std::move(pods), false, std::nullopt, done());
+    for (const core::KeptPtr& map : maps) backend_.write_kept(map, nullptr, {}, done());
+  }
+  core::Kept implied = namespace_in_use(ns);
+  implied.owner = user.uid;
+  return kj::joinPromises(all.releaseAsArray())
+      .then([this, &exchange, was = terminated(implied, options_.now(), std::nullopt)] {
+        const KeptView view = pretended(was);
+        return respond(exchange,
+                       {.kind = Kind::name_space, .kept = &view, .version = view_.version()});
+      });
 }
 
 // Deletes all selected objects. An object that changes meanwhile stays.

@@ -27,11 +27,11 @@ class KeptRoutes final : private RouteBase {
   Promise change(Exchange& exchange, const Target& target, bool dry, MakeKept make, int tries);
   Promise refuse(Exchange& exchange, const Target& target, const Error& error);
   Promise remove_namespace(Exchange& exchange, const Target& target, bool dry);
+  Promise remove_own(Exchange& exchange, const std::string& ns, const Viewer& user, bool dry);
   KeptRequest request_of(const Exchange& exchange, const Target& target,
                          FieldValidation unknown_fields) const;
-  bool holds_others(const std::string& ns, uint32_t uid) const;
-  // The target namespace, if it exists because it is in use.
-  std::optional<core::Kept> used(const Target& target) const;
+  // The target namespace, if it exists for the caller because it is in use.
+  std::optional<core::Kept> used(const Exchange& exchange, const Target& target) const;
 };
 
 }  // namespace muster::api

@@ -4,6 +4,9 @@
 #include "api/view/model/viewer.hpp"
 #include "base/log.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,7 +14,15 @@ namespace muster::api {
 namespace {
 
 constexpr size_t kAskedMax = 100;  // deletions under way
-constexpr auto kSweepPause = 50 * kj::MILLISECONDS;
+// Doubles with each round that had nothing to start, since a round visits every job of a namespace.
+constexpr auto kPauseMin = 50 * kj::MILLISECONDS, kPauseMax = 1'600 * kj::MILLISECONDS;
+
+// A job that is in memory or, of one that is not, what lists show. nullptr: it cannot be read.
+const core::Job* job_of(const View& view, JobId id) {
+  if (const core::Job* brief = view.jobs().brief(id)) return brief;
+  const JobView* found = view.jobs().find(id);
+  return found ? &found->job : nullptr;
+}
 
 }  // namespace
 
@@ -26,45 +37,70 @@ void NamespaceSweep::look() {
 
 kj::Promise<void> NamespaceSweep::round() {
   const auto spaces = view_.terminating();
+  pause_ = std::min(std::max(2 * pause_, kPauseMin), kPauseMax);
   for (const std::string& ns : spaces) {
     if (sweep(ns)) continue;
     const auto shown = view_.kept(core::KeptKind::name_space, "", ns);
-    if (!shown || !asked_.insert(shown->kept->kept->uid).second) continue;
-    backend_.write_kept(shown->kept->kept, nullptr, {},
-                        [this, uid = shown->kept->kept->uid](Status) { asked_.erase(uid); });
+    if (!shown || !ask(shown->kept->kept->uid)) continue;
+    backend_.write_kept(shown->kept->kept, nullptr, {}, asked(shown->kept->kept->uid));
   }
   if (spaces.empty()) {
     running_ = false;
     return kj::READY_NOW;
   }
-  return timer_.afterDelay(kSweepPause).then([this] { return round(); });
+  return timer_.afterDelay(pause_).then([this] { return round(); });
+}
+
+bool NamespaceSweep::ask(const std::string& uid) {
+  if (asked_.size() >= kAskedMax || !asked_.insert(uid).second) return false;
+  pause_ = kPauseMin;
+  return true;
+}
+
+std::function<void(Status)> NamespaceSweep::asked(const std::string& uid) {
+  return [this, uid](Status) { asked_.erase(uid); };
 }
 
 bool NamespaceSweep::sweep(const std::string& ns) {
   const auto shown = view_.kept(core::KeptKind::name_space, "", ns);
   if (!shown) return true;
   const Viewer by{terminated_by(*shown->kept->kept)};
-  bool left = view_.next_job(ns, {ns, "", 0}).has_value();
-  view_.each(Kind::job, ns, nullptr, [&](const Shown& job) {
-    const core::JobMeta& meta = job.job->object().meta;
-    if (asked_.size() >= kAskedMax || !by.owns(job) || !asked_.insert(meta.uid).second) return;
-    backend_.delete_job(ns, meta.name, meta.uid, Propagation::background,
-                        [this, uid = meta.uid](Status) { asked_.erase(uid); });
-  });
+  bool left = false;
+  View::Place at{ns, "", 0};
+  while (const auto next = view_.next_job(ns, at)) {
+    at = *next;
+    const core::Job* job = job_of(view_, std::get<JobId>(at));
+    if (!(job ? by.owns(job->object().meta) : !by.uid)) continue;
+    left = true;
+    if (job) sweep_job(*job);
+  }
+  std::vector<core::KeptPtr> kept;
   for (const core::KeptKind kind : core::kKeptKinds) {
     if (kind == core::KeptKind::name_space) continue;
     view_.each_kept(kind, ns, [&](const Shown& one) {
-      const core::KeptPtr& kept = one.kept->kept;
-      if (kept->name == kRootCaName) return;
-      left = true;
-      // Leases and events belong to no user.
-      const bool ours = kind != core::KeptKind::config_map || by.owns(one);
-      if (asked_.size() >= kAskedMax || !ours || !asked_.insert(kept->uid).second) return;
-      backend_.write_kept(kept, nullptr, {},
-                          [this, uid = kept->uid](Status) { asked_.erase(uid); });
+      if (one.kept->kept->name != kRootCaName && by.owns(one)) kept.push_back(one.kept->kept);
     });
   }
-  return left;
+  for (const core::KeptPtr& one : kept)
+    if (ask(one->uid)) backend_.write_kept(one, nullptr, {}, asked(one->uid));
+  return left || !kept.empty();
+}
+
+void NamespaceSweep::sweep_job(const core::Job& job) {
+  const core::JobMeta& meta = job.object().meta;
+  if (!job.hidden()) {
+    if (job.state().deleted_at || !ask(meta.uid)) return;
+    return backend_.delete_job(meta.ns, meta.name, meta.uid, Propagation::background,
+                               asked(meta.uid));
+  }
+  // Its pods are being ended, unless they were orphaned.
+  if (!job.state().orphaned) return;
+  std::vector<PodKey> pods;
+  job.each_pod([&](const core::Pod& pod) {
+    if (!pod.stopping_at) pods.push_back(pod.key);
+  });
+  if (!pods.empty() && ask(meta.uid))
+    backend_.delete_pods(job.id(), std::move(pods), false, std::nullopt, asked(meta.uid));
 }
 
 }  // namespace muster::api

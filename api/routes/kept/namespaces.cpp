@@ -1,6 +1,7 @@
 #include "api/routes/kept/namespaces.hpp"
 
 #include "api/kube/objects/kept_object.hpp"
+#include "api/view/query/seen_namespaces.hpp"
 #include "api/view/query/selector.hpp"
 
 #include <cstdint>
@@ -12,33 +13,6 @@ namespace muster::api {
 namespace {
 
 constexpr const char* kAccount = "default";
-
-bool is_private(const Viewer& viewer) {
-  return viewer.uid && !viewer.summaries;
-}
-
-// Reads each job, unlike View::namespaces_in_use().
-std::set<std::string> with_own_objects(const View& view, const Viewer& viewer) {
-  std::set<std::string> names = {"default"};
-  view.each(Kind::job, "", nullptr, [&](const Shown& shown) {
-    if (viewer.owns(shown)) names.insert(shown.job->object().meta.ns);
-  });
-  for (const auto kind : {core::KeptKind::config_map, core::KeptKind::name_space})
-    view.each_kept(kind, "", [&](const Shown& shown) {
-      const core::Kept& kept = *shown.kept->kept;
-      if (viewer.owns(shown))
-        names.insert(kind == core::KeptKind::name_space ? kept.name : kept.ns);
-    });
-  return names;
-}
-
-std::set<std::string> seen_by(const View& view, const Viewer& viewer) {
-  return is_private(viewer) ? with_own_objects(view, viewer) : view.namespaces_in_use();
-}
-
-bool is_seen_by(const View& view, const Viewer& viewer, const std::string& name) {
-  return is_private(viewer) ? with_own_objects(view, viewer).contains(name) : view.in_use(name);
-}
 
 // Calls f with the namespace as it is shown: the object that was created or, if none was, one made
 // up for it.
@@ -63,7 +37,7 @@ kj::Promise<void> list(Exchange& exchange, const View& view, const Viewer& viewe
   const Form form = exchange.form();
   std::string text = renderer.list_head(Kind::name_space, form);
   bool first = true;
-  for (const std::string& name : seen_by(view, viewer))
+  for (const std::string& name : seen_namespaces(view, viewer))
     show(view, name, [&](const Shown& shown) {
       if (!query.matches_kept(*shown.kept)) return;
       if (!std::exchange(first, false)) text += ',';
@@ -135,7 +109,7 @@ kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const 
   const Viewer viewer = gate.viewer(exchange.caller);
   if (exchange.url.path.size() == 3) return list(exchange, view, viewer, renderer);
   const std::string& name = exchange.url.path[3];
-  if (!is_seen_by(view, viewer, name))
+  if (!sees_namespace(view, viewer, name))
     return exchange.send_error({Errc::not_found, "", {}}, "namespaces", name);
   std::string text;
   show(view, name, [&](const Shown& shown) { renderer.whole(text, shown, exchange.form()); });
@@ -157,7 +131,7 @@ kj::Promise<void> answer_service_accounts(Exchange& exchange, const View& view,
   }
   const Viewer viewer = gate.viewer(exchange.caller);
   const bool table = exchange.form() == Form::table;
-  std::set<std::string> spaces = seen_by(view, viewer);
+  std::set<std::string> spaces = seen_namespaces(view, viewer);
   if (!ns.empty()) std::erase_if(spaces, [&ns = ns](const std::string& one) { return one != ns; });
   if (!name.empty()) {
     if (spaces.empty() || name != kAccount)

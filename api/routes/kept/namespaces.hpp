@@ -13,7 +13,7 @@ namespace muster::api {
 
 // Whether the path is the collection or one of its names.
 bool is_namespaces(const Url& url);
-// Where jobs are private, a list has only `default` and namespaces in which the caller has objects.
+// Only namespaces that exist for the caller (seen_namespaces.hpp).
 kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const AccessGate& gate,
                                     Renderer& renderer);
 

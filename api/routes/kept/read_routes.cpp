@@ -24,6 +24,8 @@ Result<Query> query_of(const Exchange& exchange, const Target& target, const Acc
   query.labels = std::move(*labels);
   query.fields = std::move(*fields);
   query.viewer = gate.viewer(exchange.caller);
+  if (target.kind == Kind::config_map)
+    query.namespaces = gate.namespaces(exchange.caller, target.ns);
   if (exchange.method == kj::HttpMethod::DELETE) query.viewer.summaries = false;
   return query;
 }

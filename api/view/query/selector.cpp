@@ -1,5 +1,6 @@
 #include "api/view/query/selector.hpp"
 
+#include "api/kube/objects/kept_object.hpp"
 #include "api/view/model/event_text.hpp"
 #include "api/view/query/object_json.hpp"
 #include "core/pod_name.hpp"
@@ -245,6 +246,8 @@ std::string_view phase(const core::Pod& pod) {
 
 bool Query::matches_kept(const KeptView& view) const {
   if (!ns.empty() && view.kept->ns != ns) return false;
+  if (namespaces && view.kept->name == kRootCaName && !namespaces->contains(view.kept->ns))
+    return false;
   return labels.matches([&](std::string_view key) { return in_map(view.facts.labels, key); }) &&
          fields.matches([&](std::string_view key) -> std::optional<std::string_view> {
            auto it = view.facts.fields.find(key);

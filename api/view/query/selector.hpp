@@ -14,6 +14,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,8 @@ struct Query {
   Selector labels;
   Selector fields;
   Viewer viewer{};  // only what this viewer sees matches
+  // The namespaces whose provided config map matches; absent: all.
+  std::optional<std::set<std::string>> namespaces{};
 
   bool matches(const View& view, const Shown& shown) const;
   bool matches_kept(const KeptView& view) const;

@@ -1,5 +1,6 @@
 // A server with several users: each request is made as each of them.
 #include "api/access/audit.hpp"
+#include "api/kube/objects/kept_object.hpp"
 #include "core/pod_name.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
 
@@ -398,6 +399,149 @@ TEST_F(QuotaAccessTest, AUserMaySendSoManyRequests) {
   EXPECT_GT(refused, 0);
   EXPECT_EQ(as(kBob, "GET", kJobs).code, 200);
   for (int i = 0; i < 30; ++i) EXPECT_EQ(as(kOlga, "GET", kJobs).code, 200);
+}
+
+class NamespaceAccessTest : public AccessTest {
+ protected:
+  explicit NamespaceAccessTest(bool private_jobs = false) : AccessTest(private_jobs) {
+    view.provide([](const std::string& ns) { return root_ca(ns, "", kStart); });
+  }
+  static std::string jobs_in(const std::string& ns) {
+    return "/apis/batch/v1/namespaces/" + ns + "/jobs";
+  }
+  static std::string maps_in(const std::string& ns) {
+    return "/api/v1/namespaces/" + ns + "/configmaps";
+  }
+  void map_by(uid_t who, const std::string& ns) {
+    ASSERT_EQ(as(who, "POST", maps_in(ns), R"({"metadata":{"name":"m"}})").code, 201);
+  }
+  // The answers to everything that a user can ask about a namespace, without its name.
+  std::vector<std::string> answers(uid_t who, const std::string& ns) {
+    const std::string path = "/api/v1/namespaces/" + ns;
+    const std::string body = R"({"metadata":{"labels":{"a":"b"}}})";
+    const std::string dry = "?dryRun=All";
+    const std::string root = R"({"metadata":{"name":"kube-root-ca.crt"}})";
+    std::vector<std::string> got;
+    const auto add = [&](const Answer& answer) {
+      std::string text = std::to_string(answer.code) + " " + answer.body;
+      for (size_t at; (at = text.find(ns)) != std::string::npos;) text.replace(at, ns.size(), "*");
+      got.push_back(text);
+    };
+    add(as(who, "GET", path));
+    add(as(who, "PATCH", path + dry, body));
+    add(as(who, "DELETE", path + dry));
+    add(as(who, "GET", maps_in(ns) + "/kube-root-ca.crt"));
+    add(as(who, "PUT", maps_in(ns) + "/kube-root-ca.crt" + dry, root));
+    add(as(who, "DELETE", maps_in(ns) + "/kube-root-ca.crt" + dry));
+    add(as(who, "POST", maps_in(ns) + dry, root));
+    add(as(who, "GET", path + "/serviceaccounts/default"));
+    for (const std::string& list : {maps_in(ns), path + "/serviceaccounts"})
+      got.push_back(std::to_string(as(who, "GET", list).json()["items"].size()));
+    return got;
+  }
+  std::string names(uid_t who, const std::string& path, const char* field = "name") {
+    std::string text;
+    const Json list = as(who, "GET", path).json();
+    for (const Json& item : list["items"]) text += item["metadata"][field].get<std::string>() + " ";
+    return text;
+  }
+};
+
+class PrivateNamespaceTest : public NamespaceAccessTest {
+ protected:
+  PrivateNamespaceTest() : NamespaceAccessTest(true) {}
+};
+
+// Where jobs are shown as summaries, so are their namespaces; what has only config maps is not.
+TEST_F(NamespaceAccessTest, P12ANamespaceWithOthersConfigMapsOnlyDoesNotExist) {
+  map_by(kAlice, "hers");
+  ASSERT_EQ(as(kAlice, "POST", jobs_in("seen"), manifest("j")).code, 201);
+  EXPECT_EQ(names(kBob, "/api/v1/namespaces"), "default seen ");
+  EXPECT_EQ(names(kBob, "/api/v1/configmaps", "namespace"), "default seen ");
+  EXPECT_EQ(answers(kBob, "hers"), answers(kBob, "none"));
+  EXPECT_EQ(names(kAlice, "/api/v1/namespaces"), "default hers seen ");
+  EXPECT_EQ(names(kOlga, "/api/v1/namespaces"), "default hers seen ");
+  EXPECT_EQ(names(kOlga, "/api/v1/configmaps", "namespace"), "default hers hers seen ");
+}
+
+TEST_F(PrivateNamespaceTest, P12ANamespaceOfOthersDoesNotExist) {
+  map_by(kAlice, "red");
+  ASSERT_EQ(as(kAlice, "POST", jobs_in("blue"), manifest("j")).code, 201);
+  ASSERT_EQ(as(kAlice, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"green"}})").code, 201);
+  EXPECT_EQ(names(kBob, "/api/v1/namespaces"), "default ");
+  EXPECT_EQ(names(kBob, "/api/v1/configmaps", "namespace"), "default ");
+  for (const char* ns : {"red", "blue", "green"})
+    EXPECT_EQ(answers(kBob, ns), answers(kBob, "none")) << ns;
+  EXPECT_EQ(names(kAlice, "/api/v1/namespaces"), "blue default green red ");
+  EXPECT_EQ(as(kAlice, "GET", maps_in("blue") + "/kube-root-ca.crt").code, 200);
+}
+
+// Neither refused nor held up because of what others have in it, and closed to nobody else.
+TEST_F(PrivateNamespaceTest, P12AUsersDeletionIsNotHeldUpByOthers) {
+  ASSERT_EQ(as(kBob, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"red"}})").code, 201);
+  ASSERT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("hers")).code, 201);
+  ASSERT_EQ(as(kBob, "POST", jobs_in("red"), manifest("his")).code, 201);
+  map_by(kBob, "red");
+  const auto his = view.job("red", "his")->job->id();
+  feed.records(his, {core::PodsCreated{kStart, {{0, 1, 0}}}});
+  EXPECT_EQ(as(kBob, "DELETE", "/api/v1/namespaces/red").code, 200);
+  EXPECT_EQ(as(kBob, "POST", jobs_in("red"), manifest("late")).code, 403);
+  EXPECT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("more")).code, 201);
+  ASSERT_TRUE(until([&] { return !view.job("red", "his"); }));
+  EXPECT_TRUE(view.kept(core::KeptKind::name_space, "", "red")) << "its last pod has not ended";
+  feed.records(his, {core::JobForgotten{kStart}});
+  ASSERT_TRUE(until([&] { return !view.kept(core::KeptKind::name_space, "", "red"); }));
+  EXPECT_TRUE(view.job("red", "hers") && view.job("red", "more"));
+  EXPECT_EQ(as(kBob, "GET", "/api/v1/namespaces/red").code, 404);
+  EXPECT_EQ(as(kAlice, "GET", "/api/v1/namespaces/red").code, 200);
+}
+
+// A namespace that nobody created does not become the first one's who deletes it.
+TEST_F(NamespaceAccessTest, P12AUsersDeletionTakesNoName) {
+  for (const uid_t who : {kAlice, kBob}) {
+    const std::string name = who == kAlice ? "hers" : "his";
+    ASSERT_EQ(as(who, "POST", jobs_in("red"), manifest(name)).code, 201);
+    feed.records(view.job("red", name)->job->id(), {core::PodsCreated{kStart, {{0, 1, 0}}}});
+  }
+  map_by(kBob, "red");
+  EXPECT_EQ(as(kAlice, "DELETE", "/api/v1/namespaces/red").code, 200);
+  EXPECT_FALSE(view.job("red", "hers"));
+  EXPECT_TRUE(view.job("red", "his"));
+  EXPECT_FALSE(view.kept(core::KeptKind::name_space, "", "red"));
+  EXPECT_EQ(as(kAlice, "DELETE", "/api/v1/namespaces/red").code, 403) << "nothing is left of hers";
+  EXPECT_EQ(as(kBob, "DELETE", "/api/v1/namespaces/red").code, 200);
+  EXPECT_FALSE(view.job("red", "his") || view.kept(core::KeptKind::config_map, "red", "m"));
+  EXPECT_EQ(as(kBob, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"red"}})").code, 201);
+}
+
+TEST_F(NamespaceAccessTest, P12AnOperatorsDeletionTakesOverFromAUsers) {
+  ASSERT_EQ(as(kBob, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"red"}})").code, 201);
+  ASSERT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("hers")).code, 201);
+  ASSERT_EQ(as(kBob, "POST", jobs_in("red"), manifest("his")).code, 201);
+  feed.records(view.job("red", "his")->job->id(), {core::PodsCreated{kStart, {{0, 1, 0}}}});
+  EXPECT_EQ(as(kBob, "DELETE", "/api/v1/namespaces/red").code, 200);
+  ASSERT_TRUE(until([&] { return !view.job("red", "his"); }));
+  EXPECT_TRUE(view.job("red", "hers"));
+  EXPECT_EQ(as(kOlga, "DELETE", "/api/v1/namespaces/red").code, 200);
+  ASSERT_TRUE(until([&] { return !view.job("red", "hers"); }));
+  EXPECT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("late")).code, 403);
+}
+
+// Pods that were orphaned belong to no job that is shown, and are deleted all the same.
+TEST_F(NamespaceAccessTest, P12OrphansDoNotOutliveTheirNamespace) {
+  ASSERT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("hers")).code, 201);
+  const JobId id = view.job("red", "hers")->job->id();
+  feed.records(id, {core::PodsCreated{kStart, {{0, 1, 0}}}});
+  ASSERT_EQ(
+      as(kAlice, "DELETE", jobs_in("red") + "/hers", R"({"propagationPolicy":"Orphan"})").code,
+      200);
+  const auto runs = [&] {
+    const auto pod = view.find({Kind::pod, id, 0, {0, 0}});
+    return pod && !pod->pod->stopping_at;
+  };
+  ASSERT_TRUE(runs());
+  EXPECT_EQ(as(kOlga, "DELETE", "/api/v1/namespaces/red").code, 200);
+  EXPECT_TRUE(until([&] { return !runs(); }));
 }
 
 TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
