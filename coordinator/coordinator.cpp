@@ -6,6 +6,7 @@
 #include "actors/kept_actor.hpp"
 #include "actors/registry_actor.hpp"
 #include "api/kube/objects/manifest.hpp"
+#include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "base/secret.hpp"
@@ -66,7 +67,7 @@ struct SystemConfig : caf::actor_system_config {
 // memory may not be.
 [[noreturn]] void stop_loudly(const std::string& why) {
   log::error("{}", why);
-  spdlog::shutdown();
+  drain_stderr();
   std::_Exit(1);
 }
 
