@@ -3,6 +3,7 @@
 #include "base/fd.hpp"
 #include "base/printable.hpp"
 #include "base/private_files.hpp"
+#include "storage/journal/rocksdb_journal.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -14,8 +15,7 @@ bool mark_taken_over(const std::string& data_dir, const std::string& cluster_id,
                      const std::string& by) {
   const Fd dir(open(data_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir || flock(dir.get(), LOCK_EX | LOCK_NB) != 0) return false;
-  const auto cluster = read_private_file(dir.get(), "cluster");
-  if (!cluster || *cluster != cluster_id + "\n") return false;
+  if (RocksdbJournal::noted_cluster(data_dir) != cluster_id) return false;
   return replace_private_file(dir.get(), kTakenOver, by + "\n").ok();
 }
 
