@@ -330,7 +330,7 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       "started fails the job.\n" +
       std::string(kPlaceholders) + kOutputFiles +
       "Exit codes: 0 Complete, 1 Failed, 4 out of descriptors, threads or memory, 124 --timeout "
-      "expired,\n130 interrupted; with -n 1, that of the command.");
+      "expired, 130 interrupted; with -n 1, that of the command.");
   verb.finish = [w, retry, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;
