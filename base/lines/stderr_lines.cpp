@@ -53,7 +53,7 @@ void say_last(std::string_view line) noexcept {
     // What fits into PIPE_BUF does not block where there is room.
     if (line.size() > PIPE_BUF) line = line.substr(0, PIPE_BUF);
     pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    if (poll(&room, 1, 0) != 1) return;
+    if (poll(&room, 1, static_cast<int>(LineQueue::kDrainMax)) != 1) return;
   }
   write_line(STDERR_FILENO, line);
 }

@@ -24,7 +24,7 @@ void say(std::string line);
 void drain_stderr() noexcept;
 
 // For a thread that ends the process: waits for queued lines, then writes this one past the queue,
-// unless the reader leaves no room for it. Allocates nothing.
+// unless the reader leaves no room for it for LineQueue::kDrainMax. Allocates nothing.
 void say_last(std::string_view line) noexcept;
 
 uint64_t dropped_stderr_lines();
