@@ -23,8 +23,7 @@ Verb add_backup(CLI::App& root) {
       "  muster backup /backup/last --data-dir /var/lib/muster\n"
       "All data is read and verified first; damaged state is not backed up.\n"
       "A backup holds the cluster's keys: nobody but root and the coordinator's user may be able "
-      "to\n"
-      "write to the directories on the way to it, and it must not be in the data directory.");
+      "to write to the directories on the way to it, and it must not be in the data directory.");
   verb.finish = [o](const Settings&, const Target& target) -> Judged {
     o->target = target;
     return *o;
