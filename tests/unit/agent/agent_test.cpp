@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 namespace muster::agent {
 namespace {
 
@@ -182,6 +185,12 @@ TEST_F(AgentTest, P01RegistersOnlyWithACoordinatorThatHasTheKeyOfItsCluster) {
   AgentThread agent(options());
   wait_for("registration", [&] { return world.agent != nullptr; });
   EXPECT_EQ(world.challenges, 0) << "a new work-dir has no key yet";
+  wait_for("the key in the work-dir", [&] {
+    std::ifstream identity(temp / "work/identity");
+    std::stringstream text;
+    text << identity.rdbuf();
+    return text.str().find("cluster-key " + world.key) != std::string::npos;
+  });
   disconnect();
   wait_for("another registration", [&] { return world.registrations.size() == 2; });
   EXPECT_EQ(world.challenges, 1);
