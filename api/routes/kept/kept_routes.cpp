@@ -347,7 +347,7 @@ kj::Promise<void> KeptRoutes::remove_own(Exchange& exchange, const std::string& 
   if (jobs.empty() && orphans.empty() && maps.empty())
     return AccessGate::forbid(exchange, "nothing in it belongs to this user");
   kj::Vector<kj::Promise<void>> all;
-  const auto done = [this, &all] {
+  const auto done = [&all] {
     Call call = new_call();
     all.add(call.promise.ignoreResult());
     return std::move(call.done);

@@ -192,8 +192,7 @@ std::optional<Error> Selector::add(Rule rule) {
                      "(b,c)\"",
                  {}};
   std::ranges::sort(rule.values);
-  const auto repeated = std::ranges::unique(rule.values);
-  rule.values.erase(repeated.begin(), repeated.end());
+  rule.values.erase(std::unique(rule.values.begin(), rule.values.end()), rule.values.end());
   rules_.push_back(std::move(rule));
   return std::nullopt;
 }
