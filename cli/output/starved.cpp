@@ -105,7 +105,7 @@ void end_without_memory() {
 }  // namespace
 
 std::string want_text(int error) {
-  const std::string what = std::strerror(error);
+  std::string what = std::strerror(error);
   switch (error) {
     case EMFILE:
       return with_advice(what, "the limit on open files", limit_text(RLIMIT_NOFILE, 'n'));
