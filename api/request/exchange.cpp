@@ -131,10 +131,14 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
                 kj::throwFatalException(KJ_EXCEPTION(FAILED, "unreadable body"));
               });
         }
-        if (body == Body::too_many)
+        if (body == Body::too_many) {
+          // At once: what waits for room beside it goes on, instead of being refused as well.
+          *text = std::string();
+          body_share_.reset();
           return send_status(429, "TooManyRequests", too_many_bodies(*bodies_),
                              {{"retryAfterSeconds", 1}})
               .then([]() -> kj::Maybe<std::string> { return nullptr; });
+        }
         if (body != Body::whole)
           return (body == Body::too_long
                       ? send_status(413, "RequestEntityTooLarge", too_long)

@@ -58,12 +58,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         options_(std::move(options)),
         gate_(view, backend, options_.access),
         quotas_(options_.quotas),
-        bodies_(options_.bodies_max, options_.bodies_max / (options_.roles.any() ? 4 : 1)),
+        bodies_(options_.bodies_max, share_of_one(options_.bodies_max)),
         directory_(options_.roles, options_.read_account),
         discovery_(options_.version),
         renderer_(view, options_.now),
-        context_(timer, view, renderer_, options_.watches_max,
-                 options_.watches_max / (options_.roles.any() ? 4 : 1)),
+        context_(timer, view, renderer_, options_.watches_max, share_of_one(options_.watches_max)),
         routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         sweep_(timer, view, backend),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
@@ -147,6 +146,9 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     Peer peer_;
     uint64_t id_;
   };
+
+  // What one user may have of something that all share.
+  size_t share_of_one(size_t all) const { return all / (options_.roles.any() ? 4 : 1); }
 
   const kj::HttpHeaderTable& make_table() {
     kj::HttpHeaderTable::Builder builder;
