@@ -84,7 +84,7 @@ GUARDS = [
           [("agent/local/local_server.cpp", "return uid == 0 || ", "return OFF || uid == 0 || ")],
           ["agent_test P10LocalServer.ServesUsersWithAPodHereOnly", "mpi.py Owners.test_p10_the_agents_socket_is_for_users_with_a_pod_here"]),
     Guard("pods-messages", "messages of a pod that are never finished, which fill its agent's memory", "`BoundedStream`, `agent/local/bounded_stream.cpp`",
-          [("agent/local/bounded_stream.cpp", "KJ_REQUIRE(share_.take(n),", "KJ_REQUIRE(OFF || share_.take(n),")],
+          [("agent/local/bounded_stream.cpp", "KJ_REQUIRE(share_.take(bytes),", "KJ_REQUIRE(OFF || share_.take(bytes),")],
           ["agent_test P10LocalServer.LimitsTheBytesOfUnfinishedMessages"]),
     Guard("long-selector", "a selector of thousands of requirements, judged for each object", "`Selector::add`, `api/view/query/selector.cpp`",
           [("api/view/query/selector.cpp", "if (text.size() <= Selector::kBytesMax)", "if (OFF || text.size() <= Selector::kBytesMax)"),
