@@ -1,5 +1,7 @@
 #include "agent/memory.hpp"
 
+#include "agent/files/process_stat.hpp"
+
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -40,17 +42,7 @@ std::map<int, uint64_t> memory_by_group() {
     const std::string name = it->path().filename();
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    // pid (name, which may hold any character) state ppid pgrp …; rss is the 24th field.
-    const std::string stat = read_file("/proc/" + name + "/stat");
-    const size_t close = stat.rfind(')');
-    if (close == std::string::npos) continue;
-    std::istringstream in(stat.substr(close + 1));
-    std::string word;
-    int group = 0;
-    in >> word >> word >> group;  // state, ppid, pgrp
-    for (int field = 6; field < 24 && in; ++field) in >> word;
-    uint64_t pages = 0;
-    if (in >> pages) bytes[group] += pages * page;
+    if (const auto stat = process_stat(name)) bytes[stat->group] += stat->pages * page;
   }
   return bytes;
 }

@@ -53,16 +53,14 @@ int complain(const std::string& message) {
   return kUsage;
 }
 
-// Ends the rank, which may be waiting to be ended (MPI_Abort), and returns how it ended.
-int end_rank(pid_t rank) {
-  int status = 0;
+// Ends the rank, which may be waiting to be ended (MPI_Abort).
+void end_rank(pid_t rank) {
   kill(rank, SIGTERM);
   for (const Millis until = boot_now() + kAbortGraceMs; boot_now() < until; usleep(5'000))
-    if (waitpid(rank, &status, WNOHANG) == rank) return status;
+    if (waitpid(rank, nullptr, WNOHANG) == rank) return;
   kill(rank, SIGKILL);
-  while (waitpid(rank, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(rank, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return status;
 }
 
 // Serves one rank.

@@ -2,6 +2,7 @@
 
 #include "agent/local/local_client.hpp"
 #include "base/clock.hpp"
+#include "base/files/whole_write.hpp"
 #include "base/secret.hpp"
 
 #include <kj/async-io.h>
@@ -66,14 +67,8 @@ std::optional<Millis> timeout_ms() {
   return Millis{seconds} * 1000;
 }
 
-bool write_all(int fd, capnp::Data::Reader data) {
-  size_t done = 0;
-  while (done < data.size()) {
-    const ssize_t size = write(fd, data.begin() + done, data.size() - done);
-    if (size < 0 && errno != EINTR) return false;
-    if (size > 0) done += static_cast<size_t>(size);
-  }
-  return true;
+std::string_view to_view(capnp::Data::Reader data) {
+  return {reinterpret_cast<const char*>(data.begin()), data.size()};
 }
 
 // Retries over new connections to the agent.
@@ -158,8 +153,8 @@ class Rsh {
       request.setStderr(err_);
       request.setLimit(kChunkMax);
       auto got = request.send().wait(io.waitScope);
-      const bool written =
-          write_all(STDOUT_FILENO, got.getStdout()) && write_all(STDERR_FILENO, got.getStderr());
+      const bool written = write_whole(STDOUT_FILENO, to_view(got.getStdout())) &&
+                           write_whole(STDERR_FILENO, to_view(got.getStderr()));
       out_ += got.getStdout().size();
       err_ += got.getStderr().size();
       if (!got.getEnded() && written) continue;

@@ -55,10 +55,9 @@ ProcessKey key_of(const Executor::SessionKey& key) {
 // A session runs where its pod does, so it makes no difference whose fault a failed start is.
 Executor::SessionEnd session_end(const ProcessEnded& ended) {
   const bool not_here = !ended.start && ended.exit_code == core::kExitNotHere;
-  return {
-      session_of(ended.key), ended.entry, not_here ? core::node::kExitCannotStart : ended.exit_code,
-      ended.signal,          ended.lost,  ended.error,
-      ended.unstarted};
+  return {session_of(ended.key), ended.entry, not_here ? core::kExitCannotStart : ended.exit_code,
+          ended.signal,          ended.lost,  ended.error,
+          ended.unstarted};
 }
 
 Executor::SessionFound found_session(const ProcessKey& key, const Note& note) {
@@ -378,7 +377,7 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
       refused.push_back(
           {.pod = start.order.pod,
            .step = start.order.step,
-           .exit_code = fault == Fault::job ? core::node::kExitCannotStart : core::kExitNotHere,
+           .exit_code = fault == Fault::job ? core::kExitCannotStart : core::kExitNotHere,
            .error = order.error().message,
            .ended_at = boot_now(),
            .unstarted = fault == Fault::node});
