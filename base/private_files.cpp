@@ -1,5 +1,7 @@
 #include "base/private_files.hpp"
 
+#include "base/files/whole_write.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -104,13 +106,7 @@ Status replace_private_file(int dir_fd, const std::string& name, const std::stri
   unlinkat(dir_fd, fresh.c_str(), 0);  // left by an earlier process, or someone's link
   Fd fd = open_private_file(dir_fd, fresh, O_WRONLY | O_CREAT | O_EXCL);
   if (fd.get() < 0) return failed("cannot write " + fresh);
-  for (size_t done = 0; done < text.size();) {
-    ssize_t n = write(fd.get(), text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed("cannot write " + fresh);
-    done += static_cast<size_t>(n);
-  }
-  if (fsync(fd.get()) != 0) return failed("cannot write " + fresh);
+  if (!write_whole(fd.get(), text) || fsync(fd.get()) != 0) return failed("cannot write " + fresh);
   if (renameat(dir_fd, fresh.c_str(), dir_fd, name.c_str()) != 0)
     return failed("cannot replace " + name);
   if (fsync(dir_fd) != 0) return failed("cannot sync the directory of " + name);

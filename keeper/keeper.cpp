@@ -123,27 +123,17 @@ rlimit raise_descriptors() {
   return limit;
 }
 
-// -1: errno says why.
-int try_to_listen_at(int dir_fd, const char* name, int type, int waiting_max) {
+// Makes a socket for the agent; for one that runs as another user (callers are checked after
+// accept()) if `others`. -1: errno says why.
+int listen_at(int dir_fd, const char* name, int type, int waiting_max, bool others) {
   unlinkat(dir_fd, name, 0);  // left by a keeper that died: we have the lock
   Fd made(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   const auto address = unix_address(dir_fd, name);
   if (!made || !address ||
       bind(made.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) < 0 ||
-      listen(made.get(), waiting_max) < 0)
+      listen(made.get(), waiting_max) < 0 || (others && fchmodat(dir_fd, name, 0666, 0) != 0))
     return -1;
   return made.release();
-}
-
-int listen_at(int dir_fd, const char* name, int type, int waiting_max) {
-  const int fd = try_to_listen_at(dir_fd, name, type, waiting_max);
-  if (fd < 0) fail(name);
-  return fd;
-}
-
-// The agent runs as another user; callers are checked after accept().
-void let_agent_call(int dir_fd, const char* name) {
-  if (fchmodat(dir_fd, name, 0666, 0) != 0) fail(name);
 }
 
 // A child of a keeper that has just died may hold its lock until it dies too.
@@ -304,13 +294,13 @@ void give_up_capabilities(bool pam) {
   Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777,
                   child_fds, spaces);
   if (several != nullptr) {
-    serve_outputs(listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN), *several);
-    let_agent_call(dir_fd, kOutputSocket);
+    const int outputs_fd = listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN, true);
+    if (outputs_fd < 0) fail(kOutputSocket);
+    serve_outputs(outputs_fd, *several);
   }
   const auto listen_again = [dir_fd, several] {
-    Fd made(try_to_listen_at(dir_fd, kSocketName, SOCK_STREAM | SOCK_NONBLOCK, kAgentsWaitingMax));
-    if (made && several != nullptr && fchmodat(dir_fd, kSocketName, 0666, 0) != 0) made = Fd();
-    return made.release();
+    return listen_at(dir_fd, kSocketName, SOCK_STREAM | SOCK_NONBLOCK, kAgentsWaitingMax,
+                     several != nullptr);
   };
   const int listen_fd = listen_again();
   if (listen_fd < 0) fail(kSocketName);

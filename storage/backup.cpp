@@ -88,17 +88,11 @@ Status copy_database(const std::string& from, const std::string& to) {
   return Nothing{};
 }
 
-std::string absolute_path(const std::string& path) {
-  std::error_code error;
-  const fs::path found = fs::canonical(path, error);
-  return error ? "" : found.string();
-}
-
 // Verifies the database in `dir`, a copy of that in `data_dir`, and adds the watermark and the
 // manifest.
 Result<BackupInfo> finish_backup(const std::string& dir, const std::string& data_dir) {
   BackupInfo info;
-  info.origin = absolute_path(data_dir);
+  info.origin = resolved(data_dir).value_or("");
   if (info.origin.find('\n') != std::string::npos) info.origin.clear();
   {
     auto journal = RocksdbJournal::open_copy(dir);
@@ -277,8 +271,8 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
     done.commit = (*journal)->last_commit();
   }
   if (Status finished = part->finish(); !finished.ok()) return finished.error();
-  const std::string origin = checked.ok() ? checked->origin : absolute_path(from);
-  const std::string successor = absolute_path(data_dir);
+  const std::string origin = checked.ok() ? checked->origin : resolved(from).value_or("");
+  const std::string successor = resolved(data_dir).value_or("");
   if (!origin.empty() && origin != successor &&
       mark_taken_over(origin, done.from.cluster_id,
                       successor + ", restored at " + core::instant_text(now.now_ms)))

@@ -43,11 +43,6 @@ Status sync_path(const std::string& path) {
   return Nothing{};
 }
 
-std::optional<std::string> resolved(const std::string& path) {
-  const std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), free);
-  return real ? std::optional<std::string>(real.get()) : std::nullopt;
-}
-
 bool within(const std::string& path, const std::string& dir) {
   return (path + "/").starts_with(dir.ends_with('/') ? dir : dir + "/");
 }
@@ -94,6 +89,11 @@ void note_begun(const std::string& data_dir, const std::string& begun, const std
 }
 
 }  // namespace
+
+std::optional<std::string> resolved(const std::string& path) {
+  const std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), free);
+  return real ? std::optional<std::string>(real.get()) : std::nullopt;
+}
 
 Result<std::string> backup_place(const std::string& dir, const std::string& data_dir) {
   std::error_code error;

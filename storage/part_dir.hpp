@@ -9,9 +9,13 @@
 #include "base/fd.hpp"
 #include "base/result.hpp"
 
+#include <optional>
 #include <string>
 
 namespace muster::storage {
+
+// The absolute path without symbolic links; nullopt: there is nothing.
+std::optional<std::string> resolved(const std::string& path);
 
 // The absolute path of a backup of `data_dir` (empty: of none) to be made at `dir`, without
 // symbolic links. `invalid`: it is in the data-dir, or another user could replace a directory on

@@ -1,5 +1,6 @@
 #include "cli/settings/files.hpp"
 
+#include "base/files/whole_write.hpp"
 #include "base/secret.hpp"
 
 #include <cerrno>
@@ -45,14 +46,7 @@ Status write_file(const std::string& path, const std::string& text) {
   const std::string next = path + "." + random_hex(8) + ".new";
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return file_error(next, "write");
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) break;
-    done += static_cast<size_t>(n);
-  }
-  const bool whole = done == text.size() && fsync(fd) == 0;
+  const bool whole = write_whole(fd, text) && fsync(fd) == 0;
   const int error = errno;
   close(fd);
   errno = error;

@@ -20,7 +20,6 @@ namespace muster::core::node {
 
 constexpr size_t kHelloEndsMax = 10'000;  // ends of an earlier agent in a registration
 constexpr size_t kListMax = 512;          // entries of one list of orders, starts or ends
-constexpr int kExitCannotStart = 126;     // exit code of a pod that the node cannot start
 
 // One process of a pod. Containers are numbered init containers first; `instance` counts restarts
 // in place.

@@ -73,14 +73,14 @@ class Owners {
   // can give a user's file that group. For an agent that reads outputs itself, with mode 0640 and
   // the agent's group. No link is followed, and no other file is opened. `unavailable`: no process
   // here would get its output; `conflict`: what is there is not this owner's output.
-  // Of that file, within the work-dir.
+  Result<int> open_output(const Permit& permit, PodId pod, size_t container, bool err,
+                          bool agent_reads, uint16_t session = 0) const;
+  // The path of that file, within the work-dir.
   std::string output_path(const Permit& permit, PodId pod, size_t container, bool err,
                           uint16_t session) const;
   int work_fd() const { return settings_.work_fd; }
   // Opens such a file again, for appending; -1: it is not a user's output.
   int reopen_output(const std::string& path) const;
-  Result<int> open_output(const Permit& permit, PodId pod, size_t container, bool err,
-                          bool agent_reads, uint16_t session = 0) const;
   // Opens an output for reading; -1: there is none. Opens no other file, whatever the agent put in
   // its place.
   Result<int> read_output(const OutputName& name) const;

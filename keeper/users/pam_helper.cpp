@@ -1,4 +1,5 @@
 // Pam, in the helper: one process per session, from before the pod's process starts until it ends.
+#include "base/files/whole_write.hpp"
 #include "keeper/users/pam.hpp"
 
 #include <algorithm>
@@ -62,21 +63,12 @@ int converse(int count, const pam_message** messages, pam_response** responses, 
   return *responses == nullptr ? PAM_BUF_ERR : PAM_SUCCESS;
 }
 
-void write_all(int fd, const std::string& bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t more = write(fd, bytes.data() + done, bytes.size() - done);
-    if (more < 0 && errno != EINTR) return;  // nobody reads it anymore
-    done += more > 0 ? static_cast<size_t>(more) : 0;
-  }
-}
-
 void send_answer(int fd, bool opened, const std::string& payload) {
   const auto length = static_cast<uint32_t>(payload.size() + 1);
   std::string bytes(sizeof length, '\0');
   std::memcpy(bytes.data(), &length, sizeof length);
   bytes += opened ? '\1' : '\0';
-  write_all(fd, bytes + payload);
+  write_whole(fd, bytes + payload);  // false: nobody reads it anymore
 }
 
 std::vector<rlimit> own_limits() {

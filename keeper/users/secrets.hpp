@@ -37,9 +37,7 @@ class Secrets {
   // Returns the length, less than `size`.
   size_t failure(char* text, size_t size) const noexcept;
   // Of a process that cannot start for this reason: another node may have the file.
-  int exit_code() const noexcept {
-    return unread_ ? core::kExitNotHere : core::node::kExitCannotStart;
-  }
+  int exit_code() const noexcept { return unread_ ? core::kExitNotHere : core::kExitCannotStart; }
 
  private:
   struct One {

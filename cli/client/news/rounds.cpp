@@ -82,6 +82,28 @@ Result<core::IndexSet> named_indexes(const RetryWishes& o, const Json& job) {
   return named;
 }
 
+// Its name, or that of the round that completes it.
+Result<std::string> that_completes(ApiClient& client, const std::string& ns,
+                                   const std::string& name) {
+  std::vector<Json> rounds;
+  for (std::string next = name; rounds.size() < kRoundsMax;
+       next = root_of(rounds.front()) + "-r" + std::to_string(rounds.size() + 1)) {
+    auto job = object(client, object_path(Kind::job, ns, next));
+    if (!job && job.error().code == Errc::not_found) break;
+    if (!job) return job.error();
+    if (rounds.empty() && end_of(*job) != JobEnd::failed) return name;
+    if (!rounds.empty() && root_of(*job) != root_of(rounds.front())) break;
+    rounds.push_back(std::move(*job));
+  }
+  if (rounds.size() < 2) return name;
+  const std::string newest = text_at(rounds.back(), {"metadata", "name"});
+  if (!is_indexed(rounds.back())) return end_of(rounds.back()) == JobEnd::failed ? name : newest;
+  // What still runs may succeed; if it does not, neither do those that wait for it.
+  if (Json& last = rounds.back(); end_of(last) == JobEnd::none)
+    last["status"]["completedIndexes"] = own_indexes(last).text();
+  return all_succeeded(as_one(rounds)) ? newest : name;
+}
+
 }  // namespace
 
 std::string root_of(const Json& job) {
@@ -146,32 +168,6 @@ bool all_succeeded(const Json& job) {
   return is_indexed(job) &&
          without(own_indexes(job), index_set(text_at(job, {"status", "completedIndexes"}))).empty();
 }
-
-namespace {
-
-// Its name, or that of the round that completes it.
-Result<std::string> that_completes(ApiClient& client, const std::string& ns,
-                                   const std::string& name) {
-  std::vector<Json> rounds;
-  for (std::string next = name; rounds.size() < kRoundsMax;
-       next = root_of(rounds.front()) + "-r" + std::to_string(rounds.size() + 1)) {
-    auto job = object(client, object_path(Kind::job, ns, next));
-    if (!job && job.error().code == Errc::not_found) break;
-    if (!job) return job.error();
-    if (rounds.empty() && end_of(*job) != JobEnd::failed) return name;
-    if (!rounds.empty() && root_of(*job) != root_of(rounds.front())) break;
-    rounds.push_back(std::move(*job));
-  }
-  if (rounds.size() < 2) return name;
-  const std::string newest = text_at(rounds.back(), {"metadata", "name"});
-  if (!is_indexed(rounds.back())) return end_of(rounds.back()) == JobEnd::failed ? name : newest;
-  // What still runs may succeed; if it does not, neither do those that wait for it.
-  if (Json& last = rounds.back(); end_of(last) == JobEnd::none)
-    last["status"]["completedIndexes"] = own_indexes(last).text();
-  return all_succeeded(as_one(rounds)) ? newest : name;
-}
-
-}  // namespace
 
 Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest) {
   const std::string key(core::kAfterKey);

@@ -1,5 +1,6 @@
 #include "cli/drill/process/command.hpp"
 
+#include "base/files/whole_write.hpp"
 #include "cli/drill/process/process.hpp"
 #include "cli/output/text.hpp"
 
@@ -82,14 +83,7 @@ bool Command::write(const std::string& text) {
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  bool good = true;
-  for (size_t done = 0; good && done < text.size();) {
-    const ssize_t n = ::write(in_.get(), text.data() + done, text.size() - done);
-    if (n > 0)
-      done += static_cast<size_t>(n);
-    else
-      good = errno == EINTR;
-  }
+  const bool good = write_whole(in_.get(), text);
   if (!good) {
     const timespec now{};
     while (sigtimedwait(&pipe, nullptr, &now) > 0) {

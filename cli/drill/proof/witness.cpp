@@ -39,14 +39,6 @@ bool append(const std::string& path, const std::string& text) {
   return write_whole(fd.get(), text) && fsync(fd.get()) == 0;
 }
 
-void print(const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t n = write(STDOUT_FILENO, text.data() + done, text.size() - done);
-    if (n < 0 && errno != EINTR) return;
-    if (n > 0) done += static_cast<size_t>(n);
-  }
-}
-
 void sleep_for(Millis span_ms) {
   const Millis until = boot_now() + span_ms;
   for (Millis now = boot_now(); now < until; now = boot_now())
@@ -178,9 +170,9 @@ int run_witness(const std::vector<std::string>& words) {
   };
   const Work work = work_of(canary, line.pod);
   if (!note()) return kBadWitness;
-  print(begin_text(line.pod, line.uid));
+  write_whole(STDOUT_FILENO, begin_text(line.pod, line.uid));
   sleep_for(work.span_ms);
-  print(end_text(line.pod, work.code));
+  write_whole(STDOUT_FILENO, end_text(line.pod, work.code));
   line.end = true;
   line.code = work.code;
   if (!note()) return kBadWitness;

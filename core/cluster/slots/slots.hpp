@@ -4,9 +4,8 @@
 // they want. A job is known here only while it waits for slots or holds some.
 //
 // place() goes through these steps in order:
-//  - Avoidance: a node that could not start a job's pod for a reason of its own gets no more of
-//  them
-//    for kAvoidMs. A job that would have to avoid every node is told so, and avoids none.
+//  - Avoidance: a node that could not start a job's pod for a reason of its own gets no more of its
+//    pods for kAvoidMs. A job that would have to avoid every node is told so, and avoids none.
 //  - Taints: jobs must take their pods off nodes with NoExecute taints that they do not tolerate,
 //    or no longer tolerate.
 //  - Placement of free slots (placement.hpp).

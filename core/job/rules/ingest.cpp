@@ -14,7 +14,6 @@ namespace {
 // How long a leader's failure may wait for the workers' nodes, some of which may be cut off or
 // frozen. A healthy node answers within milliseconds.
 constexpr Millis kHoldMs = 5'000;
-constexpr int32_t kExitCannotStart = 126;
 
 // Converts a reported age to an instant: never before the pod was bound, never after now.
 Millis instant(const Sync& sync, const Pod& pod, Age age) {
