@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "base/secret.hpp"
 #include "base/seldom.hpp"
+#include "core/cluster/nodes/claims.hpp"
 #include "core/cluster/nodes/hollow.hpp"
 #include "core/cluster/nodes/lease.hpp"
 #include "core/cluster/slots/slots.hpp"
@@ -148,6 +149,7 @@ class Cluster : public GatedActor<cluster_actor> {
     const NodeId known = newest(hello.node);
     const bool was_hollow =
         known != kNoNode && nodes_[known].info.labels.contains(std::string(core::kHollowKey));
+    const core::Offer offer = offered(hello, known);
     std::vector<NodeInfo> changed;
     NodeId id = old;
     if (!same_dir || nodes_[old].info.boot_id != hello.boot_id) {
@@ -171,11 +173,11 @@ class Cluster : public GatedActor<cluster_actor> {
     node.info.work_dir_id = hello.work_dir_id;
     node.info.secret = hello.secret;
     node.info.boot_id = hello.boot_id;
-    node.info.slots = hello.slots;
+    node.info.slots = offer.slots;
     node.info.cpu_millis = hello.cpu_millis;
     node.info.memory_bytes = hello.memory_bytes;
-    node.info.resources = hello.resources;
-    core::take_labels(node.info, hello.labels, was_hollow);
+    node.info.resources = offer.resources;
+    core::take_labels(node.info, offer.labels, was_hollow);
     node.info.address = hello.address;
     node.info.ip = hello.ip;
     node.info.limits = hello.limits;
@@ -188,13 +190,33 @@ class Cluster : public GatedActor<cluster_actor> {
     slots_.set_node(node.info);
     changed.push_back(node.info);
     log::info("node {} registered (n{}, {} slots, {} running, {} waiting, {} ended)", hello.node,
-              id, hello.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
+              id, offer.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
     bool replaced = old != kNoNode && old != id;
     if (awaited_.erase(hello.node) > 0 && awaited_.empty()) options_.all_here();
     later(std::move(changed), [this, m, id, old, replaced, restored](const Durable&) {
       if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
       reconcile(m, id, restored);
     });
+  }
+
+  static constexpr size_t kBeyondMax = 500;  // characters that are logged
+
+  // What the agent's node has: what it says, as far as it may.
+  core::Offer offered(const AgentHello& hello, NodeId known) const {
+    core::Offer offer{hello.slots, hello.resources, hello.labels};
+    std::optional<core::NodeClaims> claims = hello.claims;
+    if (hello.as_registered && known == kNoNode) claims.emplace();
+    if (hello.as_registered && known != kNoNode) {
+      const NodeInfo& before = nodes_.at(known).info;
+      claims = core::claims_of({before.slots, before.resources, before.labels});
+    }
+    if (!claims) return offer;
+    if (const std::string beyond = core::hold(offer, *claims); !beyond.empty())
+      log::warn(
+          "node {} claims {}, which it may not; `muster node claims {}` shows and changes what it "
+          "may",
+          hello.node, beyond.substr(0, kBeyondMax), hello.node);
+    return offer;
   }
 
   // Records what ended on a rebooted node's previous incarnation. Once that is on disk, enrolls the

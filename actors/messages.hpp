@@ -10,6 +10,7 @@
 #include "core/job/fold/batch.hpp"
 #include "core/kept.hpp"
 #include "core/quick_ends.hpp"
+#include "core/trust.hpp"
 #include "storage/journal/journal.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -201,6 +202,9 @@ struct AgentHello {
   uint64_t cpu_millis = 0, memory_bytes = 0;
   std::map<std::string, int64_t> resources;  // named resources
   core::StringMap labels;
+  // An agent of another machine may claim no more; `as_registered`: no more than before.
+  bool as_registered = false;
+  std::optional<core::NodeClaims> claims{};
   std::string address;  // host name
   std::string ip{};
   core::LimitSupport limits{};

@@ -290,12 +290,12 @@ class Thread final : public ApiThread, public api::Backend {
                   : "it would not be accepted anywhere: the coordinator runs without "
                     "--listen-tls"));
     auto tell = replies_.across(std::move(done));
-    options_.trust->make(
-        {wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by), wanted.life_ms},
-        [tell](Result<TrustStore::Made> made) {
-          if (!made.ok()) return tell(made.error());
-          tell(api::TokenMade{std::move(made->token), std::move(made->text)});
-        });
+    options_.trust->make({wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by),
+                          wanted.life_ms, std::move(wanted.claims)},
+                         [tell](Result<TrustStore::Made> made) {
+                           if (!made.ok()) return tell(made.error());
+                           tell(api::TokenMade{std::move(made->token), std::move(made->text)});
+                         });
   }
   std::vector<core::Token> tokens() override {
     return options_.trust ? options_.trust->list() : std::vector<core::Token>();
@@ -310,6 +310,14 @@ class Thread final : public ApiThread, public api::Backend {
   void revoke_node(const std::string& node, std::function<void(Status)> done) override {
     if (options_.trust == nullptr) return done(api::no_links());
     options_.trust->revoke_node(node, back(std::move(done)));
+  }
+  std::optional<core::NodeClaims> claims_of(const std::string& node) override {
+    return options_.trust ? options_.trust->claims_of(node) : std::nullopt;
+  }
+  void allow_claims(const std::string& node, core::NodeClaims claims,
+                    std::function<void(Status)> done) override {
+    if (options_.trust == nullptr) return done(api::no_links());
+    options_.trust->allow(node, std::move(claims), back(std::move(done)));
   }
   api::Links links() override {
     if (options_.trust == nullptr) return {"", "", "", address_};

@@ -258,6 +258,12 @@ Line node_line(const core::NodeInfo& node) {
   return line;
 }
 
+void put_claims(Line& line, const core::NodeClaims& claims) {
+  line["labels"] = claims.labels;
+  line["slotsMax"] = claims.slots_max;
+  line["resources"] = claims.resources_max;
+}
+
 Line token_line(const core::Token& token) {
   Line line = {{"kind", "token"},
                {"id", token.id},
@@ -267,6 +273,7 @@ Line token_line(const core::Token& token) {
                {"madeMs", token.made_ms},
                {"untilMs", token.until_ms},
                {"used", !token.used_key.empty()}};
+  if (token.kind == core::TokenKind::node) put_claims(line, token.claims);
   line["withheld"] = {"hash", "usedKey"};
   return line;
 }
@@ -327,6 +334,13 @@ class Lines {
     each(keys::kTokens, decoded(storage::decode_token, token_line));
     each(keys::kRevoked, [this](std::string_view key, std::string_view value) {
       say({{"kind", "revoked"}, {"node", key.substr(1)}, {"generation", value}});
+    });
+    each(keys::kClaims, [this](std::string_view key, std::string_view value) {
+      const auto claims = storage::decode_claims(value);
+      if (!claims) return damage(key, claims.error().message);
+      Line line = {{"kind", "claims"}, {"node", key.substr(1)}};
+      put_claims(line, *claims);
+      say(line);
     });
     each(keys::kKept, decoded(storage::decode_kept, kept_line));
     for (const JobId id : jobs()) job(id);

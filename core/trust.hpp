@@ -1,8 +1,8 @@
 // Trust: the issued tokens, and the nodes whose certificates were revoked. Pure.
 //
 // A token is shown once, when it is created; the stored form is not enough to use it. A node's
-// token lets its agent fetch a certificate, once; a user's token authenticates the user until it
-// expires or is revoked.
+// token lets its agent fetch a certificate, once, and says what the node may claim; a user's token
+// authenticates the user until it expires or is revoked.
 //
 // A node's certificates belong to a generation: the time of the last revocation, in seconds since
 // 1970, or 0. Only certificates of the current generation are accepted.
@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster::core {
 
@@ -33,6 +34,18 @@ constexpr size_t kTokensMax = 10'000;    // stored at a time
 constexpr size_t kTokensOfOneMax = 100;  // unexpired tokens of one user
 constexpr size_t kTokenIdDigits = 16, kTokenSecretDigits = 64;
 
+// What the agent of a node on another machine may claim (core/cluster/nodes/claims.hpp).
+struct NodeClaims {
+  static constexpr uint32_t kSlots = 1024;  // unless an operator says otherwise
+
+  // "KEY=VALUE", or "KEY" for any value; in both, * stands for any number of characters.
+  std::vector<std::string> labels;
+  uint32_t slots_max = kSlots;
+  std::map<std::string, int64_t> resources_max;  // named resources; none of the others
+
+  bool operator==(const NodeClaims&) const = default;
+};
+
 struct Token {
   std::string id;  // hexadecimal
   TokenKind kind = TokenKind::node;
@@ -42,6 +55,7 @@ struct Token {
   std::string by;                    // the name of the user who created it
   Millis made_ms = 0, until_ms = 0;  // wall clock
   std::string used_key;  // node: SHA-256 of the public key that was certified; empty: none yet
+  NodeClaims claims{};   // node
 
   bool operator==(const Token&) const = default;
 };
@@ -49,6 +63,9 @@ struct Token {
 struct Trust {
   std::map<std::string, Token, std::less<>> tokens;          // by id
   std::map<std::string, uint64_t, std::less<>> generations;  // by node; only those above 0
+  // By node. One without an entry joined when tokens did not say it: it may claim what it had at
+  // its last registration.
+  std::map<std::string, NodeClaims, std::less<>> claims;
 
   uint64_t generation(std::string_view node) const {
     const auto it = generations.find(node);

@@ -14,6 +14,7 @@ const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
 const keptVersion :UInt32 = 1;
 const tokenVersion :UInt32 = 1;
+const claimsVersion :UInt32 = 1;
 const attemptsVersion :UInt32 = 1;
 const summaryVersion :UInt32 = 1;
 
@@ -374,6 +375,19 @@ struct TokenRow {
   madeMs @7 :Int64;
   untilMs @8 :Int64;
   usedKey @9 :Text;                   # hash of the public key that was certified
+  claims @10 :NodeClaims;             # of a node's; absent: written before tokens had claims
+}
+
+# What a node's agent may claim (core/cluster/nodes/claims.hpp).
+struct NodeClaims {
+  labels @0 :List(Text);              # patterns
+  slotsMax @1 :UInt32;
+  resources @2 :List(Resource);       # the most of each
+}
+
+struct ClaimsRow {
+  version @0 :UInt32;
+  claims @1 :NodeClaims;
 }
 
 struct Stranger {

@@ -155,6 +155,15 @@ Status recover_trust(Journal& journal, Recovered& to) {
         to.trust.tokens[token->id] = *token;
         return Nothing{};
       });
+  if (status.ok())
+    status =
+        scan(journal, keys::kClaims, [&](std::string_view key, std::string_view value) -> Status {
+          key.remove_prefix(keys::kClaims.size());
+          auto claims = decode_claims(value);
+          if (!claims) return beyond_use("claims of node " + std::string(key), claims.error());
+          to.trust.claims[std::string(key)] = *claims;
+          return Nothing{};
+        });
   if (!status.ok()) return status;
   return scan(journal, keys::kRevoked, [&](std::string_view key, std::string_view value) -> Status {
     key.remove_prefix(keys::kRevoked.size());

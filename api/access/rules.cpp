@@ -71,6 +71,7 @@ constexpr Rule kRules[] = {
     {"muster.dev", "tokens", "", "list delete", Reach::self},
     {"muster.dev", "nodes", "token", "create", Reach::admins},
     {"muster.dev", "nodes", "revocation", "create", Reach::admins},
+    {"muster.dev", "nodes", "claims", "get create", Reach::admins},
     // Operators only.
     {"", "nodes", "*", "update patch delete create", Reach::none},
     {"", "events", "*", "*", Reach::none},

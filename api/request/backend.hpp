@@ -115,6 +115,7 @@ struct TokenWanted {
   uint32_t uid = 0;     // of the user
   std::string by;       // who asks for it
   Millis life_ms = 0;
+  core::NodeClaims claims{};  // of the node
 };
 
 struct TokenMade {
@@ -194,6 +195,10 @@ class Backend {
   virtual void revoke_token(const std::string& id, std::function<void(Status)> done);
   // Refuses the certificates and tokens of this node.
   virtual void revoke_node(const std::string& node, std::function<void(Status)> done);
+  // What this node may claim; nothing: what it had at its last registration.
+  virtual std::optional<core::NodeClaims> claims_of(const std::string&) { return std::nullopt; }
+  virtual void allow_claims(const std::string& node, core::NodeClaims claims,
+                            std::function<void(Status)> done);
   virtual Links links() { return {}; }
   // The valid user token that has this text, if any.
   virtual std::optional<core::Token> token_of(std::string_view) { return std::nullopt; }
@@ -234,6 +239,10 @@ inline void Backend::revoke_token(const std::string&, std::function<void(Status)
   done(no_links());
 }
 inline void Backend::revoke_node(const std::string&, std::function<void(Status)> done) {
+  done(no_links());
+}
+inline void Backend::allow_claims(const std::string&, core::NodeClaims,
+                                  std::function<void(Status)> done) {
   done(no_links());
 }
 inline void Backend::judge_munge(std::string, const std::string&,

@@ -91,7 +91,7 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   if (p.size() == 6 && !p[4].empty()) {
     target.name = p[4];
     target.what = p[3] + "/" + p[5];
-    for (const char* what : {"users/token", "nodes/token", "nodes/revocation"})
+    for (const char* what : {"users/token", "nodes/token", "nodes/claims", "nodes/revocation"})
       if (target.what == what) return target;
     return std::nullopt;
   }

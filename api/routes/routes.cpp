@@ -149,6 +149,12 @@ kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& t
     return exchange.method == kj::HttpMethod::DELETE
                ? with_body(exchange, named, trust_, &TrustRoutes::revoke)
                : not_allowed(exchange, "DELETE");
+  if (target.what == "nodes/claims") {
+    if (get) return trust_.claims(exchange, named);
+    return exchange.method == kj::HttpMethod::POST
+               ? with_body(exchange, named, trust_, &TrustRoutes::allow)
+               : not_allowed(exchange, "GET, POST");
+  }
   if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
   if (target.what == "users/token")
     return with_body(exchange, named, trust_, &TrustRoutes::make_for_user);

@@ -351,11 +351,13 @@ struct KubeconfigOptions {
 
 // token create, list, revoke, credential; node revoke
 struct AccessOptions {
-  enum class What { create, list, revoke, credential, revoke_node };
+  enum class What { create, list, revoke, credential, revoke_node, show_claims, allow };
   What what = What::list;
   Target target;
-  std::string subject;  // create: a user's or node's name, empty: oneself; else what is revoked
+  std::string subject;  // create: a user's or node's name, empty: oneself; else what it is about
   bool of_node = false;
+  core::NodeClaims claims{};  // create, of a node; allow, unless `freeze`
+  bool freeze = false;
   std::optional<Millis> life_ms;
   std::string out;  // create: file to write; empty: stdout
 };

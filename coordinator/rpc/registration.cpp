@@ -84,6 +84,10 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
                       guest->who.common_name(),
                   {});
   take_proof(params.getHello(), caller->guest.has_value(), *hello);
+  if (caller->guest) {
+    hello->claims = desks_.context.options.trust->claims_of(hello->node);
+    hello->as_registered = !hello->claims;
+  }
   hello->ip = ip_of(params.getHello());
   std::string node = hello->node;
   core::NodeFigures figures{hello->ip, hello->cpu_millis, hello->memory_bytes};

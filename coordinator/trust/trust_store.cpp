@@ -41,7 +41,8 @@ void TrustStore::make(NewToken wanted, std::function<void(Result<Made>)> done) {
                     .by = std::move(wanted.by),
                     .made_ms = now,
                     .until_ms = now + wanted.life_ms,
-                    .used_key = ""};
+                    .used_key = "",
+                    .claims = std::move(wanted.claims)};
   Made made;
   if (token.kind == core::TokenKind::user) {
     const std::string secret = random_hex(core::kTokenSecretDigits / 2);
@@ -123,6 +124,27 @@ void TrustStore::revoke_node(const std::string& node, std::function<void(Status)
   if (drop_) drop_(node);
 }
 
+std::optional<core::NodeClaims> TrustStore::claims_of(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = trust_.claims.find(node);
+  return it == trust_.claims.end() ? std::nullopt : std::optional(it->second);
+}
+
+void TrustStore::allow(const std::string& node, core::NodeClaims claims,
+                       std::function<void(Status)> done) {
+  const std::lock_guard lock(mutex_);
+  std::vector<storage::Row> rows{storage::claims_row(node, claims)};
+  append_(std::move(rows),
+          [this, node, claims = std::move(claims), done = std::move(done)]() mutable {
+            {
+              const std::lock_guard durable(mutex_);
+              trust_.claims[node] = std::move(claims);
+            }
+            if (drop_) drop_(node);
+            done(Nothing{});
+          });
+}
+
 std::optional<core::Token> TrustStore::token_of(std::string_view text) const {
   const core::Bearer bearer = core::Bearer::parse(text);
   if (bearer.id.empty()) return std::nullopt;
@@ -184,9 +206,15 @@ void TrustStore::certify(const tls::Identity& who, const std::string& request,
     if (token && !token->used_key.empty() && token->used_key != *key)
       refused = "its join token has been used";
     if (refused.empty()) {
+      std::vector<storage::Row> rows;
+      if (token->used_key.empty()) {  // once, so that it undoes no later change
+        trust_.claims[who.node] = token->claims;
+        rows.push_back(storage::claims_row(who.node, token->claims));
+      }
       token->used_key = *key;
-      return append_({storage::token_row(*token)}, [certificate = std::move(certificate),
-                                                    done = std::move(done)] { done(certificate); });
+      rows.push_back(storage::token_row(*token));
+      return append_(std::move(rows), [certificate = std::move(certificate),
+                                       done = std::move(done)] { done(certificate); });
     }
   }
   done(invalid(refused));

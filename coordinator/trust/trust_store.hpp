@@ -32,6 +32,7 @@ struct NewToken {
   uint32_t uid = 0;  // of a user
   std::string by;    // who asks
   Millis life_ms = 0;
+  core::NodeClaims claims{};  // of a node
 };
 
 class TrustStore {
@@ -44,7 +45,7 @@ class TrustStore {
              std::function<Millis()> now);
   // Call this before any change.
   void write_with(Append append) { append_ = std::move(append); }
-  // Called with the name of each node that is revoked.
+  // Called with the name of each node that is revoked, or whose claims have changed.
   void on_revoked(std::function<void(const std::string& node)> drop) { drop_ = std::move(drop); }
 
   const std::string& authority() const { return authority_.pems().certificate; }  // PEM
@@ -61,6 +62,11 @@ class TrustStore {
   void revoke(const std::string& id, std::function<void(Status)> done);  // not_found
   // Refuses all certificates and tokens of this node that were issued so far.
   void revoke_node(const std::string& node, std::function<void(Status)> done);
+
+  // What this node's agent may claim; nothing: what it had at its last registration.
+  std::optional<core::NodeClaims> claims_of(const std::string& node) const;
+  // Changes it, and closes the node's connections, so that its agent registers again.
+  void allow(const std::string& node, core::NodeClaims claims, std::function<void(Status)> done);
 
   // The valid user token with this text; nothing: there is none.
   std::optional<core::Token> token_of(std::string_view bearer) const;

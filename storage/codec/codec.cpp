@@ -374,6 +374,15 @@ void write_labels(const core::StringMap& labels, capnp::List<wire::Label>::Build
   }
 }
 
+void write_resources(const std::map<std::string, int64_t>& resources,
+                     capnp::List<wire::Resource>::Builder out) {
+  uint32_t i = 0;
+  for (const auto& [name, count] : resources) {
+    out[i].setName(text(name));
+    out[i++].setCount(count);
+  }
+}
+
 core::StringMap labels_back(capnp::List<wire::Label>::Reader list) {
   core::StringMap labels;
   for (auto label : list) labels[text_back(label.getKey())] = text_back(label.getValue());
@@ -406,6 +415,22 @@ Result<std::vector<core::Record>> decode_records(std::string_view bytes) {
                                              });
 }
 
+void write_claims(const core::NodeClaims& claims, wire::NodeClaims::Builder out) {
+  const auto& [patterns, slots_max, resources_max] = claims;
+  auto labels = out.initLabels(static_cast<uint32_t>(patterns.size()));
+  for (uint32_t i = 0; i < patterns.size(); ++i) labels.set(i, text(patterns[i]));
+  out.setSlotsMax(slots_max);
+  write_resources(resources_max, out.initResources(static_cast<uint32_t>(resources_max.size())));
+}
+
+core::NodeClaims claims_back(wire::NodeClaims::Reader in) {
+  core::NodeClaims claims{.labels = {}, .slots_max = in.getSlotsMax(), .resources_max = {}};
+  for (auto pattern : in.getLabels()) claims.labels.push_back(text_back(pattern));
+  for (auto one : in.getResources())
+    claims.resources_max[text_back(one.getName())] = one.getCount();
+  return claims;
+}
+
 std::string encode_node(const core::NodeInfo& node) {
   // Fails to compile when a node gets a member that is neither written below nor kept in memory
   // only.
@@ -428,13 +453,8 @@ std::string encode_node(const core::NodeInfo& node) {
   write_labels(node.labels, out.initLabels(static_cast<uint32_t>(node.labels.size())));
   write_labels(own_labels, out.initOwnLabels(static_cast<uint32_t>(own_labels.size())));
   write_labels(annotations, out.initAnnotations(static_cast<uint32_t>(annotations.size())));
+  write_resources(resources, out.initResources(static_cast<uint32_t>(resources.size())));
   uint32_t i = 0;
-  auto resources_out = out.initResources(static_cast<uint32_t>(resources.size()));
-  for (const auto& [resource, count] : resources) {
-    resources_out[i].setName(text(resource));
-    resources_out[i++].setCount(count);
-  }
-  i = 0;
   auto taints_out = out.initTaints(static_cast<uint32_t>(taints.size()));
   for (const auto& taint : taints) {
     taints_out[i].setKey(text(taint.key));
@@ -528,7 +548,7 @@ Result<core::Kept> decode_kept(std::string_view bytes) {
 }
 
 std::string encode_token(const core::Token& token) {
-  const auto& [id, kind, subject, uid, hash, by, made_ms, until_ms, used_key] = token;
+  const auto& [id, kind, subject, uid, hash, by, made_ms, until_ms, used_key, claims] = token;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::TokenRow>();
   out.setVersion(wire::TOKEN_VERSION);
@@ -541,6 +561,7 @@ std::string encode_token(const core::Token& token) {
   out.setMadeMs(made_ms);
   out.setUntilMs(until_ms);
   out.setUsedKey(text(used_key));
+  if (kind == core::TokenKind::node) write_claims(claims, out.initClaims());
   return packed(message);
 }
 
@@ -555,8 +576,23 @@ Result<core::Token> decode_token(std::string_view bytes) {
                 .by = text_back(in.getBy()),
                 .made_ms = in.getMadeMs(),
                 .until_ms = in.getUntilMs(),
-                .used_key = text_back(in.getUsedKey())};
+                .used_key = text_back(in.getUsedKey()),
+                .claims = in.hasClaims() ? claims_back(in.getClaims()) : core::NodeClaims{}};
       });
+}
+
+std::string encode_claims(const core::NodeClaims& claims) {
+  capnp::MallocMessageBuilder message;
+  auto out = message.initRoot<wire::ClaimsRow>();
+  out.setVersion(wire::CLAIMS_VERSION);
+  write_claims(claims, out.initClaims());
+  return packed(message);
+}
+
+Result<core::NodeClaims> decode_claims(std::string_view bytes) {
+  return unpacked<wire::ClaimsRow, core::NodeClaims>(
+      bytes, "a node's claims", wire::CLAIMS_VERSION,
+      [](auto in) { return claims_back(in.getClaims()); });
 }
 
 }  // namespace muster::storage

@@ -57,4 +57,7 @@ Result<core::Kept> decode_kept(std::string_view bytes);
 std::string encode_token(const core::Token& token);
 Result<core::Token> decode_token(std::string_view bytes);
 
+std::string encode_claims(const core::NodeClaims& claims);
+Result<core::NodeClaims> decode_claims(std::string_view bytes);
+
 }  // namespace muster::storage

@@ -1,7 +1,7 @@
 // Keys: the format of the journal's keys.
 //
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
-//            | token | revoked
+//            | token | revoked | claims
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key"
 //                             "seal_key" "epoch" "next_job" "authority"; values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
@@ -15,6 +15,7 @@
 //                             "NONCE FIRST_COMMIT restored": a start that served
 //   token    = "t" text       its id            -> TokenRow
 //   revoked  = "g" text       a node's name     -> its generation, decimal (core/trust.hpp)
+//   claims   = "l" text       a node's name     -> ClaimsRow
 //
 // Numbers are big-endian, so a scan visits them in order. A job's sequences start at 1 and have no
 // gaps: a snapshot replaces all appends up to its own sequence, and the rows after it are
@@ -49,6 +50,7 @@ constexpr std::string_view kSummary = "i";
 constexpr std::string_view kKept = "k";
 constexpr std::string_view kTokens = "t";
 constexpr std::string_view kRevoked = "g";
+constexpr std::string_view kClaims = "l";
 
 template <class Number>
 void append_number(std::string& key, Number number) {

@@ -93,6 +93,10 @@ Row revoked_row(const std::string& node, uint64_t generation) {
   return {std::string(keys::kRevoked) + node, std::to_string(generation)};
 }
 
+Row claims_row(const std::string& node, const core::NodeClaims& claims) {
+  return {std::string(keys::kClaims) + node, encode_claims(claims)};
+}
+
 Row epoch_row(uint64_t epoch, uint64_t nonce) {
   return {std::string(keys::kEpoch), std::to_string(epoch) + " " + std::to_string(nonce)};
 }

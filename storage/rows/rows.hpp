@@ -45,6 +45,7 @@ Row authority_row(const std::string& pems);  // key, then certificate
 Row token_row(const core::Token& token);
 Row forget_token_row(const std::string& id);
 Row revoked_row(const std::string& node, uint64_t generation);
+Row claims_row(const std::string& node, const core::NodeClaims& claims);
 Row epoch_row(uint64_t epoch, uint64_t nonce);
 Row line_row(const core::EpochEntry& entry);
 Row forget_line_row(uint64_t epoch);

@@ -171,6 +171,49 @@ class Nodes(Site):
         self.joined("c01")
         self.assertRegex(self.subject("c01"), r"CN = node:c01:\d+\n")
 
+    def labels(self, name):
+        node = json.loads(self.ok("get", "node", name, "-o", "json"))
+        return {key: value for key, value in node["metadata"]["labels"].items()
+                if not key.startswith("kubernetes.io/") and key != "muster.dev/volumes"}
+
+    def test_p06_a_node_has_the_labels_that_its_token_allows(self):
+        agent = self.agent("c01", "--token-file", self.token("--node", "c01", "--label", "gpu=*", "--slots-max", "2"),
+                           "--label", "gpu=a100", "--label", "site/secure=yes", "--slots", "5000")
+        eventually(lambda: self.ready("c01"), "c01 ready")
+        self.assertEqual(self.labels("c01"), {"gpu": "a100", "claimed.muster.dev/site.secure": "yes"})
+        self.assertIn("node c01 claims 5000 slots, the label site/secure=yes, which it may not", self.log("coordinator"))
+        self.assertIn("gpu=*", self.ok("node", "claims", "c01"))
+        held = self.muster("submit", "--api", self.ends["api"], "-n", "1", "--node-selector", "site/secure=yes", "--name", "held", "--", "true")
+        self.assertEqual(held.returncode, 0, held.stderr)
+        self.assertEqual(self.muster("wait", "job/held", "--timeout", "1s").returncode, 124)
+        # An operator decides: the running agent registers again, and the job that waits runs.
+        self.assertIn("site/*", self.ok("node", "claims", "c01", "--label", "site/*", "--slots-max", "3"))
+        self.ok("wait", "job/held", "--timeout", "30s")
+        self.assertEqual(self.labels("c01"), {"claimed.muster.dev/gpu": "a100", "site/secure": "yes"})
+        # Frozen, a node keeps what it has, whatever its agent says.
+        frozen = self.ok("node", "claims", "c01", "--freeze")
+        self.assertIn("site/secure=yes", frozen)
+        self.assertIn("at most 3", frozen)
+        agent.kill()
+        agent.wait()
+        self.agent("c01", "--label", "site/secure=no", "--label", "site/rack=r7")
+        eventually(lambda: self.ready("c01") and "claimed.muster.dev/site.rack" in self.labels("c01"), "c01 is back")
+        self.assertEqual(self.labels("c01"), {"claimed.muster.dev/site.rack": "r7", "claimed.muster.dev/site.secure": "no"})
+
+    def test_p06_bad_claims(self):
+        for args, wrong in ((("claims", "c01", "--label", "a b=x"), '--label: "a b=x" is not KEY=VALUE'),
+                            (("claims", "c01", "--slots-max", "0"), "--slots-max: must be 1 to 1000000"),
+                            (("claims", "c01", "--resource", "gpu"), "--resource: `gpu`: must be NAME=MAX"),
+                            (("claims", "c01", "--freeze", "--label", "a=b"), "--freeze allows what the node has now"),
+                            (("revoke", "c01", "--freeze"), "only for `muster node claims`")):
+            done = self.muster("node", *args)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertIn(wrong, done.stderr)
+        self.assertIn('nodes "c01" not found', self.muster("node", "claims", "c01").stderr)
+        done = self.muster("token", "create", "--user", "root", "--label", "a=b")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("only for `muster token create --node`", done.stderr)
+
     def test_an_agent_without_a_token_gets_nowhere(self):
         agent = self.agent("c01")
         eventually(lambda: "rejected a connection to the agents' TLS port" in self.log("coordinator"), "rejected")

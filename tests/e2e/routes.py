@@ -57,6 +57,7 @@ CODES = {
     ("POST", f"{KUBE}/configmaps"): 422,
     ("POST", f"{MINE}/nodes/n/token"): 400,  # there is no --listen-tls
     ("POST", f"{MINE}/nodes/n/revocation"): 200,
+    **{(method, f"{MINE}/nodes/n/claims"): 404 for method in ("GET", "POST")},  # of a node that never registered
     ("GET", "/api/v1/services?watch=1"): 405,
     ("GET", "/apis/policy/v1/poddisruptionbudgets?watch=1"): 405,
     ("GET", "/api/v1/secrets"): 404,

@@ -1,21 +1,29 @@
 #include "api/routes/access/trust_routes.hpp"
 
 #include "api/request/writes.hpp"
+#include "core/cluster/nodes/claims.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/trust.hpp"
 #include "text/time_text.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::api {
 namespace {
 
-// The lifetime that a body {"ttlSeconds": N} asks for.
-Result<Millis> life_of(const std::string& body, Millis usual, Millis most) {
-  const Json json = body.empty() ? Json::object() : Json::parse(body, nullptr, false);
+// A body that is empty or a JSON object with these fields only.
+Result<Json> fields_of(const std::string& body, const std::vector<std::string_view>& known) {
+  Json json = body.empty() ? Json::object() : Json::parse(body, nullptr, false);
   if (!json.is_object()) return invalid("the body must be a JSON object");
   for (const auto& [key, value] : json.items())
-    if (key != "ttlSeconds") return invalid("unknown field \"" + key + "\"");
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return invalid("unknown field \"" + key + "\"");
+  return json;
+}
+
+// The lifetime that {"ttlSeconds": N} asks for.
+Result<Millis> life_of(const Json& json, Millis usual, Millis most) {
   const auto it = json.find("ttlSeconds");
   if (it == json.end()) return usual;
   const int64_t seconds = it->is_number_integer() ? it->get<int64_t>() : -1;
@@ -24,6 +32,39 @@ Result<Millis> life_of(const std::string& body, Millis usual, Millis most) {
                    std::to_string(core::kTokenLifeMin / 1000) + " to " +
                    std::to_string(most / 1000));
   return seconds * 1000;
+}
+
+constexpr std::string_view kLabels = "labels", kSlotsMax = "slotsMax", kResources = "resources";
+
+// The claims that {"labels": […], "slotsMax": N, "resources": {…}} allows.
+Result<core::NodeClaims> claims_in(const Json& json) {
+  core::NodeClaims claims;
+  const Json labels = json.value(kLabels, Json::array());
+  if (!labels.is_array()) return invalid("labels: must be a list of patterns");
+  for (const Json& pattern : labels) {
+    if (!pattern.is_string()) return invalid("labels: must be a list of patterns");
+    claims.labels.push_back(pattern.get<std::string>());
+  }
+  if (const auto it = json.find(kSlotsMax); it != json.end()) {
+    const int64_t most = it->is_number_integer() ? it->get<int64_t>() : 0;
+    claims.slots_max = static_cast<uint32_t>(std::clamp<int64_t>(most, 0, UINT32_MAX));
+  }
+  const Json resources = json.value(kResources, Json::object());
+  if (!resources.is_object()) return invalid("resources: must be an object of names and counts");
+  for (const auto& [name, count] : resources.items())
+    claims.resources_max[name] = count.is_number_integer() ? count.get<int64_t>() : -1;
+  if (std::string wrong = core::claims_error(claims); !wrong.empty()) return invalid(wrong);
+  return claims;
+}
+
+OrderedJson claims_json(const std::string& node, const std::optional<core::NodeClaims>& claims) {
+  OrderedJson json = {{"kind", "NodeClaims"}, {"apiVersion", "muster.dev/v1"}, {"node", node}};
+  json["asRegistered"] = !claims;
+  if (!claims) return json;
+  json[std::string(kLabels)] = claims->labels;
+  json[std::string(kSlotsMax)] = claims->slots_max;
+  json[std::string(kResources)] = claims->resources_max;
+  return json;
 }
 
 // Without roles, all callers count as one.
@@ -86,13 +127,15 @@ kj::Promise<void> TrustRoutes::list(Exchange& exchange) {
 
 kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& user,
                                              const std::string& body) {
-  auto life = life_of(body, core::kUserTokenLife, core::kUserTokenLifeMax);
+  auto json = fields_of(body, {"ttlSeconds"});
+  if (!json.ok()) return exchange.bad(json.error().message);
+  auto life = life_of(*json, core::kUserTokenLife, core::kUserTokenLifeMax);
   if (!life.ok()) return exchange.bad(life.error().message);
   // Otherwise a stolen token could be renewed forever.
   if (exchange.peer.remote)
     return AccessGate::forbid(
         exchange, "a token cannot be used to create tokens; run this on the coordinator's machine");
-  TokenWanted wanted{core::TokenKind::user, user.name, 0, maker(exchange), *life};
+  TokenWanted wanted{core::TokenKind::user, user.name, 0, maker(exchange), *life, {}};
   return streams_.timer.timeoutAfter(kAccountPatience, directory_.find_name(user.name))
       .then([this, &exchange,
              wanted = std::move(wanted)](Result<uid_t> uid) mutable -> kj::Promise<void> {
@@ -116,11 +159,43 @@ kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& u
 
 kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& node,
                                              const std::string& body) {
-  auto life = life_of(body, core::kNodeTokenLife, core::kNodeTokenLifeMax);
+  auto json = fields_of(body, {"ttlSeconds", kLabels, kSlotsMax, kResources});
+  if (!json.ok()) return exchange.bad(json.error().message);
+  auto life = life_of(*json, core::kNodeTokenLife, core::kNodeTokenLifeMax);
   if (!life.ok()) return exchange.bad(life.error().message);
+  auto claims = claims_in(*json);
+  if (!claims.ok()) return exchange.bad(claims.error().message);
   if (const core::Reasons wrong = core::dns_subdomain_errors(node.name); !wrong.empty())
     return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
-  return make(exchange, {core::TokenKind::node, node.name, 0, maker(exchange), *life});
+  return make(exchange,
+              {core::TokenKind::node, node.name, 0, maker(exchange), *life, std::move(*claims)});
+}
+
+kj::Promise<void> TrustRoutes::claims(Exchange& exchange, const Target& node) {
+  if (!view_.node(node.name))
+    return exchange.send_error({Errc::not_found, "", {}}, "nodes", node.name);
+  return exchange.send(200, dumped(claims_json(node.name, backend_.claims_of(node.name))) + "\n");
+}
+
+kj::Promise<void> TrustRoutes::allow(Exchange& exchange, const Target& node,
+                                     const std::string& body) {
+  const auto shown = view_.node(node.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", node.name);
+  auto json = fields_of(body, {"freeze", kLabels, kSlotsMax, kResources});
+  if (!json.ok()) return exchange.bad(json.error().message);
+  const bool freezes = json->value("freeze", Json(false)) == Json(true);
+  if (freezes && json->size() > 1)
+    return exchange.bad("freeze: allows what the node has now, and so nothing else");
+  auto claims = freezes ? Result<core::NodeClaims>(core::claims_of(core::Offer{
+                              shown->node->slots, shown->node->resources, shown->node->labels}))
+                        : claims_in(*json);
+  if (!claims.ok()) return exchange.bad(claims.error().message);
+  Call call = new_call();
+  backend_.allow_claims(node.name, *claims, std::move(call.done));
+  return call.promise.then([&exchange, name = node.name, claims = *claims](const Status& status) {
+    if (!status.ok()) return exchange.send_error(status.error(), "nodes", name);
+    return exchange.send(200, dumped(claims_json(name, claims)) + "\n");
+  });
 }
 
 kj::Promise<void> TrustRoutes::make(Exchange& exchange, TokenWanted wanted) {

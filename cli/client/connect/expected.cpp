@@ -208,6 +208,8 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     one("Token", {{Type::text, path[0] == "users" ? "user" : "node", path[1]},
                   {Type::text, "id"},
                   {Type::text, "text"}});
+  } else if (is({"nodes", "*", "claims"})) {
+    one("NodeClaims", {{Type::text, "node", path[1]}, {Type::flag, "asRegistered"}});
   } else if (is({"tokens"})) {
     list("Token");
   } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"})) {

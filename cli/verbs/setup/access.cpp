@@ -29,10 +29,17 @@ std::string own_name() {
   return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
 }
 
+Json claims_body(const core::NodeClaims& claims) {
+  return {{"labels", claims.labels},
+          {"slotsMax", claims.slots_max},
+          {"resources", claims.resources_max}};
+}
+
 Result<Json> made_token(const AccessOptions& options) {
   const auto client = connect(options.target);
   Json body = Json::object();
   if (options.life_ms) body["ttlSeconds"] = *options.life_ms / 1000;
+  if (options.of_node) body.update(claims_body(options.claims));
   const std::string subject = options.subject.empty() ? own_name() : options.subject;
   auto answer = client->post(std::string(kGroup) + (options.of_node ? "nodes/" : "users/") +
                                  url_encoded(subject) + "/token",
@@ -97,6 +104,35 @@ int revoke(const AccessOptions& options) {
   if (node && known && known->status == 404)
     std::cerr << "muster: no node of that name has registered" << std::endl;
   return kDone;
+}
+
+int print_claims(const Json& claims) {
+  const std::string name = "node/" + text_at(claims, {"node"});
+  if (at(claims, {"asRegistered"}) == Json(true)) {
+    std::cout << name << " may claim what it had at its last registration" << std::endl;
+    return kDone;
+  }
+  std::string labels, resources;
+  for (const Json& pattern : at(claims, {"labels"}))
+    labels += (labels.empty() ? "" : ", ") + pattern.get<std::string>();
+  for (const auto& [resource, most] : at(claims, {"resources"}).items())
+    resources += (resources.empty() ? "" : ", ") + resource + "=" + most.dump();
+  std::cout << name << " may claim:\n  labels     " << (labels.empty() ? "none" : labels)
+            << "\n  slots      at most " << at(claims, {"slotsMax"}).dump() << "\n  resources  "
+            << (resources.empty() ? "none" : resources) << std::endl;
+  return kDone;
+}
+
+int claims(const AccessOptions& options) {
+  const auto client = connect(options.target);
+  const std::string path =
+      std::string(kGroup) + "nodes/" + url_encoded(options.subject) + "/claims";
+  const Json body = options.freeze ? Json{{"freeze", true}} : claims_body(options.claims);
+  auto answer = options.what == AccessOptions::What::allow ? client->post(path, dumped(body))
+                                                           : client->get(path);
+  if (!answer) return fail(answer.error());
+  if (!answer->ok()) return fail(refusal(*answer));
+  return print_claims(answer->json);
 }
 
 // The file that caches credentials for this coordinator between calls by kubectl.
@@ -175,6 +211,9 @@ int execute(const AccessOptions& options) {
       return list(options);
     case AccessOptions::What::credential:
       return credential(options);
+    case AccessOptions::What::show_claims:
+    case AccessOptions::What::allow:
+      return claims(options);
     case AccessOptions::What::revoke:
     case AccessOptions::What::revoke_node:
       break;

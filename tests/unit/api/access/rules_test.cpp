@@ -140,6 +140,8 @@ constexpr Row kRows[] = {
     {"POST", "/apis/muster.dev/v1/users/u/token", "addddd"},
     {"POST", "/apis/muster.dev/v1/nodes/n/token", "dddddd"},
     {"POST", "/apis/muster.dev/v1/nodes/n/revocation", "dddddd"},
+    {"GET", "/apis/muster.dev/v1/nodes/n/claims", "dddddd"},
+    {"POST", "/apis/muster.dev/v1/nodes/n/claims", "dddddd"},
     {"POST", "/apis/muster.dev/v1/backups", "dddadd"},
     {"GET", "/apis/muster.dev/v1/verification", "dddadd"},
     {"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "aaaaad"},

@@ -1,11 +1,13 @@
 // TrustStore: who is admitted, with rows that become durable when the test says so.
 #include "coordinator/trust/trust_store.hpp"
 
+#include "storage/codec/codec.hpp"
 #include "storage/journal/keys.hpp"
 #include "tls/bundle.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -188,6 +190,28 @@ TEST_F(TrustStoreTest, RowsComeInTheOrderOfTheChanges) {
   EXPECT_EQ(rows_.back().value, std::nullopt) << "the last word about a token is that it is gone";
   rows_.clear();
   sync();
+}
+
+TEST_F(TrustStoreTest, P06ATokenSaysWhatItsNodeMayClaimWhenItIsUsed) {
+  EXPECT_EQ(store_.claims_of("c01"), std::nullopt);
+  const core::NodeClaims claims{.labels = {"gpu=*"}, .slots_max = 8, .resources_max = {{"a/b", 2}}};
+  const auto made = make({core::TokenKind::node, "c01", 0, "root", 60'000, claims});
+  EXPECT_EQ(store_.claims_of("c01"), std::nullopt);
+  const std::string request = *tls::make_request(tls::make_key());
+  ASSERT_TRUE(certify(holder(made), request).ok());
+  EXPECT_EQ(store_.claims_of("c01"), claims);
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [](const storage::Row& one) {
+    return one.key == std::string(storage::keys::kClaims) + "c01";
+  });
+  ASSERT_NE(row, rows_.end());
+  EXPECT_EQ(*storage::decode_claims(*row->value), claims);
+  // A later change stays when the same agent asks once more with the token.
+  store_.allow("c01", {.slots_max = 1}, [](const Status& status) { EXPECT_TRUE(status.ok()); });
+  EXPECT_TRUE(dropped_.empty()) << "not before it is durable";
+  sync();
+  EXPECT_EQ(dropped_, std::vector<std::string>{"c01"});
+  ASSERT_TRUE(certify(holder(made), request).ok());
+  EXPECT_EQ(store_.claims_of("c01"), core::NodeClaims{.slots_max = 1});
 }
 
 // A backup does not have revocations made after it; revoking once more must be enough.
