@@ -754,20 +754,20 @@ class Owners(users.RootKeeper):
                                       f"until [ -e {stop} ]; do sleep 0.1; done; muster-rsh a-1 echo reached"))
         where = eventually(lambda: self.log("alice", "a")[1].strip(), "the directory of the socket") + "/agent.sock"
 
-        def talk(user, count, size):
-            """Begins messages of 60 MiB on so many connections; returns how many of them the agent closes."""
+        def talk(user, count, words, size):
+            """Begins messages of so many words on so many connections; returns how many of them the agent closes."""
             script = ("import socket, struct, sys\nheld, closed = [], 0\n"
                       "for _ in range(int(sys.argv[2])):\n    s = socket.socket(socket.AF_UNIX); s.settimeout(10); s.connect(sys.argv[1]); held.append(s)\n"
-                      "    try: s.sendall(struct.pack('<II', 0, 60 * 2**17) + bytes(int(sys.argv[3])))\n    except OSError: pass\n"
+                      "    try: s.sendall(struct.pack('<II', 0, int(sys.argv[4])) + bytes(int(sys.argv[3])))\n    except OSError: pass\n"
                       "for s in held:\n    try:\n        while s.recv(4096): pass\n        closed += 1\n"
                       "    except ConnectionError: closed += 1\n    except TimeoutError: break\n"
                       "print(closed)\n")
-            done = subprocess.run(["/usr/bin/python3", "-c", script, where, str(count), str(size)], text=True, capture_output=True, timeout=60,
+            done = subprocess.run(["/usr/bin/python3", "-c", script, where, str(count), str(size), str(words)], text=True, capture_output=True, timeout=60,
                                   preexec_fn=users.become(user), cwd="/")
             self.assertEqual(done.returncode, 0, done.stderr)
             return int(done.stdout)
-        self.assertEqual(talk("bob", 1, 0), 1, "he has no pod on this node")
-        self.assertEqual(talk("alice", 25, 60 << 20), 25, "no message is that long")
+        self.assertEqual(talk("bob", 1, 8, 0), 1, "he has no pod on this node")
+        self.assertEqual(talk("alice", 25, 60 << 17, 60 << 20), 25, "no message is that long")
         stop.touch()
         self.assertEqual(self.end("alice", "a"), "Complete")
         self.assertIn("reached", self.log("alice", "a")[1])

@@ -26,7 +26,7 @@ std::string manifest(const std::string& name, const std::string& more = "") {
          R"("command":["true"],"args":["s3cr3t"],"env":[{"name":"K","value":"s3cr3t"}]}]}}}})";
 }
 
-class AccessTest : public ServerTest {
+class AccessTest : protected AuditLines, public ServerTest {
  protected:
   explicit AccessTest(bool private_jobs = false, QuotaLimits quotas = {},
                       const std::function<void(ServerOptions&)>& adapt = {})
@@ -39,8 +39,6 @@ class AccessTest : public ServerTest {
           o.metrics = [] { return std::string("metrics\n"); };
           if (adapt) adapt(o);
         }) {}
-
-  std::vector<std::string> audited;
 
   Answer as(uid_t who, const std::string& method, const std::string& path,
             const std::string& body = "", const std::string& headers = "") {

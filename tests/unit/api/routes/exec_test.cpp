@@ -12,7 +12,7 @@ Account exec_account(uid_t uid) {
   return {{uid, uid, "u" + std::to_string(uid)}, {uid == kOperator ? "ops" : "hpc"}};
 }
 
-class ExecTest : public ServerTest {
+class ExecTest : protected AuditLines, public ServerTest {
  protected:
   explicit ExecTest(bool private_jobs = false)
       : ServerTest([this, private_jobs](ServerOptions& o) {
@@ -56,7 +56,6 @@ class ExecTest : public ServerTest {
   }
 
   std::string pod, path;
-  std::vector<std::string> audited;
 };
 
 class PrivateExecTest : public ExecTest {

@@ -8,7 +8,7 @@ constexpr uid_t kAda = 60'001, kEve = 60'002;
 const std::string kMunge = "/apis/muster.dev/v1/munge";
 const std::string kBody = R"({"credential":"MUNGE:x:"})";
 
-class MungeTest : public ServerTest {
+class MungeTest : protected AuditLines, public ServerTest {
  protected:
   explicit MungeTest(const std::function<void(ServerOptions&)>& adapt = {})
       : ServerTest([this, adapt](ServerOptions& o) {
@@ -35,7 +35,6 @@ class MungeTest : public ServerTest {
     return parsed(client->raw);
   }
 
-  std::vector<std::string> audited;
 };
 
 TEST_F(MungeTest, ACredentialIsExchangedForAToken) {

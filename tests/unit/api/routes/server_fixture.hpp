@@ -345,6 +345,11 @@ struct Rig {
   kj::TaskSet connections{quiet};
 };
 
+// Outlives the server, which audits the requests that it drops when it is destroyed.
+struct AuditLines {
+  std::vector<std::string> audited;
+};
+
 class ServerTest : public ::testing::Test {
  protected:
   explicit ServerTest(const std::function<void(ServerOptions&)>& adapt = {})
