@@ -145,7 +145,9 @@ class Dev(cli.Case):
         self.muster("create", "-f", "-", stdin=manifest("polite", f"trap 'echo bye > {self.dir}/bye; exit 0' TERM; touch {self.dir}/here; while :; do sleep 0.05; done", 1, 1))
         poll("it runs", (self.dir / "here").exists)
         # A daemon that ends is restarted.
-        before = json.loads((folder / "coordinator/endpoints.json").read_text())["pid"]
+        ends = json.loads((folder / "coordinator/endpoints.json").read_text())
+        self.assertEqual(ends["listen"], f"unix:{folder}/agents", "nobody else can take this place")
+        before = ends["pid"]
         os.kill(before, signal.SIGKILL)
         self.assertIn("ended by itself", dev.stdout.readline() + dev.stdout.readline())
         self.assertIn("polite", self.muster("get", "jobs", "--connect-timeout", "30s").stdout)

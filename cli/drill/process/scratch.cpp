@@ -84,6 +84,7 @@ Scratch::Scratch(ScratchOptions options, Interrupted interrupted)
     : options_(std::move(options)),
       interrupted_(std::move(interrupted)),
       api_(options_.api),
+      listen_(options_.listen),
       data_dir_(options_.dir + "/coordinator"),
       agents_(options_.nodes) {
   coordinator_.log = options_.dir + "/coordinator.log";

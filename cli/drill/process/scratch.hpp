@@ -23,12 +23,13 @@ struct ScratchOptions {
   std::string dir;         // exists; everything is below it
   std::string executable;  // muster, with muster-keeper beside it
   uint32_t nodes = 3;
-  uint32_t slots = 4;               // of each node
-  Millis grace_ms = 3'000;          // --node-grace
-  bool relayed = false;             // agents connect through a Relay
-  bool witnesses = true;            // creates witness_dir()
-  std::string prefix = "drill-";    // of the names of nodes
-  std::string api = "127.0.0.1:0";  // where the coordinator serves clients
+  uint32_t slots = 4;                  // of each node
+  Millis grace_ms = 3'000;             // --node-grace
+  bool relayed = false;                // agents connect through a Relay
+  bool witnesses = true;               // creates witness_dir()
+  std::string prefix = "drill-";       // of the names of nodes
+  std::string api = "127.0.0.1:0";     // where the coordinator serves clients
+  std::string listen = "127.0.0.1:0";  // likewise, agents
   std::string clock_lib;  // libfaketimeMT.so.1, preloaded into the coordinator; empty: none
 };
 
@@ -87,7 +88,7 @@ class Scratch {
 
   const ScratchOptions options_;
   const Interrupted interrupted_;
-  std::string api_, listen_ = "127.0.0.1:0", data_dir_;
+  std::string api_, listen_, data_dir_;
   std::unique_ptr<ApiClient> client_;
   Daemon coordinator_;
   std::vector<Daemon> agents_;

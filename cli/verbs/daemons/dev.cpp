@@ -54,7 +54,8 @@ class Dev {
                                        .grace_ms = kDevGrace,
                                        .witnesses = false,
                                        .prefix = "dev-",
-                                       .api = o_.api},
+                                       .api = o_.api,
+                                       .listen = "unix:" + folder_ + "/agents"},
                                       [this] {
                                         if (signals_->next(0) != 0) interrupted_ = true;
                                         return interrupted_;

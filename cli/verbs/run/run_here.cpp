@@ -127,7 +127,8 @@ class Run {
     auto coordinator =
         coordinator::Coordinator::start({.data_dir = dir,
                                          .api = "127.0.0.1:0",
-                                         .listen = listen_in(dir),
+                                         // Costs half as much as a TCP connection.
+                                         .listen = "unix:" + dir + "/agents",
                                          .wait_for_nodes = false,  // its only agent starts after it
                                          .job_finished = [&signals] { signals.wake(); }});
     if (!coordinator) return fail(coordinator.error());
@@ -166,14 +167,6 @@ class Run {
     while (!agent.left()) signals.next(kLook);
     (*coordinator)->stop();
     return code;
-  }
-
-  // A Unix socket costs half as much as a TCP connection. It is not used in a user's data-dir,
-  // where one left behind by a crash would be in the way of the next run.
-  std::string listen_in(const std::string& dir) const {
-    constexpr size_t kSocketPathMax = 100;
-    const std::string path = dir + "/agents";
-    return temporary_ && path.size() <= kSocketPathMax ? "unix:" + path : "127.0.0.1:0";
   }
 
   int wait_ready(ApiClient& client, Signals& signals) {
