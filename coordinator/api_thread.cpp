@@ -138,9 +138,10 @@ class Thread final : public ApiThread, public api::Backend {
   void waits(std::string reason) override {
     post([this, reason = std::move(reason)] { server_->set_ready(false, reason); });
   }
-  void ready(actors::registry_actor registry, actors::cluster_actor cluster,
+  void ready(std::string cluster_id, actors::registry_actor registry, actors::cluster_actor cluster,
              actors::kept_actor kept, RpcServer& rpc) override {
-    post([this, registry, cluster, kept, &rpc] {
+    post([this, cluster_id = std::move(cluster_id), registry, cluster, kept, &rpc]() mutable {
+      cluster_id_ = std::move(cluster_id);
       registry_ = registry;
       cluster_ = cluster;
       kept_ = kept;
@@ -319,6 +320,7 @@ class Thread final : public ApiThread, public api::Backend {
     if (options_.trust == nullptr) return done(api::no_links());
     options_.trust->allow(node, std::move(claims), back(std::move(done)));
   }
+  std::string cluster() override { return cluster_id_; }
   api::Links links() override {
     if (options_.trust == nullptr) return {"", "", "", address_};
     return {options_.trust->authority(), tls_address_, rpc_ ? rpc_->tls_address() : "", address_};
@@ -465,6 +467,7 @@ class Thread final : public ApiThread, public api::Backend {
   api::View view_;
   api::Server* server_ = nullptr;
   actors::registry_actor registry_;
+  std::string cluster_id_;
   actors::cluster_actor cluster_;
   actors::kept_actor kept_;
   RpcServer* rpc_ = nullptr;

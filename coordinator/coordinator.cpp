@@ -372,7 +372,7 @@ class Running final : public Coordinator {
       return ok;
     caf::anon_send(writer_, actors::begin_atom_v);
     if (munge_) munge_->open(cluster_id);
-    api_->ready(registry_, cluster_, kept_, *rpc_);
+    api_->ready(cluster_id, registry_, cluster_, kept_, *rpc_);
     return write_endpoints();
   }
 

@@ -200,6 +200,7 @@ class Backend {
   virtual void allow_claims(const std::string& node, core::NodeClaims claims,
                             std::function<void(Status)> done);
   virtual Links links() { return {}; }
+  virtual std::string cluster() { return ""; }  // its id; empty: not known yet
   // The valid user token that has this text, if any.
   virtual std::optional<core::Token> token_of(std::string_view) { return std::nullopt; }
   // Nothing: munge credentials are not accepted.

@@ -289,6 +289,7 @@ kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   headers.add("X-Content-Type-Options", "nosniff");
   add_warnings(headers);
+  for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
   code_ = 200;
   if (closing_ != nullptr) closing_->next(closes_);
   return response_.send(200, "OK", headers);

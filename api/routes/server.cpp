@@ -276,6 +276,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
     exchange->impatient(context_.timer, options_.body_patience, options_.body_time);
     exchange->take_from(bodies_);
+    if (std::string id = backend_.cluster(); !id.empty())
+      exchange->headers.push_back({"Muster-Cluster", std::move(id)});
     exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
     exchange->accept = text_of(headers.get(accept_id_));
     exchange->user_agent = text_of(headers.get(user_agent_id_));

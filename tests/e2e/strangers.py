@@ -55,8 +55,9 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, answer):
+    def __init__(self, answer, cluster=lambda path: ""):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.cluster = cluster
         self.answer, self.over = answer, threading.Event()
 
     def handle_error(self, request, client_address):
@@ -74,6 +75,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status, kind, body = self.server.answer(self.command, self.path, sent)
         self.send_response(status)
         self.send_header("Content-Type", kind)
+        if cluster := self.server.cluster(self.path):
+            self.send_header("Muster-Cluster", cluster)
         if body is ENDLESS:
             self.send_header("Connection", "close")
             self.end_headers()
@@ -96,8 +99,8 @@ def stored(sent, uid, created):
 
 
 class Strangers(CommandCase):
-    def serve(self, answer):
-        server = Server(answer)
+    def serve(self, answer, cluster=lambda path: ""):
+        server = Server(answer, cluster)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         self.addCleanup(server.server_close)
@@ -190,6 +193,14 @@ class Strangers(CommandCase):
                 self.assertEqual((r.returncode, r.stdout), (4, ""), r.stderr)
                 self.assertIn(FOREIGN, r.stderr)
                 self.assertEqual(len(asked), 2)
+
+    def test_p26_a_command_is_served_by_one_cluster(self):
+        jobs = json.dumps({"kind": "JobList", "apiVersion": "batch/v1", "metadata": {"resourceVersion": "5"}, "items": []})
+        for later, met in (("b", "the id of cluster b after answers of cluster a"), ("", "no cluster's id after answers of cluster a")):
+            api = self.serve(lambda *_: (200, JSON, jobs), lambda path, later=later: later if "watch=true" in path else "a")
+            r = self.ask(api, "get", "jobs", "-w", "-o", "name")
+            self.assertEqual((r.returncode, r.stdout), (4, ""), r.stderr)
+            self.assertIn(f"with {met}, {FOREIGN}", r.stderr)
 
 
 if __name__ == "__main__":

@@ -213,6 +213,17 @@ Error ApiClient::foreign(std::string_view method, const std::string& path, const
   return *foreign_;
 }
 
+// An address may come to belong to another coordinator, also between two requests.
+std::optional<std::string> ApiClient::misfit_of_cluster(const std::string& path,
+                                                        const std::string& named) {
+  if (!path.starts_with("/api")) return std::nullopt;  // health, before the state has been read
+  if (cluster_.empty()) cluster_ = cut(named, kPathShown);
+  if (named == cluster_) return std::nullopt;
+  return (named.empty() ? "no cluster's id"
+                        : "the id of cluster " + on_one_line(cut(named, kPathShown))) +
+         " after answers of cluster " + on_one_line(cluster_);
+}
+
 Result<Response> ApiClient::attempt(int method, const std::string& path, const char* accept,
                                     const std::string* body, bool fresh,
                                     const std::function<bool(std::string_view)>* sink,
@@ -226,6 +237,7 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
   const Expected expected(method_name, path, accept,
                           http_method == kj::HttpMethod::POST ? body : nullptr);
   std::optional<std::string> met;  // instead of what is expected
+  std::string cluster;
   bool began = false;
   const auto failed = kj::runCatchingExceptions([&] {
     kj::Timer& timer = loop.io.provider->getTimer();
@@ -262,14 +274,17 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
     written = written.attach(kj::mv(request.body)).eagerlyEvaluate(nullptr);
     auto response = timer.timeoutAfter(limit, kj::mv(request.response)).wait(wait);
     answer.status = static_cast<int>(response.statusCode);
-    response.headers->forEach([&answer](kj::StringPtr name, kj::StringPtr value) {
+    response.headers->forEach([&answer, &cluster](kj::StringPtr name, kj::StringPtr value) {
       if (strcasecmp(name.cStr(), "Warning") == 0)
         answer.warnings.push_back(text_of_warning(value.cStr()));
+      if (strcasecmp(name.cStr(), "Muster-Cluster") == 0) cluster = value.cStr();
     });
     began = true;
     KJ_IF_MAYBE (type, response.headers->get(kj::HttpHeaderId::CONTENT_TYPE))
       answer.content_type = type->cStr();
     const bool refusal = answer.status >= 400;
+    if (answer.status < 500) met = misfit_of_cluster(path, cluster);
+    if (met) return;
     if (!refusal && (met = expected.misfit_of_head(answer.status, answer.content_type, ""))) {
       char beginning[256];
       const size_t n = timer

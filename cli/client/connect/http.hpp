@@ -98,11 +98,14 @@ class ApiClient {
   bool take_new_token();
   Error unreachable(std::string why) const;
 
+  std::optional<std::string> misfit_of_cluster(const std::string& path, const std::string& named);
+
   const std::string address_, origin_;
   const LogIn log_in_;
   Millis timeout_ms_ = 30'000, patience_ms_ = 0;
   bool refused_ = false;          // by the last attempt
   std::optional<Error> foreign_;  // unset: all answers so far were a coordinator's
+  std::string cluster_;           // the id of the cluster that answered; empty: none has said it
   std::unique_ptr<Loop> loop_;
 };
 
