@@ -34,7 +34,6 @@ class MungeTest : protected AuditLines, public ServerTest {
     EXPECT_TRUE(until([&] { return client->ended || whole(client->raw); })) << method << path;
     return parsed(client->raw);
   }
-
 };
 
 TEST_F(MungeTest, ACredentialIsExchangedForAToken) {
