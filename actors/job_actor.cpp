@@ -7,6 +7,7 @@
 #include "core/job/rules/waiting.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/mpi.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "storage/rows/attempts.hpp"
 #include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
@@ -43,6 +44,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
       job_(std::move(job)),
       has_dependents_(has_dependents),
       knobs_(knobs()),
+      waiting_(*around_.waiting, core::owner_uid(job_.object().meta.annotations)),
       has_summary_row_(job_.can_unload()),
       judged_object_(job_.object_ptr()),
       is_mpi_(is_mpi(job_)),
@@ -51,6 +53,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
       tail_bytes_(tail_bytes) {}
 
 JobActor::behavior_type JobActor::make_behavior() {
+  waiting_.now(job_.pending().size());
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
   if (is_mpi_) gate_.after([this](const Durable& durable) { tell_hosts(durable); });
   ask_slots({job_.slots_wanted()});  // launches and kills follow when their nodes are ready
@@ -119,6 +122,7 @@ core::Knobs JobActor::knobs() const {
 }
 
 void JobActor::on_exit() {
+  waiting_.now(0);
   for (auto& [index, by] : followers_) send_exit(by.actor, caf::exit_reason::user_shutdown);
   followers_.clear();
   gate_.close();
@@ -165,10 +169,12 @@ void JobActor::step() {
       for (auto [node, count] : granted->slots) slots_received_ += count;
   std::shared_ptr<const core::Job> before;
   if (job_.finished()) before = std::make_shared<core::Job>(job_);
+  knobs_.pending_max = waiting_.may(around_.knobs.pending_max);
   auto began = std::chrono::steady_clock::now();
   core::Decision decision = core::decide(job_, arrived_, now(), knobs_, hearing_);
   arrived_.clear();
   if (job_.object_ptr() == judged_object_) use_again(decision);
+  waiting_.now(job_.pending().size());
   if (around_.synced) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     around_.synced(job_.indexed(), decision.action, took.count());

@@ -10,6 +10,7 @@
 
 #include "actors/gate.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/waiting_pods.hpp"
 #include "core/job/fold/hosts.hpp"
 #include "core/job/fold/job.hpp"
 #include "core/job/fold/job_clock.hpp"
@@ -41,6 +42,7 @@ struct JobSurroundings {
   uint64_t tail_bytes_min = kTailBytesMin;
   // Called for each decision, on the actor's thread; may be null.
   std::function<void(bool indexed, core::SyncAction, double seconds)> synced;
+  std::shared_ptr<WaitingPods> waiting;
 };
 
 class JobActor : public GatedActor<job_actor> {
@@ -101,6 +103,7 @@ class JobActor : public GatedActor<job_actor> {
   core::Hearing hearing_;
   bool has_dependents_;
   core::Knobs knobs_;
+  WaitingPods::OfJob waiting_;
   bool has_summary_row_ = false;
   core::JobObjectPtr judged_object_;  // the object behind knobs_ and the last AskSlots
   bool is_mpi_;                       // from judged_object_

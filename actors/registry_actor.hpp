@@ -52,6 +52,7 @@ struct RegistryOptions {
   uint64_t finished_jobs_max = UINT64_MAX;       // to keep; the oldest beyond it are deleted
   uint64_t tail_bytes_min = kTailBytesMin;
   decltype(JobSurroundings::synced) synced = nullptr;
+  std::shared_ptr<WaitingPods> waiting = std::make_shared<WaitingPods>();
 };
 
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,

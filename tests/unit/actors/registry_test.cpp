@@ -105,6 +105,42 @@ TEST_F(RegistryTest, AReportOfAJobThatIsGoneIsAcknowledged) {
   EXPECT_THAT(replies_, ElementsAre("acknowledged, to keep: 0"));
 }
 
+// A node of 8 slots; at most 10 pods of an owner wait, but 2 of each job.
+class P10Waiting : public RegistryTest {
+ protected:
+  P10Waiting() : RegistryTest({.waiting = std::make_shared<WaitingPods>(10, 2)}) {}
+
+  void submit(const std::string& name, uint32_t uid) {
+    auto object = std::make_shared<core::JobObject>(*job(name));
+    object->spec.completions = object->spec.parallelism = 30;
+    object->meta.annotations["muster.dev/owner-uid"] = std::to_string(uid);
+    caf::anon_send(registry_, CreateJob{std::move(object), noted<Status>("create " + name)});
+    run();
+  }
+  size_t existing(JobId id) {
+    return storage::recover_job(disk_.disk, id, load_object)->job.state().open.size();
+  }
+};
+
+TEST_F(P10Waiting, TheJobsOfAnOwnerShareAMaximum) {
+  submit("a", 1001);
+  EXPECT_EQ(existing(1), 18u) << "8 are on the node, 10 wait";
+  submit("b", 1001);
+  EXPECT_EQ(existing(2), 2u);
+  submit("c", 1002);
+  EXPECT_EQ(existing(3), 10u) << "another owner has a maximum of its own";
+  // As pods end, all of them run in the end.
+  for (uint32_t index = 0; index < 30; ++index) {
+    report_end(1, {index, 0}, 0);
+    run();
+  }
+  for (uint32_t index = 0; index < 30; ++index) {
+    report_end(2, {index, 0}, 0);
+    run();
+  }
+  EXPECT_TRUE(storage::recover_job(disk_.disk, 2, load_object)->job.finished());
+}
+
 class DamagedJobs : public RegistryTest {
  protected:
   static RegistryStart damaged() {
