@@ -45,6 +45,9 @@ struct ServerOptions {
   kj::Duration body_time = 2 * kj::MINUTES;
   // Open watches. Where users have roles, each may have a quarter of them.
   size_t watches_max = 4096;
+  // Bytes that all watches remember of the objects that they have to send at their start, or to
+  // keep track of. Where users have roles, the watches of each may use a quarter of them.
+  size_t watch_memory_max = 256u << 20;
   // Bytes of the bodies of unfinished requests, all together. Where users have roles, each may use
   // a quarter of them.
   size_t bodies_max = 64u << 20;

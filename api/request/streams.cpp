@@ -15,13 +15,16 @@ constexpr auto kTurnsAtOnce = std::chrono::milliseconds(4);
 
 class WatchStream {
  public:
-  WatchStream(StreamContext& context, Exchange& exchange, Query query, WatchStart start)
+  // `memory`: for what the watch remembers.
+  WatchStream(StreamContext& context, Exchange& exchange, Kind kind, Watch watch, WatchStart start,
+              kj::Own<Pool::Share> memory)
       : context_(context),
         exchange_(exchange),
-        kind_(query.kind),
+        kind_(kind),
         form_(exchange.form()),
         start_(start),
-        watch_(context.view, std::move(query), start.from, start.initial),
+        watch_(std::move(watch)),
+        memory_(kj::mv(memory)),
         ends_(context.timer.now() + start.time),
         who_(exchange.who()),
         out_(exchange.open("application/json")) {}
@@ -52,6 +55,7 @@ class WatchStream {
           ++events;
         },
         events_max_);
+    if (watch_.remembered() == 0) memory_->give_back();
     if (events != 0) events_max_ = std::max<size_t>(1, kTurnBytes * events / text.size());
     if (!in_time) {
       text +=
@@ -116,6 +120,7 @@ class WatchStream {
   Form form_;
   WatchStart start_;
   Watch watch_;
+  kj::Own<Pool::Share> memory_;
   kj::TimePoint ends_;
   kj::TimePoint last_sent_ = kj::origin<kj::TimePoint>();
   bool columns_ = true;
@@ -340,7 +345,19 @@ kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query
   auto watching =
       context.turn(who).then([&context, &exchange, query = std::move(query), start]() mutable {
         if (start.initial) start.from = context.view.changes().end();
-        return running(kj::heap<WatchStream>(context, exchange, std::move(query), start));
+        const Kind kind = query.kind;
+        Watch watch(context.view, std::move(query), start.from, start.initial);
+        auto memory = kj::heap<Pool::Share>(context.watch_memory, exchange.who());
+        if (!memory->take(watch.remembered()))
+          return exchange.send_status(429, "TooManyRequests",
+                                      "the watches remember too many objects: at most " +
+                                          std::to_string(context.watch_memory.each_max() >> 10) +
+                                          " KiB are for one user and " +
+                                          std::to_string(context.watch_memory.all_max() >> 10) +
+                                          " KiB for all together; try again later",
+                                      {{"retryAfterSeconds", 1}});
+        return running(kj::heap<WatchStream>(context, exchange, kind, std::move(watch), start,
+                                             kj::mv(memory)));
       });
   return watching.attach(kj::mv(place));
 }

@@ -29,14 +29,17 @@ namespace muster::api {
 // Shared by all streams; owned by the server.
 class StreamContext {
  public:
-  // `watches_max`: open watches, of all users and of each.
-  StreamContext(kj::Timer& timer, const View& view, Renderer& renderer, size_t watches_max,
-                size_t user_watches_max)
+  // The most of all users and of each: open watches, and the bytes that these remember.
+  struct Shares {
+    size_t watches, user_watches, memory, user_memory;
+  };
+  StreamContext(kj::Timer& timer, const View& view, Renderer& renderer, Shares most)
       : timer(timer),
         view(view),
         renderer(renderer),
         rendered(renderer),
-        watch_places(watches_max, user_watches_max) {}
+        watch_places(most.watches, most.user_watches),
+        watch_memory(most.memory, most.user_memory) {}
   kj::Timer& timer;
   const View& view;
   Renderer& renderer;
@@ -48,7 +51,7 @@ class StreamContext {
   kj::Duration write_patience = 60 * kj::SECONDS;
   kj::Duration token_gap = 2 * kj::SECONDS;  // between checks that a request's token is valid
 
-  Pool watch_places;
+  Pool watch_places, watch_memory;
   // Minimum time between two rounds of a watch. It grows with the number of watches, to leave the
   // loop time for requests and commits.
   kj::Duration gap() const {

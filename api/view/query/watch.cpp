@@ -48,6 +48,11 @@ uint64_t Watch::version() const {
   return next == view_.changes().end() ? view_.version() : view_.changes().at(next).commit - 1;
 }
 
+size_t Watch::remembered() const {
+  constexpr size_t kNode = sizeof(Key) + 32;  // of a set
+  return initial_.size() * (sizeof(Key) + (tracking_ ? kNode : 0)) + matched_.size() * kNode;
+}
+
 bool Watch::far_behind(size_t many) const {
   return !initial_.empty() || view_.changes().count_of(query_.kind, position_) > many;
 }

@@ -37,6 +37,8 @@ class Watch {
   }
   // Whether more than `many` changes of its kind, or initial objects, are left to pull.
   bool far_behind(size_t many) const;
+  // Bytes, about, of what it remembers of the objects that match now; the start is the most.
+  size_t remembered() const;
   // The watcher has received all changes up to this version.
   uint64_t version() const;
 

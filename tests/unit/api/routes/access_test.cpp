@@ -589,6 +589,25 @@ TEST_F(P10UsersWatches, LeaveRoomForOthers) {
   EXPECT_EQ(head, "HTTP/1.1 200");
 }
 
+class P10WatchMemory : public AccessTest {
+ protected:
+  P10WatchMemory() : AccessTest(false, {}, [](ServerOptions& o) { o.watch_memory_max = 2048; }) {}
+};
+
+// The start of a watch remembers each object until it has been sent.
+TEST_F(P10WatchMemory, IsLimited) {
+  const std::string watch = "/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=1";
+  created_by(kAlice, "j");
+  feed.records(100, {core::PodsCreated{kStart, {{0, 2, 0}}}});
+  EXPECT_EQ(as(kAlice, "GET", watch).code, 200);
+  feed.records(100, {core::PodsCreated{kStart, {{2, 98, 0}}}});
+  const Answer refused = as(kAlice, "GET", watch);
+  EXPECT_TRUE(refused.is_status("TooManyRequests")) << refused.body;
+  EXPECT_EQ(as(kAlice, "GET", watch + "&resourceVersion=" + std::to_string(view.version())).code,
+            200)
+      << "one that continues remembers nothing";
+}
+
 class P10UsersBodies : public AccessTest {
  protected:
   P10UsersBodies() : AccessTest(false, {}, [](ServerOptions& o) { o.bodies_max = 1 << 20; }) {}
