@@ -1,6 +1,6 @@
 """Shared by the end-to-end suites: a cluster of real processes, a witness written by its pods, and a client that remembers every status.
 
-The driver is the shared conformance/harness.py (in MUSTER_SHARED, or ../shared beside the checkout); MUSTER names the executable.
+The driver is tests/conformance/harness.py; MUSTER names the executable.
 Every wait polls with a deadline.
 """
 import contextlib
@@ -16,14 +16,9 @@ import unittest
 from index_text import indexes  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SHARED = pathlib.Path(os.environ.get("MUSTER_SHARED") or ROOT.parent / "shared") / "conformance"
 os.environ.setdefault("MUSTER", str(ROOT / "build" / "release" / "muster"))
-sys.path.insert(0, str(SHARED))
-try:
-    from harness import Cluster, condition, finished, sh_job  # noqa: F401
-except ImportError:
-    print(f"e2e: skipped: there is no {SHARED / 'harness.py'} (MUSTER_SHARED names the folder that holds conformance/)")
-    sys.exit(0)
+sys.path.insert(0, str(ROOT / "tests/conformance"))
+from harness import Cluster, condition, finished, sh_job  # noqa: E402,F401
 
 PAUSE = 0.02  # seconds between two polls
 

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
-"""Runs the shared conformance scenarios against a built muster; all must hold.
+"""Runs the conformance scenarios against a built muster; all must hold.
 
 A scenario that fails among the others is rerun once by itself before it counts as failed.
 
-    MUSTER=build/release/muster tests/conformance.py [--only 'T07,B*']
-MUSTER_SHARED names the folder that holds conformance/ (else ../shared beside the checkout).
+    MUSTER=build/release/muster tests/conformance/check.py [--only 'T07,B*']
 """
 import argparse
 import json
@@ -14,19 +13,16 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 PYTHON = "/usr/bin/python3"  # has Debian's python3-yaml
 
 
-def shared():
-    return pathlib.Path(os.environ.get("MUSTER_SHARED") or ROOT.parent / "shared") / "conformance"
-
-
-def run(runner, only, extra):
+def run(only, extra):
     """The results by id, or None if the runner itself failed."""
     with tempfile.TemporaryDirectory(prefix="muster-conformance-") as folder:
         out = pathlib.Path(folder) / "results.json"
-        done = subprocess.run([PYTHON, str(runner), "--only", only, "--json", str(out), *extra], text=True,
+        done = subprocess.run([PYTHON, str(HERE / "run.py"), "--only", only, "--json", str(out), *extra], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if not out.exists():
             print(done.stdout)
@@ -38,17 +34,13 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--only", default="*", metavar="IDS", help="ids or patterns, separated by commas")
     options = arguments.parse_args()
-    runner = shared() / "run.py"
-    if not runner.exists():
-        print(f"conformance: skipped: there is no {runner} (MUSTER_SHARED names the folder that holds conformance/)")
-        return 0
     os.environ.setdefault("MUSTER", str(ROOT / "build" / "release" / "muster"))
-    results = run(runner, options.only, [])
+    results = run(options.only, [])
     if results is None:
         return 1
     held = {i for i, r in results.items() if r["holds"]}
     for i in sorted(set(results) - held):
-        again = run(runner, i, ["--jobs", "1"])
+        again = run(i, ["--jobs", "1"])
         if again and again[i]["holds"]:
             print(f"conformance: {i} held only when it ran alone; among the others: {results[i]['differences'][0]}")
             held.add(i)
