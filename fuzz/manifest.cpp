@@ -4,6 +4,7 @@
 // its own JSON changes nothing.
 #include "api/kube/objects/manifest.hpp"
 
+#include "tests/unit/api/admit.hpp"
 #include "text/yaml.hpp"
 #include "text/yaml_fields.hpp"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: include directions, include cycles, crowded folders, opening comments, paths named in documents, and the
-table of fields in docs/job.md. Prints each violation as FILE:LINE and exits with 1.
+table of fields in docs/job.md; and the subjects of new commits. Prints each violation as FILE:LINE and exits with 1.
 
 The directions are those in CONTRIBUTING.md: a folder may include itself and what its row names.
 """
@@ -162,6 +162,56 @@ def check_fields():
     return done.stderr.splitlines() if done.returncode else []
 
 
+FUNCTION = re.compile(r"^(?!.*\b(?:override|virtual|using|return)\b)[\w:<>,&*\s.\[\]]*?[\s&*>]([a-z_]\w*)\(", re.M)
+
+
+def check_unreferenced():
+    """Functions that a header declares and nobody calls. Names are compared, so one that is used anywhere hides another of the same name."""
+    text, count = {}, {}
+    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.cpp", "*.hpp"], cwd=ROOT, text=True, capture_output=True)
+    for file in filter(lambda name: (ROOT / name).is_file(), tracked.stdout.split()):
+        text[file] = re.sub(r'//.*|"(?:\\.|[^"\\\n])*"', "", (ROOT / file).read_text())
+        for word in re.findall(r"\w+", text[file]):
+            count[word] = count.get(word, 0) + 1
+    for file in sorted(name for name in text if name.endswith(".hpp") and name.split("/")[0] in ARROWS):
+        for match in FUNCTION.finditer(text[file]):
+            defined = count[match[1]] == 2 and any(re.search(rf"\b{match[1]}\(", text[other]) for other in [file[:-4] + ".cpp"] if other in text)
+            if count[match[1]] == 1 or defined:
+                yield f"{file}:{text[file][:match.start(1)].count(chr(10)) + 1}: nothing calls {match[1]}"
+
+
+# The last commit whose message was not checked.
+MESSAGES_SINCE = "5a99452527e8eb5b4f31b9b885748205c7a41f55"
+SUBJECT = re.compile(r"[a-z][\w/., -]*: (?P<verb>[a-z]+)(\b.*[^.])?")
+# Words that look like a past tense, a gerund or a third person, and are none.
+VERBS = {"bring", "cling", "embed", "feed", "need", "speed", "shed", "string", "swing", "wing", "miss", "pass", "press", "process", "address",
+         "access", "discuss", "focus", "cross", "express", "guess", "compress", "suppress", "assess", "bless", "dress", "toss", "bypass"}
+
+
+def message_error(message, files):
+    """What is wrong with a commit's message that changes so many files; empty: nothing."""
+    subject, _, body = message.strip().partition("\n")
+    if len(subject) > 72:
+        return f"the subject has {len(subject)} columns; at most 72"
+    matched = SUBJECT.fullmatch(subject)
+    if not matched:
+        return "the subject must be `area: imperative summary`, without a period"
+    if re.search(r"(ed|ing|s)$", matched["verb"]) and matched["verb"] not in VERBS:
+        return f"the subject must be imperative, not \"{matched['verb']}\""
+    if files > 1 and not body.strip():
+        return "more than one file changes, so the body must give the reason"
+    return ""
+
+
+def check_messages():
+    log = subprocess.run(["git", "log", "--no-merges", "--format=%x00%h%x01%B%x01", "--name-only", f"{MESSAGES_SINCE}..HEAD"], cwd=ROOT,
+                         text=True, capture_output=True)  # fails where there is no history: a tarball, a shallow clone
+    for commit in log.stdout.split("\0")[1:] if log.returncode == 0 else []:
+        number, message, names = commit.split("\1")
+        if wrong := message_error(message, len(names.split())):
+            yield f"commit {number}: {wrong}"
+
+
 def main():
     wrong = [w for folder in ARROWS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
     wrong += check_crowds()
@@ -169,6 +219,8 @@ def main():
     documents = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     wrong += [w for path in documents for w in check_document(path)]
     wrong += check_fields()
+    wrong += check_unreferenced()
+    wrong += check_messages()
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

@@ -53,8 +53,6 @@ class RunDirs {
   void sweep();
 
   void set_hosts(JobId job, JobHosts hosts);
-  // Forgets the hosts of all jobs until they are announced again.
-  void forget_hosts() { hosts_.clear(); }
   // The address at which other nodes reach this one. Launchers then use its interface.
   void set_ip(const std::string& ip);
   core::node::MpiFacts facts(PodId pod) const;

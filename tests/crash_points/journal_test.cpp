@@ -18,6 +18,7 @@
 #include "storage/verify.hpp"
 #include "tests/crash_points/disk.hpp"
 #include "tests/sim/world.hpp"
+#include "tests/unit/api/admit.hpp"
 
 #include <gtest/gtest.h>
 

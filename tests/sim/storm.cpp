@@ -3,6 +3,7 @@
 #include "api/kube/objects/manifest.hpp"
 #include "base/check.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "tests/unit/api/admit.hpp"
 
 #include <algorithm>
 #include <cstdio>

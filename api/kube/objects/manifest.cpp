@@ -178,12 +178,6 @@ core::JobObjectPtr seal_job(ParsedJob job) {
   return object;
 }
 
-Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) {
-  auto complete = complete_job(std::move(job), admission);
-  if (!complete.ok()) return complete.error();
-  return seal_job(std::move(*complete));
-}
-
 Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_job,
                                       const core::ObservedStatus& observed,
                                       const core::Gates& gates) {

@@ -1,9 +1,10 @@
 // Manifest: converts a batch/v1 Job between its JSON text and the values that core checks.
 //
-//   parse_job   text to values; refuses what cannot be decoded (HTTP 400)
-//   admit_job   a new job: name, defaults, generated labels, all rules (HTTP 422), stored text
-//   update_job  the same for a changed job, checked against the current one
-//   load_job    stored text back to values, without checking it again
+//   parse_job     text to values; refuses what cannot be decoded (HTTP 400)
+//   complete_job  a new job: name, defaults, generated labels, all rules (HTTP 422)
+//   seal_job      its stored text
+//   update_job    both for a changed job, checked against the current one
+//   load_job      stored text back to values, without checking it again
 //
 // An Error with violations is a 422; one without is a 400 whose message names the field.
 #pragma once
@@ -63,8 +64,6 @@ struct Admission {
 Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission);
 // Makes the object of a complete job.
 core::JobObjectPtr seal_job(ParsedJob job);
-// complete_job, then seal_job.
-Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission);
 
 // Increments `generation` if the spec changed. A uid, if sent, must be the old one (else
 // `conflict`).
@@ -72,7 +71,7 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
                                       const core::ObservedStatus& observed,
                                       const core::Gates& gates = {});
 
-// Reads a text that admit_job or update_job wrote; nullptr if it cannot be read.
+// Reads a text that seal_job or update_job wrote; nullptr if it cannot be read.
 core::JobObjectPtr load_job(std::string_view json_text);
 
 }  // namespace muster::api

@@ -12,6 +12,7 @@
 #include "api/view/query/object_json.hpp"
 #include "api/view/render/job_text.hpp"
 #include "api/view/render/pod_json.hpp"
+#include "tests/unit/api/admit.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
 #include "text/json_text.hpp"
 #include "text/yaml.hpp"

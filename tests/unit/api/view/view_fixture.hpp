@@ -3,6 +3,7 @@
 
 #include "api/kube/objects/manifest.hpp"
 #include "api/view/model/view.hpp"
+#include "tests/unit/api/admit.hpp"
 
 #include <memory>
 #include <string>

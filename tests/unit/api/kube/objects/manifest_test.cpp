@@ -2,6 +2,7 @@
 
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/kube/objects/status_object.hpp"
+#include "tests/unit/api/admit.hpp"
 #include "text/time_text.hpp"
 
 #include <gtest/gtest.h>
