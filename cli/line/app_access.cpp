@@ -197,8 +197,8 @@ Verb add_node(CLI::App& root) {
       "claims\nbeyond it is shown under claimed.muster.dev/, or cut off. `kubectl label` sets "
       "labels "
       "of any node.\n"
-      "`revoke` closes the node's connection at once, and its pods are treated as those of a node "
-      "that has\nstopped responding. A new join token lets it back in.");
+      "A node that is revoked is disconnected at once, and its pods are treated as those of a node "
+      "that\nhas stopped responding. A new join token lets it back in.");
   verb.finish = [w](const Settings&, const Target& target) -> Judged {
     return read_node_words(*w, target);
   };

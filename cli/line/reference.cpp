@@ -126,7 +126,8 @@ std::string man_page(const std::vector<VerbWords>& verbs) {
     const VerbWords& verb = *next;
     if (verb.group != group) out += "\n# " + upper(verb.group) + "\n";
     group = verb.group;
-    out += "\n## muster " + verb.name + (verb.what.empty() ? "" : " " + plain(verb.what)) + "\n\n" +
+    // A heading is taken as it is: scdoc would print an escape.
+    out += "\n## muster " + verb.name + (verb.what.empty() ? "" : " " + verb.what) + "\n\n" +
            plain(verb.help) + ".";
     if (!verb.what_help.empty()) out += " Arguments: " + plain(verb.what_help) + ".";
     out += "\n\n" + man_flags(verb) + man_footer(verb.footer);
