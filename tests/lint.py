@@ -145,10 +145,19 @@ FOLDERS = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.sta
 PATH = re.compile(r"(?<![\w./-])((?:" + "|".join(FOLDERS) + r")/[\w./*{},-]*[\w*}])")
 
 
+PROSE_WIDTH = 120
+NOT_PROSE = re.compile(r"\s*(\||!\[|    |<)|\s*`[^`]*`$")  # tables, pictures, code, HTML
+
+
 def check_document(path):
+    code = made = False  # within a block of code; within what make_tables.py writes
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        for code in re.findall(r"`([^`]+)`|\]\(([^)#]+)", line):
-            for named in PATH.findall(code[0] or code[1]):
+        made = (made or line == "<!-- fields -->") and line != "<!-- end of the fields -->"
+        code ^= line.lstrip().startswith("```")
+        if len(line) > PROSE_WIDTH and not (code or made or NOT_PROSE.match(line)):
+            yield f"{path.relative_to(ROOT)}:{number}: prose wraps at {PROSE_WIDTH} columns, and this line has {len(line)}"
+        for span in re.findall(r"`([^`]+)`|\]\(([^)#]+)", line):
+            for named in PATH.findall(span[0] or span[1]):
                 glob = re.sub(r"\{[^}]*\}|[A-Z]{2,}", "*", named.rstrip("."))  # NAME is a wildcard
                 if not any(ROOT.glob(glob)) and not any(ROOT.glob(glob + ".*")):
                     yield f"{path.relative_to(ROOT)}:{number}: there is no {named}"
