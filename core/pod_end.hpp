@@ -37,8 +37,6 @@ inline constexpr int kEndCauses = 1 + static_cast<int>(EndCause::worker_unreacha
 // Exit code of a process that could not be started for a reason of its node: another node may be
 // able to. Only on nodes and in their reports: a record has `returned`, or 126.
 inline constexpr int32_t kExitNotHere = 125;
-// The exit code of what cannot be started, as it counts.
-inline constexpr int32_t kExitCannotStart = 126;
 
 // State of a started pod. Only `ready` counts as ready. Same order as Readiness in
 // schema/types.capnp.

@@ -8,6 +8,7 @@
 // as they like. So it is named after its keeper, and the kernel kills it with the keeper or, if it
 // was stopped before that was arranged, the next keeper does, which need not wait for it.
 #include "base/clock.hpp"
+#include "base/exec_exit.hpp"
 #include "base/fd.hpp"
 #include "keeper/child/input_pipe.hpp"
 #include "keeper/child/search_path.hpp"
@@ -87,7 +88,7 @@ int owner_main(void* argument) {
   // `signal` 0: no longer. A thread's children get it when the thread ends, and workers never do.
   auto die_with_keeper = [plan](int signal) {
     prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0);
-    if (syscall(SYS_getppid) != plan->keeper) _exit(126);
+    if (syscall(SYS_getppid) != plan->keeper) _exit(kExitCannotStart);
   };
   prctl(PR_SET_NAME, plan->name, 0, 0, 0);
   die_with_keeper(SIGKILL);
@@ -139,11 +140,8 @@ int owner_main(void* argument) {
   }
   char what[300];
   std::snprintf(what, sizeof what, "exec %s", plan->argv[0]);
-  fail(what, error,
-       is_machines_fault(error)              ? core::kExitNotHere
-       : error == ENOENT || error == ENOTDIR ? 127
-                                             : 126);
-  return 127;
+  fail(what, error, is_machines_fault(error) ? core::kExitNotHere : exit_of_exec(error));
+  return kExitCannotStart;
 }
 
 // Where the owner's shell would look for it.
@@ -191,7 +189,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   const Permit& permit = *job.as->permit;
   if (const auto why = owners_->refuses(permit, wall_now())) return refused(*why);
   auto command = owners_->command(*job.as, job.pod, job.container);
-  if (!command.ok()) return refused(command.error().message, 126);
+  if (!command.ok()) return refused(command.error().message, kExitCannotStart);
 
   std::string token = job.token.text(), session_token = job.token.session_text();
   const core::node::Space space = core::node::space_of(

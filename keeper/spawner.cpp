@@ -1,6 +1,7 @@
 #include "keeper/spawner.hpp"
 
 #include "base/bytes.hpp"
+#include "base/exec_exit.hpp"
 #include "keeper/child/input_pipe.hpp"
 #include "keeper/child/search_path.hpp"
 #include "keeper/child/terminal.hpp"
@@ -64,7 +65,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   auto fail = [plan](const char* what) {
     plan->error = errno;
     plan->failed = what;
-    _exit(127);
+    _exit(kExitCannotStart);
   };
   // If joining fails (out of memory), session and environment identify it, as without cgroups.
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
@@ -92,7 +93,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   }
   execve(plan->path, plan->argv, plan->envp);
   fail("exec");
-  return 127;
+  return kExitCannotStart;
 }
 
 // TSan treats clone() as a fork and, as the child shares our memory, loses track of our locks.
@@ -169,7 +170,7 @@ bool born_alive(Cgroups& cgroups, size_t stack_bytes) {
 
 int code_of(int error) {
   if (is_machines_fault(error)) return core::kExitNotHere;
-  return error == ENOENT || error == ENOTDIR ? 127 : 126;
+  return exit_of_exec(error);
 }
 
 bool executable(const std::string& path, int& error) {

@@ -1,4 +1,5 @@
 // The supervisor's end of the agent's connection. There is one at a time; a new one replaces it.
+#include "base/exec_exit.hpp"
 #include "keeper/kernel/tell.hpp"
 #include "keeper/supervisor.hpp"
 
@@ -284,7 +285,7 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
     refused.insert(0, "spool: ");
   if (noteable && !no_permit)
     return turn_away(added, refused);  // it may be ordered again once there is room
-  added.exit_code = 126;
+  added.exit_code = kExitCannotStart;
   added.error = refused;
   added.end_ns = now_ns_;
   end(added);

@@ -2,6 +2,7 @@
 
 #include "agent/local/local_client.hpp"
 #include "base/clock.hpp"
+#include "base/exec_exit.hpp"
 
 #include <kj/async-unix.h>
 
@@ -296,7 +297,7 @@ int run_pmi(const std::vector<std::string>& arguments) {
     execvp(words[0], words.data());
     const int error = errno;
     std::fprintf(stderr, "muster-pmi: %s: %s\n", words[0], std::strerror(error));
-    _exit(error == ENOENT || error == ENOTDIR ? 127 : 126);
+    _exit(exit_of_exec(error));
   }
   // The rank gets these too, and decides.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_IGN);

@@ -2,6 +2,7 @@
 
 #include "agent/local/local_client.hpp"
 #include "base/clock.hpp"
+#include "base/exec_exit.hpp"
 #include "base/files/whole_write.hpp"
 #include "base/secret.hpp"
 
@@ -275,8 +276,9 @@ int run_mpi_entry(const std::vector<std::string>& arguments) {
   for (; at < arguments.size(); ++at) words.push_back(const_cast<char*>(arguments[at].c_str()));
   words.push_back(nullptr);
   execvp(words[0], words.data());
-  std::fprintf(stderr, "muster-mpi-entry: %s: %s\n", words[0], std::strerror(errno));
-  return errno == ENOENT ? 127 : 126;
+  const int error = errno;
+  std::fprintf(stderr, "muster-mpi-entry: %s: %s\n", words[0], std::strerror(error));
+  return exit_of_exec(error);
 }
 
 }  // namespace muster::agent

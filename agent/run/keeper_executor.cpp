@@ -2,6 +2,7 @@
 
 #include "agent/run/output_client.hpp"
 #include "base/check.hpp"
+#include "base/exec_exit.hpp"
 #include "base/log.hpp"
 #include "core/node/space.hpp"
 #include "core/node/values.hpp"
@@ -55,7 +56,7 @@ ProcessKey key_of(const Executor::SessionKey& key) {
 // A session runs where its pod does, so it makes no difference whose fault a failed start is.
 Executor::SessionEnd session_end(const ProcessEnded& ended) {
   const bool not_here = !ended.start && ended.exit_code == core::kExitNotHere;
-  return {session_of(ended.key), ended.entry, not_here ? core::kExitCannotStart : ended.exit_code,
+  return {session_of(ended.key), ended.entry, not_here ? kExitCannotStart : ended.exit_code,
           ended.signal,          ended.lost,  ended.error,
           ended.unstarted};
 }
@@ -374,13 +375,12 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
     if (order) {
       orders.push_back(std::move(*order));
     } else {
-      refused.push_back(
-          {.pod = start.order.pod,
-           .step = start.order.step,
-           .exit_code = fault == Fault::job ? core::kExitCannotStart : core::kExitNotHere,
-           .error = order.error().message,
-           .ended_at = boot_now(),
-           .unstarted = fault == Fault::node});
+      refused.push_back({.pod = start.order.pod,
+                         .step = start.order.step,
+                         .exit_code = fault == Fault::job ? kExitCannotStart : core::kExitNotHere,
+                         .error = order.error().message,
+                         .ended_at = boot_now(),
+                         .unstarted = fault == Fault::node});
     }
   }
   if (!orders.empty()) keeper_->spawn(std::move(orders));

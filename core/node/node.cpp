@@ -1,6 +1,7 @@
 #include "core/node/node.hpp"
 
 #include "base/check.hpp"
+#include "base/exec_exit.hpp"
 
 #include <algorithm>
 #include <limits>

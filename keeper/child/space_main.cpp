@@ -2,6 +2,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "base/exec_exit.hpp"
 #include "base/fd.hpp"
 #include "base/files/whole_write.hpp"
 #include "keeper/child/search_path.hpp"
@@ -40,7 +41,6 @@ using core::Volume;
 using core::VolumeKind;
 using core::node::SpaceMount;
 
-constexpr int kCannotStart = 126, kNotFound = 127;
 constexpr int kJoinPatienceMs = 10'000;
 constexpr size_t kSecretMax = 1u << 20;  // bytes of one file
 constexpr size_t kCoveredMax = 2'000;    // entries of a directory that is rebuilt
@@ -468,7 +468,7 @@ int become(const SpacePlan& plan, char** command, std::string& why) {
   if (plan.terminal) {
     execv(kOwnProgram, command);
     why = std::string("exec ") + kOwnProgram + ": " + std::strerror(errno);
-    return kCannotStart;
+    return kExitCannotStart;
   }
   const std::string name = command[0];
   int error = ENOENT;
@@ -485,7 +485,7 @@ int become(const SpacePlan& plan, char** command, std::string& why) {
   }
   why = "exec " + name + ": " + std::strerror(error);
   if (is_machines_fault(error)) return core::kExitNotHere;
-  return error == ENOENT ? kNotFound : kCannotStart;
+  return exit_of_exec(error);
 }
 
 }  // namespace
@@ -566,7 +566,7 @@ int space_main(char** argv) {
   }
   if (!plan) {
     std::fprintf(stderr, "usage: %s FD COMMAND ARGUMENT...\n", kSpaceName);
-    return kCannotStart;
+    return kExitCannotStart;
   }
   if (plan->report >= 0) fcntl(plan->report, F_SETFD, FD_CLOEXEC);
   std::string why;

@@ -1,5 +1,6 @@
 #include "keeper/child/terminal.hpp"
 
+#include "base/exec_exit.hpp"
 #include "base/fd.hpp"
 #include "base/terminal_input.hpp"
 #include "keeper/child/search_path.hpp"
@@ -28,7 +29,7 @@ constexpr size_t kPendingMax = 64u << 10;  // typed, but not yet accepted by the
 constexpr size_t kPartMax = 16u << 10;
 // After the command's end: more than a terminal holds, so what comes later is not the command's.
 constexpr size_t kLastMax = 256u << 10;
-constexpr int kNoTerminal = 126;
+constexpr int kNoTerminal = kExitCannotStart;
 
 class Terminal {
  public:
@@ -143,7 +144,7 @@ class Terminal {
       search_path(name, path != nullptr ? path : kDefaultPath, ".", execute);
     }
     std::fprintf(stderr, "muster: exec %s: %s\n", name.c_str(), std::strerror(error));
-    _exit(error == ENOENT ? 127 : 126);
+    _exit(exit_of_exec(error));
   }
 
   void type_pending() {

@@ -1,5 +1,6 @@
 // Pam, in the keeper and in the child between fork and exec.
 #include "base/clock.hpp"
+#include "base/exec_exit.hpp"
 #include "keeper/users/pam.hpp"
 
 #include <algorithm>
@@ -87,7 +88,7 @@ const char* PamStart::open() {
   const int64_t deadline_ms = boot_now() + int64_t{seconds_} * 1000;
   // Until the exec we hold a copy of the keeper's lock, which the next keeper needs.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != keeper_) _exit(127);
+  if (getppid() != keeper_) _exit(kExitCannotStart);
   // SIGTERM ends us while we wait: the keeper's handler has no effect here.
   std::signal(SIGTERM, SIG_DFL);
   const int self = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
@@ -100,7 +101,7 @@ const char* PamStart::open() {
     setrlimit(RLIMIT_NOFILE, &files_);
     if (dup2(self, 0) == 0 && dup2(ends[1], 1) == 1)
       execve("/proc/self/exe", argv_.data(), kHelperEnvironment);
-    _exit(127);
+    _exit(kExitCannotStart);
   }
   close(ends[1]);
   const char* const why = listen(ends[0], deadline_ms);

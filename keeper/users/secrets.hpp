@@ -5,6 +5,7 @@
 // with us, neither we nor anything that we write ever holds them.
 #pragma once
 
+#include "base/exec_exit.hpp"
 #include "core/node/command.hpp"
 #include "core/node/values.hpp"
 
@@ -37,7 +38,7 @@ class Secrets {
   // Returns the length, less than `size`.
   size_t failure(char* text, size_t size) const noexcept;
   // Of a process that cannot start for this reason: another node may have the file.
-  int exit_code() const noexcept { return unread_ ? core::kExitNotHere : core::kExitCannotStart; }
+  int exit_code() const noexcept { return unread_ ? core::kExitNotHere : kExitCannotStart; }
 
  private:
   struct One {

@@ -1,5 +1,6 @@
 #include "cli/drill/process/scratch.hpp"
 
+#include "base/exec_exit.hpp"
 #include "cli/client/connect/objects.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/text.hpp"
@@ -25,7 +26,6 @@ namespace {
 
 constexpr Millis kStartMax = 30'000, kEndMax = 10'000, kVerbMax = 60'000;
 constexpr useconds_t kScratchLookUs = 5'000;
-constexpr int kCannotRun = 127;
 
 Error stopped() {
   return unavailable("interrupted");
@@ -159,7 +159,7 @@ Result<Process> Scratch::spawn(const std::string& executable, const std::vector<
     // Only async-signal-safe calls: other threads may hold any lock.
     setsid();  // so that Ctrl-C at the terminal does not reach it
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(kCannotRun);
+    if (getppid() != parent) _exit(kExitCannotStart);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -168,10 +168,10 @@ Result<Process> Scratch::spawn(const std::string& executable, const std::vector<
     const int null = ::open("/dev/null", O_RDONLY);
     const int out = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0600);
     if (null < 0 || out < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
-      _exit(kCannotRun);
+      _exit(kExitCannotStart);
     close_range(3, ~0u, 0);
     execve(executable.c_str(), argv.data(), envp.data());
-    _exit(kCannotRun);
+    _exit(kExitCannotStart);
   }
   // Until the exec is done, /proc shows our own executable.
   for (const Millis until = boot_now() + kEndMax; boot_now() < until; usleep(kScratchLookUs)) {

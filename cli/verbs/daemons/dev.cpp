@@ -4,6 +4,7 @@
 // At the end, the agents terminate their pods and leave, then the coordinator stops. Without
 // --data-dir nothing is left behind; for what happens if the command itself is killed, see
 // Ephemeral.
+#include "base/exec_exit.hpp"
 #include "base/fd.hpp"
 #include "cli/client/output/ephemeral.hpp"
 #include "cli/client/output/signals.hpp"
@@ -33,7 +34,6 @@ namespace {
 constexpr Millis kDevLook = 50;          // between two checks of the daemons
 constexpr Millis kDevGrace = 40'000;     // --node-grace, its default
 constexpr Millis kDevDrainMax = 60'000;  // twice the usual grace period of pods
-constexpr int kNoCommand = 127;          // as in shells
 
 std::string own_path_of_muster() {
   std::error_code error;
@@ -130,10 +130,11 @@ class Dev {
       sigemptyset(&none);
       sigprocmask(SIG_SETMASK, &none, nullptr);
       execvp(words.front(), words.data());
+      const int error = errno;
       const std::string said =
-          "muster: dev: cannot run " + o_.command.front() + ": " + std::strerror(errno) + "\n";
+          "muster: dev: cannot run " + o_.command.front() + ": " + std::strerror(error) + "\n";
       (void)!write(STDERR_FILENO, said.data(), said.size());
-      _exit(kNoCommand);
+      _exit(exit_of_exec(error));
     }
     for (;;) {
       int status = 0;

@@ -1,5 +1,6 @@
 // Turns events into starts, ends and bindings. A report about a pod that is not open, or not bound
 // to the reporting node, changes nothing, since the pod has been judged; it is still acknowledged.
+#include "base/exec_exit.hpp"
 #include "core/job/rules/sync.hpp"
 
 #include <algorithm>
