@@ -4,7 +4,7 @@
 #include "base/last_words.hpp"
 #include "base/log.hpp"
 #include "core/job/fold/fence.hpp"
-#include "core/job/rules/waiting.hpp"
+#include "core/job/rules/backoff.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/mpi.hpp"
 #include "core/spec/fields/owner.hpp"

@@ -1,9 +1,9 @@
 #include "coordinator/poisoned.hpp"
 
 #include "base/fd.hpp"
+#include "base/files/private_files.hpp"
 #include "base/last_words.hpp"
 #include "base/log.hpp"
-#include "base/private_files.hpp"
 #include "storage/journal/text_number.hpp"
 
 #include <algorithm>

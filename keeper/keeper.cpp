@@ -14,7 +14,7 @@
 #include "base/fd.hpp"
 #include "base/files/standard_fds.hpp"
 #include "base/lines/stderr_lines.hpp"
-#include "base/unix_address.hpp"
+#include "base/peer/unix_address.hpp"
 #include "keeper/child/child_fds.hpp"
 #include "keeper/child/space_main.hpp"
 #include "keeper/child/terminal.hpp"

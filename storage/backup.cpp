@@ -1,7 +1,7 @@
 #include "storage/backup.hpp"
 
 #include "base/fd.hpp"
-#include "base/private_files.hpp"
+#include "base/files/private_files.hpp"
 #include "core/job/fold/restored.hpp"
 #include "core/job/fold/text.hpp"
 #include "storage/journal/keys.hpp"

@@ -1,8 +1,8 @@
 #include "storage/part_dir.hpp"
 
 #include "base/files/owned_path.hpp"
+#include "base/files/private_files.hpp"
 #include "base/log.hpp"
-#include "base/private_files.hpp"
 
 #include <cerrno>
 #include <climits>

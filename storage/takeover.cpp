@@ -1,8 +1,8 @@
 #include "storage/takeover.hpp"
 
 #include "base/fd.hpp"
+#include "base/files/private_files.hpp"
 #include "base/printable.hpp"
-#include "base/private_files.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 // enough to take over the node. It is sent only to the coordinator.
 //
 // One agent at a time; the lock ends with the process. The directory is 0700 and ours, its files
-// are 0600, and planted links are not followed (base/private_files.hpp).
+// are 0600, and planted links are not followed (base/files/private_files.hpp).
 //
 // identity: lines "KEY VALUE", KEY one of muster-node (the format, 1), id, secret, inode, name,
 // cluster, cluster-key, epoch, nonce, sealed (EPOCH NONCE COMMIT SEAL, as of the term's beginning).
@@ -19,7 +19,7 @@
 // 20 digits. The later of the two counts.
 #pragma once
 
-#include "base/private_files.hpp"
+#include "base/files/private_files.hpp"
 #include "base/result.hpp"
 #include "core/node/node.hpp"
 

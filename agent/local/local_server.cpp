@@ -5,8 +5,8 @@
 #include "agent/local/pmi.hpp"
 #include "base/fd.hpp"
 #include "base/log.hpp"
+#include "base/peer/unix_address.hpp"
 #include "base/printable.hpp"
-#include "base/unix_address.hpp"
 #include "core/node/command.hpp"
 
 #include <capnp/rpc-twoparty.h>

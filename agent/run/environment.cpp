@@ -1,6 +1,6 @@
 #include "agent/run/environment.hpp"
 
-#include "base/private_files.hpp"
+#include "base/files/private_files.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,7 +2,7 @@
 
 #include "agent/run/environment.hpp"
 #include "base/log.hpp"
-#include "base/unix_address.hpp"
+#include "base/peer/unix_address.hpp"
 #include "keeper/protocol.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "agent/run/output_client.hpp"
 
-#include "base/unix_address.hpp"
+#include "base/peer/unix_address.hpp"
 #include "keeper/protocol.hpp"
 
 #include <kj/debug.h>

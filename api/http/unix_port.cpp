@@ -1,6 +1,6 @@
 #include "api/http/unix_port.hpp"
 
-#include "base/unix_address.hpp"
+#include "base/peer/unix_address.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -2,6 +2,7 @@
 
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/schema/protobuf.hpp"
+#include "api/request/body.hpp"
 #include "api/request/write_options.hpp"
 
 #include <kj/debug.h>

@@ -1,6 +1,7 @@
 #include "api/request/field_owners.hpp"
 
 #include "api/kube/schema/fields.hpp"
+#include "api/request/body.hpp"
 #include "api/view/query/object_json.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "text/json_text.hpp"

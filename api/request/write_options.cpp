@@ -1,9 +1,8 @@
 #include "api/request/write_options.hpp"
 
-#include "api/kube/schema/protobuf.hpp"
+#include "api/request/body.hpp"
 #include "text/json.hpp"
 #include "text/json_text.hpp"
-#include "text/yaml.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -40,19 +39,6 @@ std::string manager_name(const WriteOptions& options, const std::string& user_ag
   std::string name = user_agent.substr(0, std::min(user_agent.find('/'), kManagerNameMax));
   std::erase_if(name, [](char c) { return !printable({&c, 1}); });
   return name.empty() ? "unknown" : name;
-}
-
-Result<std::string> body_json(const std::string& body, const std::string& content_type) {
-  if (content_type.starts_with(kProtobufType)) return protobuf_to_json(body);
-  if (content_type.find("yaml") == std::string::npos) return body;
-  if (is_json_object(body)) return body;  // its reader reports what is wrong with it
-  if (auto fits = check_yaml_body(body); !fits.ok()) return fits.error();
-  auto documents = yaml_to_json(body, {.json_bytes = 1u << 20, .visits = 4 * kYamlTokensMax});
-  if (!documents.ok()) return documents.error();
-  if (documents->size() != 1)
-    return invalid("the body must be one object, not " + std::to_string(documents->size()) +
-                   " documents");
-  return documents->front();
 }
 
 Result<WriteOptions> write_options(const Url& url) {
@@ -129,15 +115,6 @@ Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
   else if (!policy.empty())
     return unsupported("propagationPolicy", policy, "\"Background\", \"Foreground\", \"Orphan\"");
   return found;
-}
-
-std::optional<PatchType> patch_type(const std::string& content_type) {
-  const std::string type = content_type.substr(0, content_type.find(';'));
-  if (type == "application/merge-patch+json") return PatchType::merge;
-  if (type == "application/json-patch+json") return PatchType::json;
-  if (type == "application/strategic-merge-patch+json") return PatchType::strategic;
-  if (type == "application/apply-patch+yaml") return PatchType::apply;
-  return std::nullopt;
 }
 
 }  // namespace muster::api

@@ -4,7 +4,6 @@
 
 #include "api/http/url.hpp"
 #include "api/kube/objects/manifest.hpp"
-#include "api/kube/patch/patch.hpp"
 #include "api/request/backend.hpp"
 #include "base/result.hpp"
 
@@ -33,11 +32,5 @@ struct DeleteOptions {
 };
 Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
                                      const std::string& content_type);
-
-// The body as JSON text. YAML is converted and must be one document.
-Result<std::string> body_json(const std::string& body, const std::string& content_type);
-
-// From the Content-Type of a PATCH; nothing if it is not a patch type.
-std::optional<PatchType> patch_type(const std::string& content_type);
 
 }  // namespace muster::api

@@ -1,6 +1,7 @@
 #include "api/request/writes.hpp"
 
 #include "api/kube/objects/status_object.hpp"
+#include "api/request/body.hpp"
 #include "api/view/query/object_json.hpp"
 #include "text/json_text.hpp"
 

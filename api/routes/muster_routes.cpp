@@ -1,7 +1,7 @@
 #include "api/routes/muster_routes.hpp"
 
 #include "api/request/call.hpp"
-#include "core/job/rules/waiting.hpp"
+#include "core/job/rules/backoff.hpp"
 #include "core/job/shown/index_map.hpp"
 
 #include <map>

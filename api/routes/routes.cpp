@@ -1,5 +1,7 @@
 #include "api/routes/routes.hpp"
 
+#include "api/request/body.hpp"
+
 namespace muster::api {
 
 template <class R>

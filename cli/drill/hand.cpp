@@ -1,6 +1,6 @@
 #include "cli/drill/hand.hpp"
 
-#include "base/private_files.hpp"
+#include "base/files/private_files.hpp"
 #include "cli/drill/process/cut.hpp"
 #include "cli/drill/process/process.hpp"
 #include "cli/drill/proof/scenario.hpp"

@@ -1,9 +1,9 @@
 #include "storage/journal/rocksdb_journal.hpp"
 
 #include "base/check.hpp"
+#include "base/files/private_files.hpp"
 #include "base/files/whole_write.hpp"
 #include "base/log.hpp"
-#include "base/private_files.hpp"
 #include "schema/journal.capnp.h"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/text_number.hpp"

@@ -1,6 +1,7 @@
 #include "api/routes/access/access_review.hpp"
 
 #include "api/kube/schema/fields.hpp"
+#include "api/request/body.hpp"
 #include "api/request/write_options.hpp"
 #include "text/json_text.hpp"
 

@@ -1,5 +1,6 @@
 #include "api/routes/jobs/job_routes.hpp"
 
+#include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
 #include "text/json_text.hpp"
 

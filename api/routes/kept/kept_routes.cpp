@@ -1,6 +1,7 @@
 #include "api/routes/kept/kept_routes.hpp"
 
 #include "api/kube/schema/fields.hpp"
+#include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
 #include "api/routes/kept/read_routes.hpp"

@@ -1,6 +1,6 @@
 #include "cli/client/output/pod_files.hpp"
 
-#include "base/private_files.hpp"
+#include "base/files/private_files.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -2,8 +2,8 @@
 #include "agent/agent.hpp"
 
 #include "agent/run/environment.hpp"
+#include "base/files/private_files.hpp"
 #include "base/log.hpp"
-#include "base/private_files.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
 

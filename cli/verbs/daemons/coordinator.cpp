@@ -1,10 +1,10 @@
 // muster coordinator: runs the coordinator until SIGTERM, SIGINT or SIGHUP. Pods keep running.
 #include "coordinator/coordinator.hpp"
 
+#include "base/files/private_files.hpp"
 #include "base/lines/line_queue.hpp"
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
-#include "base/private_files.hpp"
 #include "cli/client/output/signals.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/starved.hpp"

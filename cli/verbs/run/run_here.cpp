@@ -1,9 +1,9 @@
 #include "cli/verbs/run/run_here.hpp"
 
 #include "agent/agent.hpp"
+#include "base/files/private_files.hpp"
 #include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
-#include "base/private_files.hpp"
 #include "cli/client/documents/document_writes.hpp"
 #include "cli/client/documents/manifests.hpp"
 #include "cli/client/news/attempts.hpp"

@@ -1,6 +1,7 @@
 // Delays before a failed pod is replaced (job-semantics 5.2 and 5.3).
+#include "core/job/rules/backoff.hpp"
+
 #include "core/job/rules/sync.hpp"
-#include "core/job/rules/waiting.hpp"
 #include "core/spec/fields/annotations.hpp"
 
 namespace muster::core {
@@ -36,6 +37,28 @@ std::pair<uint32_t, Millis> next_backoff(const Job& job, const std::vector<PodsE
   if (succeeded) return {failures, last_failure};
   if (failures == 0) return {state.backoff_failures, state.backoff_last_ms};
   return {state.backoff_failures + failures, std::max(state.backoff_last_ms, last_failure)};
+}
+
+Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
+  if (auto it = job.state().inherited.find(index); it != job.state().inherited.end()) {
+    const FailureCounts& counts = it->second;
+    if (counts.failed_ms == 0) return 0;
+    return counts.failed_ms +
+           backoff_delay(knobs, static_cast<uint32_t>(counts.failures + counts.ignored));
+  }
+  const auto& deferred = job.state().deferred;
+  auto it = deferred.find(index);
+  const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
+  if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
+  Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_at.value_or(0);
+  return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
+}
+
+Millis job_due(const Job& job, const Knobs& knobs) {
+  const JobState& s = job.state();
+  bool per_index = job.per_index() && knobs.gates.backoff_limit_per_index;
+  if (per_index || s.backoff_failures == 0) return 0;
+  return s.backoff_last_ms + backoff_delay(knobs, s.backoff_failures);
 }
 
 Knobs knobs_of(const Knobs& coordinator, const JobObject& object) {

@@ -2,8 +2,8 @@
 // created, lowest index first. One sync either removes or creates pods. A pod that cannot be placed
 // only costs memory, so a job whose pods are waiting creates more of them as those are placed. The
 // pods of a gang are all needed to place any.
+#include "core/job/rules/backoff.hpp"
 #include "core/job/rules/sync.hpp"
-#include "core/job/rules/waiting.hpp"
 
 namespace muster::core {
 
@@ -18,14 +18,6 @@ uint32_t target(const Job& job) {
     return job.succeeded() == 0 ? static_cast<uint32_t>(s.parallelism) : job.active();
   int64_t left = job.needed().value_or(0) - static_cast<int64_t>(job.succeeded());
   return static_cast<uint32_t>(std::clamp<int64_t>(left, 0, s.parallelism));
-}
-
-// The pod of this index that failed because it was deleted and that waits for its replacement.
-const Pod* deleted_pod(const Job& job, uint32_t index) {
-  if (!job.per_index() || job.spec().replace_only_failed()) return nullptr;
-  auto it = job.unjudged().lower_bound({index, 0});
-  if (it == job.unjudged().end() || it->index != index) return nullptr;
-  return &job.state().open.at(*it);
 }
 
 // The next pod of an index. It inherits the failure counts of a deferred or deleted pod (4.6), or
@@ -57,26 +49,11 @@ bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
 
 }  // namespace
 
-Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
-  if (auto it = job.state().inherited.find(index); it != job.state().inherited.end()) {
-    const FailureCounts& counts = it->second;
-    if (counts.failed_ms == 0) return 0;
-    return counts.failed_ms +
-           backoff_delay(knobs, static_cast<uint32_t>(counts.failures + counts.ignored));
-  }
-  const auto& deferred = job.state().deferred;
-  auto it = deferred.find(index);
-  const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
-  if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
-  Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_at.value_or(0);
-  return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
-}
-
-Millis job_due(const Job& job, const Knobs& knobs) {
-  const JobState& s = job.state();
-  bool per_index = job.per_index() && knobs.gates.backoff_limit_per_index;
-  if (per_index || s.backoff_failures == 0) return 0;
-  return s.backoff_last_ms + backoff_delay(knobs, s.backoff_failures);
+const Pod* deleted_pod(const Job& job, uint32_t index) {
+  if (!job.per_index() || job.spec().replace_only_failed()) return nullptr;
+  auto it = job.unjudged().lower_bound({index, 0});
+  if (it == job.unjudged().end() || it->index != index) return nullptr;
+  return &job.state().open.at(*it);
 }
 
 void manage_pods(Sync& sync) {

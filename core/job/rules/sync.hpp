@@ -126,6 +126,8 @@ std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only =
 // invariants.cpp: aborts if the status violates an invariant.
 void check_status(const Job& job);
 // pods.cpp: suspension, surplus and creation (4).
+// The pod of this index that failed because it was deleted and that waits for its replacement.
+const Pod* deleted_pod(const Job& job, uint32_t index);
 void manage_pods(Sync& sync);
 // The Suspended condition (3.5, 9).
 void keep_suspended(Sync& sync);

@@ -1,6 +1,6 @@
 #include "core/job/shown/index_map.hpp"
 
-#include "core/job/rules/waiting.hpp"
+#include "core/job/rules/backoff.hpp"
 
 #include <algorithm>
 

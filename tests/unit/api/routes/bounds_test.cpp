@@ -8,6 +8,7 @@
 #include "api/kube/patch/patch.hpp"
 #include "api/kube/schema/fields.hpp"
 #include "api/kube/schema/protobuf.hpp"
+#include "api/request/body.hpp"
 #include "api/request/write_options.hpp"
 #include "api/view/query/object_json.hpp"
 #include "api/view/render/job_text.hpp"

@@ -6,8 +6,8 @@
 // this small world (what really ran and how it ended) and with an independent count over the
 // records. A failure prints its seed; MUSTER_SEED=4711 replays that history alone.
 #include "core/job/fold/text.hpp"
+#include "core/job/rules/backoff.hpp"
 #include "core/job/rules/decide.hpp"
-#include "core/job/rules/waiting.hpp"
 #include "core/job/shown/index_map.hpp"
 #include "core/spec/rules/defaults.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "agent/run/output_client.hpp"
 #include "base/fd.hpp"
-#include "base/unix_address.hpp"
+#include "base/peer/unix_address.hpp"
 #include "tests/unit/agent/temp_dir.hpp"
 
 #include <gtest/gtest.h>

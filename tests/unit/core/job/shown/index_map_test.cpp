@@ -1,7 +1,7 @@
 // IndexMap: every index is in at most one set, whatever its pods do.
 #include "core/job/shown/index_map.hpp"
 
-#include "core/job/rules/waiting.hpp"
+#include "core/job/rules/backoff.hpp"
 #include "tests/unit/core/job/play.hpp"
 
 namespace muster::core {

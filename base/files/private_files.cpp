@@ -1,4 +1,4 @@
-#include "base/private_files.hpp"
+#include "base/files/private_files.hpp"
 
 #include "base/files/whole_write.hpp"
 

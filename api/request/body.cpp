@@ -1,0 +1,31 @@
+#include "api/request/body.hpp"
+
+#include "api/kube/schema/protobuf.hpp"
+#include "text/json_text.hpp"
+#include "text/yaml.hpp"
+
+namespace muster::api {
+
+Result<std::string> body_json(const std::string& body, const std::string& content_type) {
+  if (content_type.starts_with(kProtobufType)) return protobuf_to_json(body);
+  if (content_type.find("yaml") == std::string::npos) return body;
+  if (is_json_object(body)) return body;  // its reader reports what is wrong with it
+  if (auto fits = check_yaml_body(body); !fits.ok()) return fits.error();
+  auto documents = yaml_to_json(body, {.json_bytes = 1u << 20, .visits = 4 * kYamlTokensMax});
+  if (!documents.ok()) return documents.error();
+  if (documents->size() != 1)
+    return invalid("the body must be one object, not " + std::to_string(documents->size()) +
+                   " documents");
+  return documents->front();
+}
+
+std::optional<PatchType> patch_type(const std::string& content_type) {
+  const std::string type = content_type.substr(0, content_type.find(';'));
+  if (type == "application/merge-patch+json") return PatchType::merge;
+  if (type == "application/json-patch+json") return PatchType::json;
+  if (type == "application/strategic-merge-patch+json") return PatchType::strategic;
+  if (type == "application/apply-patch+yaml") return PatchType::apply;
+  return std::nullopt;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,18 @@
+// Body: what a request's body is, by its Content-Type.
+#pragma once
+
+#include "api/kube/patch/patch.hpp"
+#include "base/result.hpp"
+
+#include <optional>
+#include <string>
+
+namespace muster::api {
+
+// The body as JSON text. YAML is converted and must be one document.
+Result<std::string> body_json(const std::string& body, const std::string& content_type);
+
+// From the Content-Type of a PATCH; nothing if it is not a patch type.
+std::optional<PatchType> patch_type(const std::string& content_type);
+
+}  // namespace muster::api
