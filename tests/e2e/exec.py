@@ -25,6 +25,9 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+for inherited in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # nohup and the like ignore them, and muster keeps that
+    signal.signal(inherited, signal.default_int_handler if inherited == signal.SIGINT else signal.SIG_DFL)
+
 from world import Cluster, World, condition, eventually, finished, processes_of  # noqa: E402
 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
