@@ -8,6 +8,7 @@
 #include "api/kube/schema/discovery.hpp"
 #include "api/request/access_gate.hpp"
 #include "api/routes/access/access_review.hpp"
+#include "api/routes/access/authentication.hpp"
 #include "api/routes/access/munge_routes.hpp"
 #include "api/routes/empty_lists.hpp"
 #include "api/routes/kept/namespace_sweep.hpp"
@@ -33,7 +34,6 @@ std::string text_of(kj::Maybe<kj::StringPtr> header) {
 // The status lines for connections that are not served.
 constexpr const char* kRefusedHead = "403 Forbidden";
 constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
-constexpr std::string_view kBearer = "Bearer ";
 
 kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors,
                                 kj::HttpServerCallbacks& callbacks) {
@@ -68,6 +68,9 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         sweep_(timer, view, backend),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
+        authentication_(
+            {context_, view, backend, renderer_, options_, gate_, quotas_, directory_},
+            {[this](uint64_t id) { remote_crowd_.busy(id); }, [this](uint64_t id) { close(id); }}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this, answer_closing_)),
@@ -309,15 +312,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
           return e.send_status(403, "Forbidden", *why);
       if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
-      if (peer.remote) return answer_remote(e);
-      if (peer.collector) {
-        e.caller.role = Role::metrics;
-        if (e.wants.resource.empty()) return answer_to(e);
-        return e.send_status(403, "Forbidden", "this port serves metrics and health only");
-      }
-      if (options_.roles.any()) return identified(e).then([this, &e] { return answer_to(e); });
-      e.caller.role = Role::admin;  // our own user or root, unless insecure
-      return answer_to(e);
+      // The log-in of those who have no token yet.
+      if (peer.remote && !Authentication::bears_token(e) && munge_.serves(e))
+        return ready_ ? munge_.answer(e) : not_ready(e);
+      return authentication_.pass(e, [this](Exchange& known) { return answer_to(known); });
     });
     return answer
         .catch_([&e](kj::Exception&& failure) -> kj::Promise<void> {
@@ -353,69 +351,6 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     }
     const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code()};
     if (is_audited(entry)) options_.audit(audit_object(entry, options_.now()));
-  }
-
-  // Identifies the caller.
-  kj::Promise<void> identified(Exchange& e) {
-    MUSTER_CHECK(e.peer.uid.has_value());
-    return identified(e, *e.peer.uid);
-  }
-
-  kj::Promise<void> identified(Exchange& e, uid_t uid) {
-    return context_.timer.timeoutAfter(kAccountPatience, directory_.find(uid))
-        .then([this, &e](Caller caller) {
-          e.caller = std::move(caller);
-          e.caller.distinguished = options_.roles.any();
-        });
-  }
-
-  // The token of a request that bears one.
-  static std::string_view bearer_of(const Exchange& e) {
-    return std::string_view(e.authorization).substr(kBearer.size());
-  }
-
-  // Without a token, only health and munge log-ins are served.
-  kj::Promise<void> answer_remote(Exchange& e) {
-    const bool bears = e.authorization.starts_with(kBearer);
-    std::optional<core::Token> token;
-    if (bears) token = backend_.token_of(bearer_of(e));
-    if (token)
-      return identified(e, token->uid).then([this, &e, name = token->subject] {
-        // The uid may have been reassigned to another user.
-        if (e.caller.who.name != name) return unauthorized(e, true);
-        remote_crowd_.busy(e.connection);
-        return answer_to(e).exclusiveJoin(end_with_token(e));
-      });
-    const std::vector<std::string>& path = e.url.path;
-    const bool health =
-        path.size() == 1 && (path[0] == "healthz" || path[0] == "livez" || path[0] == "readyz");
-    if (health && !bears) return answer_to(e);
-    if (!bears && munge_.serves(e)) return ready_ ? munge_.answer(e) : not_ready(e);
-    return unauthorized(e, bears);
-  }
-
-  // Ends a request that outlives its token. A watch ends as if its time were up; its client comes
-  // back and is refused. For everything else the connection is closed: KJ completes a response that
-  // is dropped, and a truncated response must not pass for complete.
-  kj::Promise<void> end_with_token(Exchange& e) {
-    return context_.timer.afterDelay(context_.token_gap).then([this, &e]() -> kj::Promise<void> {
-      if (backend_.token_of(bearer_of(e))) return end_with_token(e);
-      e.expired = true;
-      context_.wake();
-      return context_.timer.afterDelay(context_.token_gap)
-          .then([this, id = e.connection]() -> kj::Promise<void> {
-            close(id);
-            return kj::NEVER_DONE;
-          });
-    });
-  }
-
-  static kj::Promise<void> unauthorized(Exchange& e, bool bears) {
-    e.headers.push_back({"WWW-Authenticate", "Bearer"});
-    return e.send_status(
-        401, "Unauthorized",
-        bears ? "the token is unknown, has expired or was revoked"
-              : "no token: create one with `muster token create` on the coordinator's machine");
   }
 
   kj::Promise<void> answer_to(Exchange& e) {
@@ -533,6 +468,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Routes routes_;
   NamespaceSweep sweep_;
   MungeRoutes munge_;
+  Authentication authentication_;
   bool ready_ = false;
   std::string reason_ = "starting";
   Closing answer_closing_;
