@@ -18,16 +18,13 @@ constexpr int kPatience = 4;          // large appends wait at most this many ga
 
 class Journaling : public journal_actor::base {
  public:
-  Journaling(caf::actor_config& config, storage::Journal& journal,
-             std::function<void(core::Committed)> show,
-             std::function<void(const std::string&)> failed, std::chrono::microseconds gather,
-             bool held)
+  Journaling(caf::actor_config& config, storage::Journal& journal, JournalOptions options)
       : journal_actor::base(config),
         journal_(journal),
-        show_(std::move(show)),
-        failed_(std::move(failed)),
-        gather_(gather),
-        held_(held) {
+        show_(std::move(options.show)),
+        failed_(std::move(options.failed)),
+        gather_(options.gather),
+        held_(options.held) {
     end_on_exceptions(*this);
   }
 
@@ -137,13 +134,10 @@ class Journaling : public journal_actor::base {
 }  // namespace
 
 journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
-                            std::function<void(core::Committed)> show,
-                            std::function<void(const std::string&)> failed,
-                            std::chrono::microseconds gather, bool detached, bool held) {
-  return detached ? vital(system.spawn<Journaling, caf::detached>(journal, std::move(show),
-                                                                  std::move(failed), gather, held))
-                  : vital(system.spawn<Journaling>(journal, std::move(show), std::move(failed),
-                                                   gather, held));
+                            JournalOptions options) {
+  return options.detached
+             ? vital(system.spawn<Journaling, caf::detached>(journal, std::move(options)))
+             : vital(system.spawn<Journaling>(journal, std::move(options)));
 }
 
 }  // namespace muster::actors

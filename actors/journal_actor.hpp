@@ -19,14 +19,17 @@
 
 namespace muster::actors {
 
-// `show` hands a durable batch to the read model; `failed` is called with the reason when a write
-// fails, and must not return in production. `gather`: minimum time between the starts of two
-// commits while all waiting appends have may_wait set, so that at high rates one sync serves many
-// of them and no other append is delayed. `detached` false: runs on the scheduler (simulation,
-// where gather is 0). `held`: defers everything until begin_atom.
+struct JournalOptions {
+  std::function<void(core::Committed)> show;  // hands a durable batch to the read model
+  // Called with the reason when a write fails; must not return in production.
+  std::function<void(const std::string&)> failed;
+  // Minimum time between the starts of two commits while all waiting appends have may_wait set, so
+  // that at high rates one sync serves many of them and no other append is delayed.
+  std::chrono::microseconds gather{0};
+  bool detached = false;  // on a thread of its own; else on the scheduler
+  bool held = false;      // defers everything until begin_atom
+};
 journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
-                            std::function<void(core::Committed)> show,
-                            std::function<void(const std::string&)> failed,
-                            std::chrono::microseconds gather, bool detached, bool held = false);
+                            JournalOptions options);
 
 }  // namespace muster::actors

@@ -408,8 +408,12 @@ class Running final : public Coordinator {
 
     system_ = std::make_unique<caf::actor_system>(config_);
     writer_ = actors::spawn_journal(
-        *system_, *journal_, [this](core::Committed batch) { api_->show(std::move(batch)); },
-        [](const std::string& why) { stop_loudly(why); }, kGather, true, true);
+        *system_, *journal_,
+        {.show = [this](core::Committed batch) { api_->show(std::move(batch)); },
+         .failed = [](const std::string& why) { stop_loudly(why); },
+         .gather = kGather,
+         .detached = true,
+         .held = true});
     actors::ClusterOptions cluster;
     cluster.cluster_id = recovered.cluster_id;
     cluster.cluster_key = recovered.cluster_key;

@@ -412,14 +412,15 @@ void World::boot() {
   }
   view_->start_at(disk_.last_commit(), recovered->nodes);
   WallClock clock = [this] { return now_ms_; };
-  c.journal = actors::spawn_journal(
-      c.system, c.disk,
-      [this](core::Committed batch) {
-        trace_commit(batch);
-        view_->commit(batch);
-        check_shown();
-      },
-      [](const std::string&) {}, std::chrono::microseconds{0}, false, held);
+  c.journal = actors::spawn_journal(c.system, c.disk,
+                                    {.show =
+                                         [this](core::Committed batch) {
+                                           trace_commit(batch);
+                                           view_->commit(batch);
+                                           check_shown();
+                                         },
+                                     .failed = [](const std::string&) {},
+                                     .held = held});
   actors::ClusterOptions options;
   options.cluster_id = "sim";
   options.cluster_key = "key";

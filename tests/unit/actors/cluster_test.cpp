@@ -114,9 +114,9 @@ class ClusterTest : public testing::Test {
       : system_(config_),
         scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
         registry_(system_.spawn(registry, &heard_)) {
-    journal_ = spawn_journal(
-        system_, disk_, [this](core::Committed batch) { seen(batch.nodes); },
-        [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds{0}, false);
+    journal_ = spawn_journal(system_, disk_,
+                             {.show = [this](core::Committed batch) { seen(batch.nodes); },
+                              .failed = [](const std::string& why) { FAIL() << why; }});
     ClusterOptions options;
     options.cluster_id = "test";
     options.line = core::EpochLine(line);

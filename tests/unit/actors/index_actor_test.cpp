@@ -34,9 +34,9 @@ struct SentOrders final : AgentLink {
 class IndexActorTest : public ::testing::Test {
  protected:
   IndexActorTest()
-      : journal_(spawn_journal(
-            system_, disk_, [](const core::Committed&) {},
-            [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds(0), false)) {}
+      : journal_(spawn_journal(system_, disk_,
+                               {.show = [](const core::Committed&) {},
+                                .failed = [](const std::string& why) { FAIL() << why; }})) {}
   ~IndexActorTest() override {
     caf::anon_send_exit(index_, caf::exit_reason::user_shutdown);
     caf::anon_send(journal_, stop_atom_v);

@@ -28,8 +28,11 @@ class JournalActorTest : public ::testing::Test {
 
   void start_journal(bool held = false, std::chrono::microseconds gather = {}) {
     journal_ = spawn_journal(
-        system_, disk_, [this](const core::Committed& batch) { shown_.push_back(batch.commit); },
-        [this](const std::string& why) { failed_ = why; }, gather, false, held);
+        system_, disk_,
+        {.show = [this](const core::Committed& batch) { shown_.push_back(batch.commit); },
+         .failed = [this](const std::string& why) { failed_ = why; },
+         .gather = gather,
+         .held = held});
   }
   void append(const std::string& key, bool may_wait = false, size_t bytes = 5) {
     Append append;

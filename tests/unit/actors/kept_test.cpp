@@ -32,17 +32,17 @@ class P24Kept : public testing::Test {
     shown_.clear();
     for (const core::Kept& kept : recovered->kept)
       shown_[kept.name] = std::make_shared<const core::Kept>(kept);
-    journal_ = spawn_journal(
-        system_, disk_,
-        [this](core::Committed batch) {
-          for (const core::KeptChange& change : batch.kept) {
-            if (change.removed)
-              shown_.erase(change.now->name);
-            else
-              shown_[change.now->name] = change.now;
-          }
-        },
-        [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds{0}, false);
+    journal_ = spawn_journal(system_, disk_,
+                             {.show =
+                                  [this](core::Committed batch) {
+                                    for (const core::KeptChange& change : batch.kept) {
+                                      if (change.removed)
+                                        shown_.erase(change.now->name);
+                                      else
+                                        shown_[change.now->name] = change.now;
+                                    }
+                                  },
+                              .failed = [](const std::string& why) { FAIL() << why; }});
     kept_ = spawn_kept(
         system_, journal_, [this] { return now_ms_; }, recovered->kept);
     run();
