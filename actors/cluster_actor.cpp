@@ -387,15 +387,21 @@ class Cluster : public GatedActor<cluster_actor> {
 
   void beat() {
     delayed_send(this, tick(), beat_atom_v);
-    bool some_healthy = false;
+    bool some_healthy = false, some_expired = false;
     for (auto& [id, node] : nodes_) {
       if (node.info.gone) continue;
       node.lease.tick();
       if (node.lease.suspect() && node.info.health == NodeInfo::Health::ready)
         set_health(node, NodeInfo::Health::suspect);
       some_healthy |= node.info.health == NodeInfo::Health::ready;
+      some_expired |= node.lease.expired();
     }
-    if (!some_healthy) return;  // we are cut off ourselves; no node could take the pods
+    if (some_expired && !some_healthy && !std::exchange(spares_, true))
+      log::warn(
+          "no node responds; until one does, none is lost, however long it has been silent: no "
+          "node could take the pods");
+    if (!some_healthy) return;
+    spares_ = false;
     for (auto& [id, node] : nodes_)
       if (!node.info.gone && node.lease.expired() && node.info.health != NodeInfo::Health::ready)
         lose(id);
@@ -575,6 +581,7 @@ class Cluster : public GatedActor<cluster_actor> {
   std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some
   std::set<JobId> keepers_;            // those among them whose last grant had `keep`
   bool place_due_ = false;
+  bool spares_ = false;  // nodes whose lease has expired, while no node is ready
   Millis again_at_ = 0;  // uptime of the next scheduled place()
   Seldom unproven_;
   uint64_t last_registering_ = 0;

@@ -229,7 +229,7 @@ const std::vector<Key> kCoordinator = {
      Form::text,
      "T",
      "40s",
-     "Time without a heartbeat after which a node is lost",
+     "Time without a heartbeat after which a node is lost, unless no node responds",
      {}},
     {"feature-gates",
      Form::text,
