@@ -491,7 +491,7 @@ TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
 }
 
 // The history in this test is epoch 1, with the random number 1, up to about commit 1.
-TEST_F(P02StrangersHello, OfAnotherMachineStopsUsOnlyBySealedWordsThatWeNeverSaid) {
+TEST_F(P02StrangersHello, RemoteAgentStopsCoordinatorOnlyWithUnknownSealedHistory) {
   join("a", "d1");
   const core::KnownHistory none{}, said{1, 1, 1}, later{2, 9, 40}, more{1, 1, 1'000},
       other{1, 2, 1};

@@ -909,7 +909,7 @@ TEST_P(KeepersQueue, APlaceIsFreeOnceAllDescendantsAreGone) {
 
 // With this many processes, ends are handled in lists, so what leaves a session lives on for a
 // while after its process.
-TEST_P(KeepersQueue, WhatLeftItsSessionDoesNotWriteToTheOutputOfTheNext) {
+TEST_P(KeepersQueue, ProcessOutsideItsSessionCannotWriteToNextOutput) {
   connect();
   std::vector<SpawnOrder> orders;
   for (uint32_t i = 0; i < 60; i += 2) {

@@ -231,7 +231,7 @@ TEST_F(DamageTest, WhatBelongsToAllIsRefused) {
               HasSubstr("refused: journal: job j5, append 2: records of version 2"));
 }
 
-TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreQuarantined) {
+TEST_F(DamageTest, P14UnreadableBlocksQuarantineOnlyTheirJobs) {
   Writer five(journal, 5, "1 4 20"), six(journal, 6, "1 4 20"), seven(journal, 7, "1 4 20"),
       eight(journal, 8, "1 4 20"), nine(journal, 9, "1 4 20");
   for (Writer* writer : {&five, &six, &seven, &eight}) run_pods(*writer, 0, 3, kNow);

@@ -96,7 +96,7 @@ TEST_P(Server, P01WhoHoldsAPortIsKnown) {
   }
 }
 
-TEST_P(Server, P01WhoTakesOverThePortDoesNotVouchForAnEarlierConnection) {
+TEST_P(Server, P01NewOwnerOfPortDoesNotVouchForOldConnection) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
   Port squatter(kOther);
   squatter.accept_as(kOther);

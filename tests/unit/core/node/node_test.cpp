@@ -227,7 +227,7 @@ TEST_F(QueueTest, AKilledPodWhoseTurnHasNotComeNeverStarted) {
   EXPECT_EQ(next(), "queue j1/3#0; report 1 -j1/2#0 never-started/0") << "and nothing is held";
 }
 
-TEST_F(QueueTest, ANewExecutorGetsTheRoomAndWhatDidNotReachTheOldOne) {
+TEST_F(QueueTest, NewExecutorGetsRoomAndUndeliveredOrders) {
   welcome();
   launch({0, 1, 2});
   next();
@@ -257,7 +257,7 @@ TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsWithdrawnInItsTime) {
   EXPECT_EQ(next(), "report 2 -j1/0#0 returned/0");
 }
 
-TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsReturnedIfItsKeeperGoes) {
+TEST_F(QueueTest, PodsQueuedByEarlierAgentAreReturnedWithoutKeeper) {
   Living waits{.pod = pod(0), .grace_ms = 30'000};
   waits.queued = true;
   node.executor_connected({waits}, {}, now);
@@ -356,7 +356,7 @@ TEST_F(P15Faults, APodThatHasRunHasFailedHere) {
   EXPECT_NE(next().find("-j1/0#0 start-failed/126"), std::string::npos);
 }
 
-TEST_F(P15Faults, P27WhatAnExecutorWithoutSuccessorHadBegunIsLostAndTheRestReturned) {
+TEST_F(P15Faults, P27WithoutSuccessorStartedPodsAreLostAndOthersReturned) {
   node.executor_queues(true);
   welcome();
   launch({0, 1, 2});
@@ -583,7 +583,7 @@ TEST_F(NodeTest, P13NothingStartsWhileTheExecutorIsInTroubleAndWhatWaitsIsReturn
   EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)}) << "what runs stays";
 }
 
-TEST_F(NodeTest, P13AnExecutorThatCouldNotStartIsLeftAloneForAMoment) {
+TEST_F(NodeTest, P13ExecutorThatCouldNotStartIsRetriedLater) {
   welcome();
   launch({0});
   EXPECT_EQ(next(), "start j1/0#0");

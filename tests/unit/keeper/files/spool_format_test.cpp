@@ -142,7 +142,7 @@ TEST_P(SpoolFormatTest, ATornEntryIsTheEndAndNothingFollowsIt) {
   }
 }
 
-TEST_P(SpoolFormatTest, AChangedByteEndsWhatCanBeReadAndLaterEntriesShowIt) {
+TEST_P(SpoolFormatTest, ChangedByteEndsReadableEntriesAndLaterOnesReveal) {
   const Story story(GetParam(), 2, 40);
   std::vector<size_t> ends = {0};  // of entries
   for (size_t size = 1; size <= story.bytes.size(); ++size) {

@@ -110,7 +110,7 @@ TEST_F(WatchTest, AlsoWhenItsTurnComesPieceByPiece) {
 }
 
 // Two pods go in one commit: the first removal carries the number before it, and no ADDED less.
-TEST_F(WatchTest, P32WhatIsGoneCarriesNoOlderVersionThanWhatWasSent) {
+TEST_F(WatchTest, P32RemovedObjectHasNoOlderVersionThanSent) {
   feed.admit(1, make_job("a", uid_of(1)));
   Watch watch(view, query(Kind::pod), view.changes().end(), false);
   feed.create(1, 0, 2);

@@ -108,7 +108,7 @@ TEST(Pace, AJobThatSlowsDown) {
   expect_close(seen, 15'000 + 32'000, 0.1, 1'000);
 }
 
-TEST(Pace, WhoAttachesLaterDoesNotKnowHowLongTheRunningOnesHaveBeen) {
+TEST(Pace, LateClientDoesNotKnowHowLongPodsHaveRun) {
   const Played job{40, 4, [](int64_t) { return minutes(1); }};
   const auto seen = job.play(90'000);
   // Pods that were already running are not measured; the next ones are.

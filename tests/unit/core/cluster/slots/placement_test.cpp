@@ -268,7 +268,7 @@ TEST(Placement, SpreadAJobIsAsEvenAsTheRoomAllows) {
   EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 1, {{2, 1}, {4, 1}}), "1:1");
 }
 
-TEST(Placement, AChoiceCountsWhatFitsByResourcesAndLeavesReluctantNodesForLast) {
+TEST(Placement, ChoosesByResourcesThatFitAndReluctantNodesLast) {
   NodeInfo plain, tainted;
   StringMap labels;
   tainted.spec.taints = {{"slow", "", "PreferNoSchedule"}};

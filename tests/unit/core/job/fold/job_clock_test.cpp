@@ -9,7 +9,7 @@ namespace {
 
 constexpr Millis kHour = 3'600'000;
 
-TEST(P16JobClock, BeginsWithTheWallClockAndNeverBehindTheLastRecord) {
+TEST(P16JobClock, StartsAtWallClockButNeverBehindLastRecord) {
   struct Row {
     Millis wall, elapsed, last_record, later, now;
   };

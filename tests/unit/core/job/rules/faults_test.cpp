@@ -71,7 +71,7 @@ TEST(NotHere, P15CountsOnceEveryNodeHasFailed) {
   EXPECT_FALSE(play.state().failed_indexes.contains(1));
 }
 
-TEST(NotHere, P15APodThatIsBeingDeletedEndsAsOneThatNeverStarted) {
+TEST(NotHere, P15DeletedPodThatCouldNotStartEndsAsNeverStarted) {
   Play play(typed(1, 1));
   play.sync();
   play.remove({0, 0});
