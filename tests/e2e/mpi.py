@@ -172,7 +172,8 @@ class Site(unittest.TestCase):
 
     @classmethod
     def token(cls, name):
-        made = cls.muster("token", "create", "--node", name, "--out", cls.dir / f"token.{name}")
+        seats = [word for seat in LAUNCHERS for word in ("--resource", f"example.com/{seat}=1")]
+        made = cls.muster("token", "create", "--node", name, *seats, "--out", cls.dir / f"token.{name}")
         assert made.returncode == 0, made.stderr
         return cls.dir / f"token.{name}"
 
