@@ -165,7 +165,8 @@ class Hosts(Cluster):
         if name not in self.hosts:
             self.hosts[name] = Host()
             token = self.dir / f"{name}.token"
-            subprocess.run([self.bin, "token", "create", "--node", name, "--out", token, "--api", self.api_addr], check=True, capture_output=True)
+            subprocess.run([self.bin, "token", "create", "--node", name, "--slots-max", "10000", "--out", token, "--api",
+                            self.api_addr], check=True, capture_output=True)
             flags += ["--token-file", token]
         with open(self.dir / f"{name}.log", "ab") as log:
             self.agents[name] = subprocess.Popen(
