@@ -1,8 +1,8 @@
 // WaitingPods: how many pods of each owner wait for a place, over all jobs, so that the jobs of one
 // owner together do not create more of them than a coordinator has memory for. Any thread.
 //
-// A job that finds the owner's maximum used up may still have a few waiting: it goes on as these
-// are placed, and needs no notice when others' have been.
+// When the owner's other jobs use up the maximum, a job may still have a few pods waiting. It
+// creates more as these are placed, so it need not be told when pods of the other jobs are.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class WaitingPods {
   // Those of one job. The WaitingPods must outlive it.
   class OfJob {
    public:
-    // `owner`: a uid; unset: nobody's, which count as one owner's.
+    // `owner`: a uid; unset: the job has none. All jobs without an owner share one maximum.
     OfJob(WaitingPods& all, std::optional<uint32_t> owner) : all_(all), count_(all.of(owner)) {}
     ~OfJob() { now(0); }
     OfJob(const OfJob&) = delete;

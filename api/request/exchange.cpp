@@ -133,7 +133,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wa
               });
         }
         if (body == Body::too_many) {
-          // At once: what waits for room beside it goes on, instead of being refused as well.
+          // Before the answer is sent, so that other bodies that need room now are not refused too.
           *text = std::string();
           body_share_.reset();
           return send_status(429, "TooManyRequests", too_many_bodies(*bodies_),
