@@ -184,8 +184,8 @@ def check_unreferenced():
             count[word] = count.get(word, 0) + 1
     for file in sorted(name for name in text if name.endswith(".hpp") and name.split("/")[0] in ARROWS):
         for match in FUNCTION.finditer(text[file]):
-            defined = count[match[1]] == 2 and any(re.search(rf"\b{match[1]}\(", text[other]) for other in [file[:-4] + ".cpp"] if other in text)
-            if count[match[1]] == 1 or defined:
+            defined = re.search(rf"\b{match[1]}\(", text.get(file[:-4] + ".cpp", ""))
+            if count[match[1]] == (2 if defined else 1):
                 yield f"{file}:{text[file][:match.start(1)].count(chr(10)) + 1}: nothing calls {match[1]}"
 
 
