@@ -33,7 +33,8 @@ std::vector<Verb> dev_verbs(CLI::App& root, const std::vector<std::string>& tail
       ->type_name("ADDR:PORT");
   app->footer(
       "Examples:\n  muster dev --nodes 5\n  muster dev -- ./test.sh\n"
-      "Prints MUSTER_API=ADDR:PORT to paste into another shell. Daemons that end are restarted. "
+      "Prints MUSTER_API=unix:PATH to paste into another shell, and the address of the web page. "
+      "Daemons that end are restarted. "
       "Ctrl-C terminates the pods and stops the cluster; press it again to stop without waiting "
       "for them. With CMD after --, the cluster runs until CMD exits; MUSTER_API is set for CMD.\n"
       "Exit codes: that of CMD (128+S if signal S ended it); without CMD 0.");

@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 import unittest
+import urllib.request
 
 import cli
 from cli import manifest, poll
@@ -132,6 +133,7 @@ class Dev(cli.Case):
         line = dev.stdout.readline()
         folder = pathlib.Path(re.search(r"state and logs in (\S+)", line)[1])
         self.env["MUSTER_API"] = re.search(r"export MUSTER_API=(\S+)", dev.stdout.readline())[1]
+        self.page = re.search(r"web page: (\S+)", dev.stdout.readline())[1]
         return dev, folder
 
     def end(self, dev, folder):
@@ -147,6 +149,8 @@ class Dev(cli.Case):
         # A daemon that ends is restarted.
         ends = json.loads((folder / "coordinator/endpoints.json").read_text())
         self.assertEqual(ends["listen"], f"unix:{folder}/agents", "nobody else can take this place")
+        self.assertEqual(self.env["MUSTER_API"], f"unix:{folder}/api.sock", "nor this one")
+        self.assertEqual(urllib.request.urlopen(self.page).status, 200)
         before = ends["pid"]
         os.kill(before, signal.SIGKILL)
         self.assertIn("ended by itself", dev.stdout.readline() + dev.stdout.readline())
@@ -155,6 +159,12 @@ class Dev(cli.Case):
         self.assertEqual((self.dir / "bye").read_text(), "bye\n")
         self.assertFalse(folder.exists())
         self.assertEqual(self.left_in_tmp(), [])
+
+    def test_a_path_too_long_for_a_socket_gets_a_port(self):
+        dev, folder = self.begin("--nodes", "1", "--data-dir", "d" * 120)
+        self.assertRegex(self.env["MUSTER_API"], r"^127\.0\.0\.1:\d+$")
+        self.assertEqual(self.muster("get", "nodes", "-o", "name").stdout, "node/dev-0\n")
+        self.end(dev, folder)
 
     def test_killed_it_leaves_nothing(self):
         dev, folder = self.begin("--nodes", "1")

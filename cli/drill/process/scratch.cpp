@@ -190,10 +190,14 @@ Result<Process> Scratch::spawn(const std::string& executable, const std::vector<
 Status Scratch::start_coordinator(const std::string& executable) {
   const std::string endpoints = data_dir_ + "/endpoints.json";
   unlink(endpoints.c_str());
-  auto process = spawn(executable.empty() ? options_.executable : executable,
-                       {"coordinator", "--data-dir", data_dir_, "--api", api_, "--listen", listen_,
-                        "--node-grace", core::duration_text(options_.grace_ms)},
-                       coordinator_.log, true);
+  std::vector<std::string> words{
+      "coordinator", "--data-dir",   data_dir_,
+      "--api",       api_,           "--listen",
+      listen_,       "--node-grace", core::duration_text(options_.grace_ms)};
+  if (!options_.api_socket.empty())
+    words.insert(words.end(), {"--api-socket", options_.api_socket});
+  auto process =
+      spawn(executable.empty() ? options_.executable : executable, words, coordinator_.log, true);
   if (!process) return process.error();
   const pid_t pid = process->pid();
   coordinator_.process = std::move(*process);
@@ -209,10 +213,10 @@ Status Scratch::start_coordinator(const std::string& executable) {
     const Json json = read_json(text);
     if (!json.is_object() || number_at(json, {"pid"}) != pid) continue;
     // Keep the addresses at the next start, for agents and clients.
-    const std::string api = text_at(json, {"api"});
+    api_ = text_at(json, {"api"});
     listen_ = text_at(json, {"listen"});
-    if (client_ == nullptr) client_ = std::make_unique<ApiClient>(api, "the scratch cluster");
-    api_ = api;
+    if (client_ == nullptr)
+      client_ = std::make_unique<ApiClient>(client_address(), "the scratch cluster");
     return Nothing{};
   }
   return unavailable("the coordinator does not serve: " + tail_of(coordinator_.log, 400));

@@ -29,6 +29,7 @@ struct ScratchOptions {
   bool witnesses = true;               // creates witness_dir()
   std::string prefix = "drill-";       // of the names of nodes
   std::string api = "127.0.0.1:0";     // where the coordinator serves clients
+  std::string api_socket;              // likewise, which clients then use; empty: none
   std::string listen = "127.0.0.1:0";  // likewise, agents
   std::string clock_lib;  // libfaketimeMT.so.1, preloaded into the coordinator; empty: none
 };
@@ -50,7 +51,11 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   const ScratchOptions& options() const { return options_; }
-  const std::string& api() const { return api_; }
+  const std::string& api() const { return api_; }  // HOST:PORT
+  // What clients use: the socket, else api().
+  std::string client_address() const {
+    return options_.api_socket.empty() ? api_ : "unix:" + options_.api_socket;
+  }
   // Only for the thread that made the cluster; a thread can have only one client.
   ApiClient& client() { return *client_; }
   std::string witness_dir() const { return options_.dir + "/witness"; }

@@ -24,6 +24,7 @@
 #include <string>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -55,6 +56,7 @@ class Dev {
                                        .witnesses = false,
                                        .prefix = "dev-",
                                        .api = o_.api,
+                                       .api_socket = api_socket(),
                                        .listen = "unix:" + folder_ + "/agents"},
                                       [this] {
                                         if (signals_->next(0) != 0) interrupted_ = true;
@@ -100,6 +102,13 @@ class Dev {
     return Nothing{};
   }
 
+  // Where nobody else can take the coordinator's place while it restarts, as on a port. Empty: the
+  // path is longer than the address of a socket can be.
+  std::string api_socket() const {
+    std::string path = folder_ + "/api.sock";
+    return path.size() < sizeof sockaddr_un{}.sun_path ? path : "";
+  }
+
   // To stderr if a command's output goes to stdout.
   void tell() const {
     std::ostream& out = o_.command.empty() ? std::cout : std::cerr;
@@ -107,8 +116,8 @@ class Dev {
         << (o_.slots == 1 ? " slot" : " slots") << ", state and logs in " << folder_
         << (temporary_ ? " (removed at the end)" : "") << std::endl;
     if (o_.command.empty())
-      out << "  export MUSTER_API=" << scratch_->api() << "\n  web page: http://" << scratch_->api()
-          << "/ (Ctrl-C stops the cluster)" << std::endl;
+      out << "  export MUSTER_API=" << scratch_->client_address() << "\n  web page: http://"
+          << scratch_->api() << "/ (Ctrl-C stops the cluster)" << std::endl;
   }
 
   void supervise() {
@@ -117,7 +126,7 @@ class Dev {
   }
 
   int run_command() {
-    const std::string api = scratch_->api();
+    const std::string api = scratch_->client_address();
     std::vector<char*> words;
     for (const std::string& word : o_.command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);

@@ -109,7 +109,10 @@ int revoke(const AccessOptions& options) {
 int print_claims(const Json& claims) {
   const std::string name = "node/" + text_at(claims, {"node"});
   if (at(claims, {"asRegistered"}) == Json(true)) {
-    std::cout << name << " may claim what it had at its last registration" << std::endl;
+    std::cout << name
+              << " may claim what it had at its last registration, or anything on the "
+                 "coordinator's machine"
+              << std::endl;
     return kDone;
   }
   std::string labels, resources;
