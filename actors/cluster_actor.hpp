@@ -1,18 +1,13 @@
 // ClusterActor: nodes, leases, slots, and the jobs that wait for slots.
 //
-// The only writer of the nodes' rows. Stores nothing about slots: free = registered - held, where
-// held slots are granted here, freed by the jobs, and passed in at start. Its death ends the
-// process.
-//
-// Invariants: a node gets grants only between LinkUp and the loss of its link or lease; an
-// incarnation that was replaced or lost never gets one again; a name belongs to one work-dir and
-// the holder of its secret, until that agent has been silent for a full --node-grace; only an agent
-// that proves that it has served this cluster can stop the coordinator, and an agent of another
-// machine needs a seal made by a coordinator of this cluster.
+// The only writer of the nodes' rows. All rules are in core/cluster: each message is an event for
+// its decide(); this actor has the mailbox, the timers and the gate, and carries the effects out.
+// Stores nothing about slots: free = registered - held, where held slots are granted here, freed by
+// the jobs, and passed in at start. Its death ends the process.
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "core/cluster/nodes/epoch_line.hpp"
+#include "core/cluster/fold/cluster.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -24,12 +19,7 @@
 namespace muster::actors {
 
 struct ClusterOptions {
-  std::string cluster_id;
-  std::string cluster_key;  // given to agents that register; proves that they served this cluster
-  core::EpochLine line;     // ends with this start
-  Millis node_grace_ms = 40'000;
-  bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
-  uint32_t user_pods_max = 0;   // on nodes at a time, per owner; 0: no limit
+  core::cluster::Settings settings;
   std::function<uint64_t()> last_commit;               // highest durable commit number
   std::function<void(const core::NodeHealth&)> show;   // to the read model
   std::shared_ptr<const std::atomic<JobId>> next_job;  // no job has this id or a higher one

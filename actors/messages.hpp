@@ -4,8 +4,8 @@
 
 #include "actors/durable.hpp"
 #include "base/result.hpp"
-#include "core/cluster/nodes/epoch_line.hpp"
-#include "core/cluster/nodes/node_info.hpp"
+#include "core/cluster/fold/effect.hpp"
+#include "core/cluster/fold/event.hpp"
 #include "core/job/facts/event.hpp"
 #include "core/job/fold/batch.hpp"
 #include "core/kept.hpp"
@@ -107,15 +107,8 @@ struct JobReconcile {
   Reply<std::vector<PodKey>> answered;  // pods to end
 };
 
-struct NodeReadyNow {
-  NodeId node = kNoNode;
-  uint64_t link = 0;
-};
-struct NodeIsLost {
-  NodeId node = kNoNode;
-  core::EndCause cause = core::EndCause::node_lost;
-  Millis silent_ms = 0;  // the coordinator has answered nothing from it for at least this
-};
+using core::cluster::NodeIsLost;
+using core::cluster::NodeReadyNow;
 
 // A node's answer to a job's question (core::AskNodes): which of the job's pods have ended there
 // but were not acknowledged. The RPC thread sends it to the registry, after all earlier reports;
@@ -150,27 +143,11 @@ struct JobIsHidden {
   JobId job = 0;
 };
 
-// From a job to the cluster: how many of its pods are waiting, and how many slots it has received
-// in total. Grants in flight count against `pending`.
-struct Want {
-  JobId job = 0;
-  uint32_t pending = 0;
-  uint64_t received = 0;
-  core::JobObjectPtr object;  // what its pods request: resources, selector, tolerations, priority
-};
-// From a job to the cluster: slots that its pods no longer hold.
-struct Freed {
-  JobId job = 0;
-  std::map<NodeId, uint32_t> slots;
-  core::QuickEndsOfNodes quick{};  // of these, the ones freed by short pods
-  std::vector<NodeId> avoid{};     // nodes that could not start a pod of the job
-};
+using core::cluster::Freed;  // from a job to the cluster
+using core::cluster::Want;   // likewise
 // From the cluster to a job: every node that could take its pods is one of those.
 struct HasNowhere {};
-// From the registry to the cluster: the actor of a job without open pods has ended.
-struct JobLeft {
-  JobId job = 0;
-};
+using core::cluster::JobLeft;  // from the registry to the cluster: its actor has ended
 // From the cluster to a job: preempt this many of its pods on each node, for pods of higher
 // priority.
 struct Preempt {
@@ -189,59 +166,22 @@ struct Granted {
 // From the cluster to a job: from now on, slots that its pods free go back to the cluster.
 struct ReturnSlots {};
 
-// What an agent reports about itself at registration (schema/agent.capnp, Hello).
-struct AgentHello {
-  uint64_t link = 0;  // the connection, as numbered by the RPC thread
-  std::string node, work_dir_id, boot_id, cluster_id;
-  std::string secret, cluster_key;  // prove its work-dir, and that it served this cluster
-  uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
-  // Set for an agent of another machine: only history with our seal counts against our data-dir.
-  bool must_prove = false;
-  std::optional<core::KnownHistory> sealed{};  // the latest; its seal has been verified
-  uint32_t slots = 0;
-  uint64_t cpu_millis = 0, memory_bytes = 0;
-  std::map<std::string, int64_t> resources;  // named resources
-  core::StringMap labels;
-  // An agent of another machine may claim no more; `as_registered`: no more than before.
-  bool as_registered = false;
-  std::optional<core::NodeClaims> claims{};
-  std::string address;  // host name
-  std::string ip{};
-  core::LimitSupport limits{};
-  std::vector<PodId> running, waiting, ended;
+// What an agent reports about itself at registration.
+struct AgentHello : core::cluster::Hello {
   // Ends that an earlier agent left, with `node` unset. If this is a new incarnation, they belong
   // to the one before it.
   std::map<JobId, core::PodsReported> ends{};
 };
-struct HelloAnswer {
-  enum class Kind { welcome, name_taken, other_cluster };
-  Kind kind = Kind::welcome;
-  std::string message;
-  NodeId node = kNoNode;
-  std::vector<PodId> end;
-};
+using core::cluster::HelloAnswer;
 struct RegisterAgent {
   AgentHello hello;
   Reply<HelloAnswer> done;
 };
-// From the RPC thread: the agent of this link was welcomed; the link can be used now.
-struct LinkUp {
-  NodeId node = kNoNode;
-  uint64_t link = 0;
-};
-struct LinkDown {
-  NodeId node = kNoNode;
-  uint64_t link = 0;
-};
-struct Heartbeat {
-  NodeId node = kNoNode;
-  uint64_t link = 0;
-  core::NodeTrouble trouble{};
-};
-struct AgentLeaves {
-  NodeId node = kNoNode;
-  uint64_t link = 0;
-};
+// From the RPC thread to the cluster.
+using core::cluster::AgentLeaves;
+using core::cluster::Heartbeat;
+using core::cluster::LinkDown;
+using core::cluster::LinkUp;
 
 // To the cluster: a client changes a node. `conflict` if its spec is no longer `seen`; not_found.
 struct ChangeNode {

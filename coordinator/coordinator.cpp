@@ -415,14 +415,14 @@ class Running final : public Coordinator {
          .detached = true,
          .held = true});
     actors::ClusterOptions cluster;
-    cluster.cluster_id = recovered.cluster_id;
-    cluster.cluster_key = recovered.cluster_key;
+    cluster.settings.cluster_id = recovered.cluster_id;
+    cluster.settings.cluster_key = recovered.cluster_key;
     auto next_job = std::make_shared<std::atomic<JobId>>(0);
     cluster.next_job = next_job;
-    cluster.line = recovered.line;
-    cluster.node_grace_ms = options_.node_grace_ms;
-    cluster.require_limits = options_.require_limits;
-    cluster.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max);
+    cluster.settings.line = recovered.line;
+    cluster.settings.node_grace_ms = options_.node_grace_ms;
+    cluster.settings.require_limits = options_.require_limits;
+    cluster.settings.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max);
     cluster.last_commit = [this] { return journal_->last_commit(); };
     cluster.show = [this](const core::NodeHealth& health) { api_->show_health(health); };
     cluster.outdated = [](const std::string& why) {

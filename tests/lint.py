@@ -33,7 +33,7 @@ ARROWS = {  # a folder, or a file that may include more than its folder
 }
 # The rooms of a folder, bottom up: a room (or a file) may include itself and those before it. Files in none of them are above all rooms.
 ROOMS = {
-    "core/cluster": ["nodes", "slots"],
+    "core/cluster": ["nodes", "slots", "fold", "rules"],
     "core/job": ["facts", "fold", "rules", "shown"],
     "core/spec": ["values", "fields", "rules"],
     "storage": ["codec", "journal", "rows"],

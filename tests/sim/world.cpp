@@ -422,10 +422,10 @@ void World::boot() {
                                      .failed = [](const std::string&) {},
                                      .held = held});
   actors::ClusterOptions options;
-  options.cluster_id = "sim";
-  options.cluster_key = "key";
-  options.line = recovered->line;
-  options.node_grace_ms = kGraceMs;
+  options.settings.cluster_id = "sim";
+  options.settings.cluster_key = "key";
+  options.settings.line = recovered->line;
+  options.settings.node_grace_ms = kGraceMs;
   options.last_commit = [this] { return disk_.last_commit(); };
   options.show = [this](const core::NodeHealth& health) { view_->health(health); };
   options.outdated = [this](const std::string& why) {

@@ -11,39 +11,12 @@
 namespace muster::api {
 namespace {
 
-struct Ready {
-  const char* status;
-  std::string reason;
-  std::string message;
-};
-
 // The last heartbeat is unknown for a node that was lost before the coordinator started.
 std::string unresponsive(const core::NodeInfo& node) {
-  return node.heartbeat_ms == 0
-             ? "the agent does not respond"
-             : "the agent has not responded since " + time_text(node.heartbeat_ms);
-}
-
-Ready ready(const core::NodeInfo& node) {
-  using Health = core::NodeInfo::Health;
-  if (has_left(node))
-    return {"False", "AgentLeft",
-            "the agent announced its shutdown and left: " + unresponsive(node)};
-  switch (node.health) {
-    case Health::ready:
-      if (node.draining)
-        return {"False", "AgentDraining", "the agent is terminating its pods and shutting down"};
-      if (node.trouble) return {"False", node.trouble.reason, node.trouble.message};
-      return {"True", "AgentReady", "the agent is connected"};
-    case Health::suspect:
-      return {"Unknown", "NodeStatusUnknown", unresponsive(node)};
-    case Health::lost:
-      return {"Unknown", "NodeStatusUnknown", "the node is lost: " + unresponsive(node)};
-    case Health::unknown:
-      return {"Unknown", "NodeStatusNeverUpdated",
-              "the agent has not registered since the coordinator's start"};
-  }
-  return {"Unknown", "", ""};
+  return (node.heartbeat_ms == 0
+              ? "the agent does not respond"
+              : "the agent has not responded since " + time_text(node.heartbeat_ms)) +
+         (node.loss_held ? "; no node does, so none is lost: no node could take the pods" : "");
 }
 
 // Whether the node enforces the limits of containers.
@@ -71,6 +44,28 @@ OrderedJson limits_condition(const core::NodeInfo& node, const std::string& sinc
 }
 
 }  // namespace
+
+ReadyCondition ready_condition(const core::NodeInfo& node) {
+  using Health = core::NodeInfo::Health;
+  if (has_left(node))
+    return {"False", "AgentLeft",
+            "the agent announced its shutdown and left: " + unresponsive(node)};
+  switch (node.health) {
+    case Health::ready:
+      if (node.draining)
+        return {"False", "AgentDraining", "the agent is terminating its pods and shutting down"};
+      if (node.trouble) return {"False", node.trouble.reason, node.trouble.message};
+      return {"True", "AgentReady", "the agent is connected"};
+    case Health::suspect:
+      return {"Unknown", "NodeStatusUnknown", unresponsive(node)};
+    case Health::lost:
+      return {"Unknown", "NodeStatusUnknown", "the node is lost: " + unresponsive(node)};
+    case Health::unknown:
+      return {"Unknown", "NodeStatusNeverUpdated",
+              "the agent has not registered since the coordinator's start"};
+  }
+  return {"Unknown", "", ""};
+}
 
 std::optional<std::string_view> node_label(const core::NodeInfo& node, std::string_view key) {
   if (key == "kubernetes.io/hostname") return node.name;
@@ -105,7 +100,7 @@ OrderedJson strangers_json(const core::NodeInfo& node) {
 
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   OrderedJson labels = ordered(core::labels_of(node));
-  const Ready r = ready(node);
+  const ReadyCondition r = ready_condition(node);
   const Millis beat = node.heartbeat_ms != 0 ? node.heartbeat_ms : node.created_ms;
   const Millis since = node.changed_ms != 0 ? node.changed_ms : node.created_ms;
   std::string cpu = node.cpu_millis % 1000 == 0 ? std::to_string(node.cpu_millis / 1000)

@@ -17,6 +17,14 @@ namespace muster::api {
 // Whether its agent announced its shutdown and is gone; survives a restart of the coordinator.
 bool has_left(const core::NodeInfo& node);
 
+// A node's Ready condition: whether it may get pods, unless an operator prevents it, and why not.
+struct ReadyCondition {
+  const char* status;  // True, False, Unknown
+  std::string reason;
+  std::string message;
+};
+ReadyCondition ready_condition(const core::NodeInfo& node);
+
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version);
 OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version);
 

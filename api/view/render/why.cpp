@@ -1,5 +1,6 @@
 #include "api/view/render/why.hpp"
 
+#include "api/view/query/object_json.hpp"
 #include "api/view/query/pod_configs.hpp"
 #include "api/view/render/tables.hpp"
 #include "core/cluster/slots/free_node.hpp"
@@ -357,10 +358,10 @@ void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t
     }
     if (!seen.insert(pod.node).second) continue;
     const auto shown = view.node(view.node_name(pod.node));
-    if (!shown || shown->node->id != pod.node || !shown->node->trouble) continue;
-    const core::NodeTrouble& trouble = shown->node->trouble;
-    out.details.push_back("node " + shown->node->name + " is not ready: " + trouble.reason + ": " +
-                          trouble.message);
+    if (!shown || shown->node->id != pod.node || core::is_ready(*shown->node)) continue;
+    const ReadyCondition why = ready_condition(*shown->node);
+    out.details.push_back("node " + shown->node->name + " is not ready: " + why.reason + ": " +
+                          why.message);
   }
 }
 

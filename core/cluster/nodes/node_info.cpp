@@ -4,7 +4,8 @@
 namespace muster::core {
 
 NodeHealth health_of(const NodeInfo& node) {
-  return {node.id, node.health, node.draining, node.trouble, node.heartbeat_ms, node.changed_ms};
+  return {node.id,           node.health,     node.draining, node.trouble,
+          node.heartbeat_ms, node.changed_ms, node.loss_held};
 }
 
 void set_health(NodeInfo& node, const NodeHealth& health) {
@@ -13,6 +14,7 @@ void set_health(NodeInfo& node, const NodeHealth& health) {
   node.trouble = health.trouble;
   node.heartbeat_ms = health.heartbeat_ms;
   node.changed_ms = health.changed_ms;
+  node.loss_held = health.loss_held;
 }
 
 bool is_ready(const NodeInfo& node) {

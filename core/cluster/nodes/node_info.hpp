@@ -78,6 +78,7 @@ struct NodeInfo {
   NodeTrouble trouble;
   Millis heartbeat_ms = 0;  // last heartbeat, wall clock
   Millis changed_ms = 0;    // when health last changed
+  bool loss_held = false;   // silent for --node-grace, but not lost: no node is ready
   LimitSupport limits{};    // known once its agent has registered
   bool operator==(const NodeInfo&) const = default;
 };
@@ -89,6 +90,7 @@ struct NodeHealth {
   bool draining = false;
   NodeTrouble trouble{};
   Millis heartbeat_ms = 0, changed_ms = 0;
+  bool loss_held = false;
 };
 NodeHealth health_of(const NodeInfo& node);
 void set_health(NodeInfo& node, const NodeHealth& health);

@@ -90,9 +90,9 @@ class ActorsTest : public ::testing::Test {
   explicit ActorsTest(RegistryOptions registry = {})
       : registry_options_(std::move(registry)), journal_(system_.spawn(slow_journal, &disk_)) {
     ClusterOptions cluster;
-    cluster.cluster_id = "test";
-    cluster.cluster_key = "key";
-    cluster.line = core::EpochLine({{1, 1, 1}});
+    cluster.settings.cluster_id = "test";
+    cluster.settings.cluster_key = "key";
+    cluster.settings.line = core::EpochLine({{1, 1, 1}});
     cluster.last_commit = [this] { return disk_.disk.last_commit(); };
     cluster.show = [](auto) {};
     cluster.outdated = [](const std::string& why) { FAIL() << why; };

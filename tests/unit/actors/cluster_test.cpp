@@ -118,14 +118,14 @@ class ClusterTest : public testing::Test {
                              {.show = [this](core::Committed batch) { seen(batch.nodes); },
                               .failed = [](const std::string& why) { FAIL() << why; }});
     ClusterOptions options;
-    options.cluster_id = "test";
-    options.line = core::EpochLine(line);
-    options.node_grace_ms = kGraceMs;
+    options.settings.cluster_id = "test";
+    options.settings.line = core::EpochLine(line);
+    options.settings.node_grace_ms = kGraceMs;
     options.last_commit = [this] { return disk_.last_commit(); };
     options.show = [this](const core::NodeHealth& health) {
       if (shown_.contains(health.id)) core::set_health(shown_[health.id], health);
     };
-    options.cluster_key = kKey;
+    options.settings.cluster_key = kKey;
     options.next_job = std::make_shared<std::atomic<JobId>>(8);
     options.outdated = [this](const std::string& why) { outdated_.push_back(why); };
     cluster_ = spawn_cluster(

@@ -1,0 +1,77 @@
+// Cluster: a fold over records of nodes, and the slots on them.
+//
+// apply(record) is the only thing that changes a node; it evaluates no rule. decide() (decide.hpp)
+// looks at the cluster and returns records and effects. Slots (slots.hpp) are a value beside the
+// nodes: nothing about them is durable, so no record mentions them. apply() tells them which nodes
+// there are, decide() passes on what jobs want and free.
+//
+// Invariants: an id is one incarnation and is never reused; a name has at most one incarnation that
+// is not gone; an incarnation that is gone stays gone, and no slot on it is granted or held.
+#pragma once
+
+#include "core/cluster/fold/record.hpp"
+#include "core/cluster/nodes/epoch_line.hpp"
+#include "core/cluster/nodes/lease.hpp"
+#include "core/cluster/slots/slots.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace muster::core::cluster {
+
+struct Settings {
+  std::string cluster_id;
+  std::string cluster_key;  // given to agents that register; proves that they served this cluster
+  EpochLine line;           // ends with this start
+  Millis node_grace_ms = 40'000;
+  bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
+  uint32_t user_pods_max = 0;   // on nodes at a time, per owner; 0: no limit
+};
+
+class Cluster {
+ public:
+  struct Node {
+    NodeInfo info;
+    Lease lease{};
+    std::optional<uint64_t> link{};  // the number of its session, while connected
+  };
+
+  // `nodes`: the rows of all incarnations, those that are gone included.
+  Cluster(Settings settings, const std::vector<NodeInfo>& nodes);
+
+  void apply(const Record& record);
+
+  const Settings& settings() const { return settings_; }
+  const std::map<NodeId, Node>& nodes() const { return nodes_; }
+  const Node* node(NodeId id) const;  // nullptr: none has this id
+  // The incarnation of this name that is not gone; kNoNode: none.
+  NodeId living(const std::string& name) const;
+  // The newest incarnation of this name; kNoNode: there is none, or it was deleted.
+  NodeId newest(const std::string& name) const;
+  NodeId next_id() const { return last_id_ + 1; }
+  // Names on record that have not registered since the start.
+  const std::set<std::string>& awaited() const { return awaited_; }
+
+  Slots& slots() { return slots_; }
+  const Slots& slots() const { return slots_; }
+  // The jobs whose last grant had `keep`.
+  std::set<JobId>& keepers() { return keepers_; }
+
+ private:
+  friend struct NodeApplier;
+  void end(NodeId id, Millis at_ms);
+
+  const Settings settings_;
+  std::map<NodeId, Node> nodes_;
+  std::map<std::string, NodeId> living_;
+  std::set<std::string> awaited_;
+  NodeId last_id_ = 0;
+  Slots slots_;
+  std::set<JobId> keepers_;
+};
+
+}  // namespace muster::core::cluster

@@ -1,0 +1,114 @@
+// Effects: what the cluster wants done, at once or once its records are durable.
+#pragma once
+
+#include "core/cluster/fold/hello.hpp"
+#include "core/cluster/fold/record.hpp"
+#include "core/pod_end.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster::core::cluster {
+
+// ---- once the records are durable
+
+struct AnswerHello {
+  uint64_t token = 0;
+  HelloAnswer answer;
+};
+struct AnswerRequest {
+  enum class Outcome : uint8_t { done, conflict, not_found };
+  uint64_t token = 0;
+  Outcome outcome = Outcome::done;
+};
+// To all jobs: a node registers with the pods it has. They answer with those that it must end
+// (JobsAnswered). `known`: what the jobs are to know of; the rest are strangers.
+struct AskJobs {
+  uint64_t token = 0;
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+  std::vector<PodId> known;
+  bool restored = false;  // its pods are from before a restore
+};
+// To all jobs: their pods there are lost.
+struct NodeIsLost {
+  NodeId node = kNoNode;
+  EndCause cause = EndCause::node_lost;
+  Millis silent_ms = 0;  // the node was answered nothing for at least this
+};
+// No session of the node is served any more.
+struct DropLink {
+  NodeId node = kNoNode;
+};
+
+// ---- at once
+
+// The agent holds ends of pods of the incarnation `node`, which a reboot has ended: report them,
+// then let it register again without them.
+struct TakeEnds {
+  uint64_t token = 0;
+  NodeId node = kNoNode;
+};
+// The data-dir lacks what this cluster has already done: the coordinator must stop.
+struct StopOutdated {
+  std::string why;
+};
+// Every node on record has registered without contradicting the data-dir.
+struct AllRegistered {};
+// To all jobs: launches and kills may be sent (again) to the node.
+struct NodeReadyNow {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+// To the read model.
+struct ShowHealth {
+  NodeHealth health;
+};
+// To the job: from now on, slots that its pods free go back to the cluster.
+struct TakeKept {
+  JobId job = 0;
+};
+// To the job. `links`: each node's session. `keep`: its next pods may reuse slots freed there,
+// until TakeKept.
+struct Grant {
+  JobId job = 0;
+  std::map<NodeId, uint32_t> slots;
+  std::map<NodeId, uint64_t> links;
+  bool keep = false;
+};
+// To the job: preempt this many of its pods on each node.
+struct TakeBack {
+  JobId job = 0;
+  std::map<NodeId, uint32_t> slots;
+};
+// To the job: its pods must leave these nodes (taint NoExecute).
+struct TellLeave {
+  JobId job = 0;
+  std::vector<NodeId> nodes;
+};
+// To the job: every node that could take its pods is one that could not start them.
+struct TellNowhere {
+  JobId job = 0;
+};
+// PlaceNow is due: after what has arrived by then, or after this time.
+struct PlaceSoon {};
+struct PlaceAfter {
+  Millis ms = 0;
+};
+struct Log {
+  enum class Level : uint8_t { info, warn, error };
+  Level level = Level::info;
+  std::string text;
+  bool seldom = false;  // anyone can cause it: at most one every ten seconds
+};
+
+// What rests on the durable records of the decision, and what does not.
+using Effect = std::variant<AnswerHello, AnswerRequest, AskJobs, NodeIsLost, DropLink, PlaceSoon>;
+using AtOnce =
+    std::variant<TakeEnds, StopOutdated, AllRegistered, NodeReadyNow, ShowHealth, TakeKept, Grant,
+                 TakeBack, TellLeave, TellNowhere, PlaceSoon, PlaceAfter, Log>;
+
+}  // namespace muster::core::cluster

@@ -1,0 +1,92 @@
+// Events: what the cluster reacts to. Those with a token are answered by an effect with that token.
+#pragma once
+
+#include "core/cluster/fold/hello.hpp"
+#include "core/quick_ends.hpp"
+#include "core/spec/fields/job_spec.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster::core::cluster {
+
+// ---- nodes
+
+// Answered by AnswerHello, or by an effect that asks for more first: TakeEnds, AskJobs.
+struct AgentRegisters {
+  uint64_t token = 0;
+  Hello hello;
+  bool left_ends = false;  // it has ends of pods that an earlier agent left
+};
+// All jobs have answered AskJobs; their answers are durable.
+struct JobsAnswered {
+  uint64_t token = 0;
+  NodeId node = kNoNode;
+  bool restored = false;       // as in AskJobs
+  std::vector<PodId> running;  // as the agent said
+  std::vector<PodId> end;      // pods that the agent must end
+};
+// The agent was welcomed; its session can be used now.
+struct LinkUp {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+struct LinkDown {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+struct Heartbeat {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+  NodeTrouble trouble{};
+};
+struct AgentLeaves {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+// A sixteenth of --node-grace has passed (lease.hpp).
+struct Tick {};
+
+// ---- requests about nodes, answered by AnswerRequest
+
+// A conflict if the node's spec is no longer `seen`.
+struct SpecRequest {
+  uint64_t token = 0;
+  std::string name;
+  NodeSpec seen, spec;
+};
+struct DeleteRequest {
+  uint64_t token = 0;
+  std::string name;
+};
+
+// ---- slots
+
+// `pending`: the number of a job's waiting pods. `received`: how many of the slots ever granted to
+// the job have arrived.
+struct Want {
+  JobId job = 0;
+  uint32_t pending = 0;
+  uint64_t received = 0;
+  JobObjectPtr object;
+};
+struct Freed {
+  JobId job = 0;
+  std::map<NodeId, uint32_t> slots;
+  QuickEndsOfNodes quick{};
+  std::vector<NodeId> avoid{};  // nodes that could not start a pod of the job
+};
+// Nothing is left of the job's pods.
+struct JobLeft {
+  JobId job = 0;
+};
+// Time for another round of placement.
+struct PlaceNow {};
+
+using Event = std::variant<AgentRegisters, JobsAnswered, LinkUp, LinkDown, Heartbeat, AgentLeaves,
+                           Tick, SpecRequest, DeleteRequest, Want, Freed, JobLeft, PlaceNow>;
+
+}  // namespace muster::core::cluster

@@ -1,0 +1,101 @@
+// Records of the cluster: what it holds to be true of its nodes. Only Cluster::apply() changes it.
+//
+// Records carry outcomes, so apply() evaluates no rule. Those for which is_durable() holds change a
+// node's row; the others are about what is in memory only and starts over with the coordinator.
+// `at_ms` is wall-clock time.
+#pragma once
+
+#include "core/cluster/nodes/node_info.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace muster::core::cluster {
+
+// ---- durable
+
+// An agent has registered: this is what is known of its incarnation from now on. The id may be a
+// new one.
+struct NodeRegistered {
+  NodeInfo node;
+};
+
+// The incarnation never gets pods again: another one has registered under its name, it was silent
+// for too long, or it was deleted through the API.
+struct NodeReplaced {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+struct NodeLost {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+struct NodeDeleted {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+
+struct NodeSpecChanged {
+  NodeId node = kNoNode;
+  NodeSpec spec;
+};
+
+// Its agent has announced its shutdown.
+struct NodeLeft {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+
+// The node runs these pods, which a restored state does not contain. They are left alone.
+struct StrangersFound {
+  NodeId node = kNoNode;
+  std::vector<PodId> pods;
+};
+
+// ---- in memory
+
+// The agent's session can be used: the node is ready.
+struct NodeConnected {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+  Millis at_ms = 0;
+};
+struct NodeDisconnected {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+// A heartbeat, which renews the lease. A node that was suspect is ready.
+struct NodeResponded {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+struct NodeTroubled {
+  NodeId node = kNoNode;
+  NodeTrouble trouble;  // none: it has recovered
+  Millis at_ms = 0;
+};
+struct NodeSuspected {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+// The node has been silent for long enough to be lost, but no node is ready.
+struct LossHeld {
+  NodeId node = kNoNode;
+};
+// A tick of every lease.
+struct TickPassed {};
+
+using Record = std::variant<NodeRegistered, NodeReplaced, NodeLost, NodeDeleted, NodeSpecChanged,
+                            NodeLeft, StrangersFound, NodeConnected, NodeDisconnected,
+                            NodeResponded, NodeTroubled, NodeSuspected, LossHeld, TickPassed>;
+
+// The node that a record is about; kNoNode: all of them.
+NodeId node_of(const Record& record);
+// Whether it must be on disk before anything rests on it.
+bool is_durable(const Record& record);
+// Whether the incarnation is gone with it.
+bool is_end(const Record& record);
+
+}  // namespace muster::core::cluster

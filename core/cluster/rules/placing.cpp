@@ -1,0 +1,60 @@
+// What jobs want and free, and the rounds of placement.
+#include "core/cluster/rules/turn.hpp"
+
+namespace muster::core::cluster {
+
+namespace {
+
+void moved(Turn& turn, JobId job) {
+  if (!turn.cluster.slots().knows(job)) turn.cluster.keepers().erase(job);
+  turn.place_soon();
+}
+
+}  // namespace
+
+void Turn::take(const Want& event) {
+  cluster.slots().want(event.job, event.pending, event.received, event.object);
+  moved(*this, event.job);
+}
+
+void Turn::take(const Freed& event) {
+  cluster.slots().avoid(event.job, event.avoid, now.up_ms);
+  cluster.slots().freed(event.job, event.slots, event.quick, now.up_ms);
+  moved(*this, event.job);
+}
+
+void Turn::take(const JobLeft& event) {
+  cluster.slots().left(event.job);
+  moved(*this, event.job);
+}
+
+void Turn::take(const PlaceNow&) {
+  Slots& slots = cluster.slots();
+  for (const auto& [id, node] : cluster.nodes())
+    if (!node.info.gone) slots.set_usable(id, node.link && is_ready(node.info));
+  Slots::Round round = slots.place(now.up_ms);
+  for (JobId job : round.nowhere) at_once(TellNowhere{job});
+  const bool enough = !slots.lacks();
+  if (!enough) return_slots();
+  for (auto& [job, granted] : round.grants) {
+    const bool keep = enough && slots.may_keep(job);
+    if (keep)
+      cluster.keepers().insert(job);
+    else
+      cluster.keepers().erase(job);
+    std::map<NodeId, uint64_t> links;
+    for (auto [node, count] : granted) links[node] = cluster.node(node)->link.value();
+    at_once(Grant{job, std::move(granted), std::move(links), keep});
+  }
+  for (auto& [job, taken] : round.victims) {
+    for (auto [node, count] : taken)
+      log(Log::Level::info, "j" + std::to_string(job) + " loses " + std::to_string(count) +
+                                (count == 1 ? " slot" : " slots") + " on n" + std::to_string(node) +
+                                " to a job of higher priority");
+    at_once(TakeBack{job, std::move(taken)});
+  }
+  for (auto& [job, nodes] : round.tainted) at_once(TellLeave{job, std::move(nodes)});
+  if (round.again_ms) at_once(PlaceAfter{*round.again_ms});
+}
+
+}  // namespace muster::core::cluster

@@ -1,0 +1,62 @@
+// Turn: one run of decide(), as its rules see it. Internal to this folder.
+#pragma once
+
+#include "core/cluster/fold/cluster.hpp"
+#include "core/cluster/fold/decision.hpp"
+#include "core/cluster/fold/event.hpp"
+
+#include <string>
+#include <utility>
+
+namespace muster::core::cluster {
+
+struct Turn {
+  Cluster& cluster;
+  const Now& now;
+  Decision out{};
+
+  const Settings& settings() const { return cluster.settings(); }
+
+  void record(Record record) {
+    cluster.apply(record);
+    out.records.push_back(std::move(record));
+  }
+  void at_once(AtOnce effect) { out.at_once.push_back(std::move(effect)); }
+  void then(Effect effect) { out.effects.push_back(std::move(effect)); }
+  void log(Log::Level level, std::string text) { at_once(Log{level, std::move(text)}); }
+  void place_soon() { at_once(PlaceSoon{}); }
+  // "node a (n1)"
+  std::string named(NodeId id) const {
+    return "node " + cluster.node(id)->info.name + " (n" + std::to_string(id) + ")";
+  }
+
+  // While no job waits for slots, a job may give a slot that it frees to its next pod without
+  // asking. This revokes that from all jobs until their next grants.
+  void return_slots() {
+    for (JobId job : std::exchange(cluster.keepers(), {})) at_once(TakeKept{job});
+  }
+  // After every change in whether the node takes pods.
+  void show(NodeId id) {
+    return_slots();
+    at_once(ShowHealth{health_of(cluster.node(id)->info)});
+  }
+
+  // registration.cpp
+  void take(const AgentRegisters& event);
+  void take(const JobsAnswered& event);
+  // life.cpp
+  void take(const LinkUp& event);
+  void take(const LinkDown& event);
+  void take(const Heartbeat& event);
+  void take(const AgentLeaves& event);
+  void take(const Tick& event);
+  void take(const SpecRequest& event);
+  void take(const DeleteRequest& event);
+  // placing.cpp
+  void take(const Want& event);
+  void take(const Freed& event);
+  void take(const JobLeft& event);
+  void take(const PlaceNow& event);
+};
+
+}  // namespace muster::core::cluster

@@ -1,0 +1,50 @@
+// What `why` says of nodes.
+#include "api/view/render/why.hpp"
+
+#include "tests/unit/api/view/view_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::api {
+namespace {
+
+using namespace testing;
+using Health = core::NodeInfo::Health;
+
+class WhyTest : public ::testing::Test {
+ protected:
+  WhyTest() {
+    feed.admit(1, make_job("a", uid_of(1)));
+    feed.create(1, 0, 1);
+    feed.bind(1, {0, 0});
+  }
+  std::vector<std::string> details(const core::NodeInfo& node) {
+    feed.node(node);
+    return why_job(view, *view.job("default", "a")->job, kStart, {}).details;
+  }
+  View view;
+  Feeder feed{view};
+};
+
+TEST_F(WhyTest, SaysWhyANodeWithPodsIsNotReady) {
+  core::NodeInfo node = make_node(1, "n1", Health::ready);
+  EXPECT_EQ(details(node), std::vector<std::string>{});
+  node.trouble = {"KeeperNotResponding", "the keeper has not responded for 5 s"};
+  EXPECT_EQ(details(node),
+            std::vector<std::string>{"node n1 is not ready: KeeperNotResponding: the keeper has "
+                                     "not responded for 5 s"});
+  node.trouble = {};
+  node.health = Health::suspect;
+  node.heartbeat_ms = kStart;
+  EXPECT_EQ(details(node),
+            std::vector<std::string>{"node n1 is not ready: NodeStatusUnknown: the agent has not "
+                                     "responded since 2023-11-14T22:13:20Z"});
+  node.loss_held = true;
+  EXPECT_EQ(details(node),
+            std::vector<std::string>{"node n1 is not ready: NodeStatusUnknown: the agent has not "
+                                     "responded since 2023-11-14T22:13:20Z; no node does, so none "
+                                     "is lost: no node could take the pods"});
+}
+
+}  // namespace
+}  // namespace muster::api

@@ -1,0 +1,292 @@
+// Plays the transcripts in tests/golden/nodes/*.txt against core::cluster::decide().
+//
+//   grace 16s          the settings before the first other line: --node-grace; line=1,100r (starts
+//                      of the coordinator as epochs; r: restored)
+//   register a [dir=d1 boot=b1 secret=s slots=2 cluster= key= epoch= commit= running=j7/1#0,…
+//            waiting= ended= labels=k:v,… claims=PATTERN:SLOTS remote ends]   by default of our
+//            cluster, with the directory d-a, the boot b1 and epoch 1
+//   jobs [j7/1#0 …]    the jobs answer the last AskJobs: these pods must end
+//   up n1  down n1     its session begins, ends           leaves n1   its agent shuts down
+//   beat n1 [REASON]   a heartbeat, with this trouble
+//   tick 6 [n1 …]      this many ticks, each after a heartbeat of these nodes
+//   spec a [cordon] [taint=KEY:EFFECT] [stale]            delete a
+//   want j1 3 [priority=5 gang]   all slots granted so far have arrived     left j1
+//   free j1 n1=2 [avoid=n1]
+//   place [+5s]        a round of placement, after this time
+//   restart            replaces the cluster by the one that the rows of its nodes make
+//
+// Answers begin with "> "; "now" marks effects that wait for no disk. Heartbeats of `tick`, and
+// records that only repeat (TickPassed, NodeResponded) are not printed.
+// MUSTER_GOLDEN_WRITE=1 rewrites the answers.
+#include "core/cluster/rules/decide.hpp"
+#include "tests/unit/checked_in.hpp"
+#include "tests/unit/core/cluster/rules/cluster_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <sstream>
+
+namespace muster::core::cluster {
+
+namespace {
+
+std::vector<std::string> parts_of(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::string part;
+  std::istringstream in(text);
+  while (std::getline(in, part, at))
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+int64_t whole(std::string_view text) {
+  int64_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  EXPECT_TRUE(read.ec == std::errc{}) << "not a number: " << text;
+  return value;
+}
+// "n1", "j7", "+5s"
+int64_t after_letter(const std::string& text) {
+  return whole(std::string_view(text).substr(1));
+}
+std::vector<PodId> pods_in(const std::string& text) {
+  std::vector<PodId> pods;
+  for (const std::string& one : parts_of(text, ',')) {
+    const size_t slash = one.find('/'), hash = one.find('#');
+    pods.push_back({static_cast<JobId>(whole(one.substr(1, slash - 1))),
+                    static_cast<uint32_t>(whole(one.substr(slash + 1, hash - slash - 1))),
+                    static_cast<uint32_t>(whole(one.substr(hash + 1)))});
+  }
+  return pods;
+}
+
+class NodesTranscript {
+ public:
+  std::vector<std::string> play(const std::string& line) {
+    words_ = parts_of(line, ' ');
+    values_.clear();
+    for (size_t i = 1; i < words_.size(); ++i) {
+      const size_t equal = words_[i].find('=');
+      values_[words_[i].substr(0, equal)] =
+          equal == std::string::npos ? "" : words_[i].substr(equal + 1);
+    }
+    answers_.clear();
+    const std::string& verb = words_[0];
+    if (verb == "grace") return begin(), answers_;
+    if (!cluster_) cluster_ = std::make_unique<Cluster>(settings_, std::vector<NodeInfo>{});
+    if (verb == "restart") return restart(), answers_;
+    if (verb == "tick") return ticks(), answers_;
+    if (verb == "place" && words_.size() > 1) now_.up_ms += after_letter(words_[1]) * 1'000;
+    const auto event = event_of(verb);
+    if (!event) return {"error: no such command: " + verb};
+    decided(*event);
+    return answers_;
+  }
+
+ private:
+  void begin() {
+    settings_.node_grace_ms = whole(words_.at(1)) * 1'000;
+    if (const auto line = values_.find("line"); line != values_.end()) {
+      std::vector<EpochEntry> entries;
+      for (const std::string& one : parts_of(line->second, ',')) {
+        const auto epoch = static_cast<uint64_t>(whole(one));
+        entries.push_back({epoch, epoch, epoch, one.ends_with('r')});
+      }
+      settings_.line = EpochLine(entries);
+    }
+  }
+
+  bool has(const std::string& key) const { return values_.contains(key); }
+  std::string value(const std::string& key, const std::string& otherwise = "") const {
+    const auto it = values_.find(key);
+    return it == values_.end() ? otherwise : it->second;
+  }
+
+  Hello hello() {
+    Hello hello;
+    hello.link = ++links_;
+    hello.node = words_.at(1);
+    hello.work_dir_id = value("dir", "d-" + hello.node);
+    hello.boot_id = value("boot", "b1");
+    hello.secret = value("secret", "s-" + hello.work_dir_id);
+    hello.cluster_id = value("cluster", "ours");
+    hello.cluster_key = value("key", "key");
+    hello.highest_epoch = static_cast<uint64_t>(whole(value("epoch", "1")));
+    hello.epoch_nonce = hello.highest_epoch;
+    hello.highest_commit = static_cast<uint64_t>(whole(value("commit", "1")));
+    hello.slots = static_cast<uint32_t>(whole(value("slots", "2")));
+    hello.must_prove = has("remote");
+    hello.running = pods_in(value("running"));
+    hello.waiting = pods_in(value("waiting"));
+    hello.ended = pods_in(value("ended"));
+    for (const std::string& label : parts_of(value("labels"), ',')) {
+      const auto pair = parts_of(label, ':');
+      hello.labels[pair.at(0)] = pair.size() > 1 ? pair[1] : "";
+    }
+    if (has("claims")) {
+      const auto claims = parts_of(value("claims"), ':');
+      hello.claims.emplace();
+      hello.claims->labels = {claims.at(0)};
+      hello.claims->slots_max = static_cast<uint32_t>(whole(claims.at(1)));
+    }
+    return hello;
+  }
+
+  // The session of a node, as the last welcome made it.
+  uint64_t link_of(NodeId node) { return sessions_[node]; }
+  NodeId node_at(size_t word) { return static_cast<NodeId>(after_letter(words_.at(word))); }
+
+  std::optional<Event> event_of(const std::string& verb) {
+    if (verb == "register") return AgentRegisters{++tokens_, hello(), has("ends")};
+    if (verb == "jobs") {
+      JobsAnswered event = asked_;
+      for (size_t i = 1; i < words_.size(); ++i) event.end.push_back(pods_in(words_[i]).at(0));
+      return event;
+    }
+    if (verb == "up") return LinkUp{node_at(1), link_of(node_at(1))};
+    if (verb == "down") return LinkDown{node_at(1), link_of(node_at(1))};
+    if (verb == "leaves") return AgentLeaves{node_at(1), link_of(node_at(1))};
+    if (verb == "beat")
+      return Heartbeat{node_at(1), link_of(node_at(1)),
+                       words_.size() > 2 ? NodeTrouble{words_[2], "the message"} : NodeTrouble{}};
+    if (verb == "spec") return spec();
+    if (verb == "delete") return DeleteRequest{++tokens_, words_.at(1)};
+    if (verb == "want") return want();
+    if (verb == "left") return JobLeft{static_cast<JobId>(after_letter(words_.at(1)))};
+    if (verb == "free") return freed();
+    if (verb == "place") return PlaceNow{};
+    return std::nullopt;
+  }
+
+  Event spec() {
+    const NodeId node = cluster_->newest(words_.at(1));
+    SpecRequest event{++tokens_, words_.at(1), {}, {}};
+    if (node != kNoNode && !has("stale")) event.seen = cluster_->node(node)->info.spec;
+    event.spec.unschedulable = has("cordon");
+    if (has("taint")) {
+      const auto taint = parts_of(value("taint"), ':');
+      event.spec.taints = {{taint.at(0), "", taint.at(1)}};
+    }
+    return event;
+  }
+
+  Event want() {
+    const auto job = static_cast<JobId>(after_letter(words_.at(1)));
+    auto object = std::make_shared<JobObject>();
+    object->spec.pod.priority = static_cast<int32_t>(whole(value("priority", "0")));
+    if (has("gang")) object->meta.annotations["muster.dev/gang"] = "true";
+    if (!objects_[job] || has("priority") || has("gang")) objects_[job] = object;
+    return Want{job, static_cast<uint32_t>(whole(words_.at(2))), granted_[job], objects_[job]};
+  }
+
+  Event freed() {
+    Freed event{static_cast<JobId>(after_letter(words_.at(1))), {}};
+    for (const auto& [key, count] : values_)
+      if (key != "avoid" && key.starts_with('n'))
+        event.slots[static_cast<NodeId>(after_letter(key))] = static_cast<uint32_t>(whole(count));
+    if (has("avoid")) event.avoid = {static_cast<NodeId>(after_letter(value("avoid")))};
+    return event;
+  }
+
+  void ticks() {
+    for (int64_t left = whole(words_.at(1)); left > 0; --left) {
+      now_.wall_ms += tick_ms(settings_.node_grace_ms);
+      now_.up_ms += tick_ms(settings_.node_grace_ms);
+      for (size_t i = 2; i < words_.size(); ++i)
+        decided(Heartbeat{node_at(i), link_of(node_at(i))});
+      decided(Tick{});
+    }
+  }
+
+  void decided(const Event& event) {
+    const Decision decision = decide(*cluster_, {event}, now_);
+    for (const Record& record : decision.records) {
+      if (is_durable(record)) rows_[node_of(record)] = cluster_->node(node_of(record))->info;
+      if (!std::holds_alternative<TickPassed>(record) &&
+          !std::holds_alternative<NodeResponded>(record))
+        answers_.push_back("record " + to_text(record));
+    }
+    for (const AtOnce& effect : decision.at_once) {
+      if (const auto* grant = std::get_if<Grant>(&effect))
+        for (auto [node, count] : grant->slots) granted_[grant->job] += count;
+      answers_.push_back("now " + to_text(effect));
+    }
+    for (const Effect& effect : decision.effects) {
+      if (const auto* ask = std::get_if<AskJobs>(&effect)) {
+        const auto* hello = &std::get<AgentRegisters>(event).hello;
+        asked_ = {ask->token, ask->node, ask->restored, hello->running, {}};
+        sessions_[ask->node] = ask->link;
+      }
+      answers_.push_back("effect " + to_text(effect));
+    }
+  }
+
+  void restart() {
+    std::vector<NodeInfo> nodes;
+    for (auto& [id, row] : rows_) {
+      row.health = row.gone ? NodeInfo::Health::lost : NodeInfo::Health::unknown;
+      row.draining = row.loss_held = false;
+      row.trouble = {};
+      nodes.push_back(row);
+      answers_.push_back("row n" + std::to_string(id) + " " + row.name + (row.gone ? " gone" : "") +
+                         (row.deleted ? " deleted" : "") +
+                         (row.spec.unschedulable ? " cordoned" : ""));
+    }
+    cluster_ = std::make_unique<Cluster>(settings_, nodes);
+    granted_.clear();
+  }
+
+  Settings settings_{"ours", "key", EpochLine({{1, 1, 1}})};
+  Now now_{1'767'225'600'000, 1'000, 1, 8};
+  std::unique_ptr<Cluster> cluster_;
+  std::vector<std::string> words_, answers_;
+  std::map<std::string, std::string> values_;
+  std::map<NodeId, NodeInfo> rows_;
+  std::map<NodeId, uint64_t> sessions_;
+  std::map<JobId, uint64_t> granted_;
+  std::map<JobId, JobObjectPtr> objects_;
+  JobsAnswered asked_;
+  uint64_t links_ = 0, tokens_ = 0;
+};
+
+std::vector<std::string> nodes_transcripts() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(checkout() / "tests/golden/nodes"))
+    names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class NodesGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(NodesGolden, AnswersAsWritten) {
+  const std::string name = "tests/golden/nodes/" + GetParam() + ".txt";
+  const std::string written = read_checked_in(name);
+  ASSERT_TRUE(written.starts_with("# " + name + ": "))
+      << "a transcript opens with its name and what it shows";
+  NodesTranscript transcript;
+  std::string played, line;
+  std::istringstream lines(written);
+  while (std::getline(lines, line)) {
+    if (line.starts_with("> ")) continue;
+    played += line + "\n";
+    if (line.empty() || line.starts_with("#")) continue;
+    for (const std::string& answer : transcript.play(line)) {
+      EXPECT_FALSE(answer.starts_with("error")) << line << ": " << answer;
+      played += "> " + answer + "\n";
+    }
+  }
+  expect_checked_in(name, played);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transcripts, NodesGolden, testing::ValuesIn(nodes_transcripts()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+
+}  // namespace muster::core::cluster
