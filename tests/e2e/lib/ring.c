@@ -1,4 +1,4 @@
-// An MPI program for tests/e2e/mpi.py and bench/mpi.py.
+// An MPI program for tests/e2e/mpi.py and tests/bench/mpi.py.
 //
 //   ring            an allreduce; every rank prints where it is
 //   ring FILE       then a token goes around until FILE exists, and the last rank prints each round

@@ -1,4 +1,4 @@
-#include "bench/process.hpp"
+#include "tests/bench/process.hpp"
 
 #include "base/check.hpp"
 

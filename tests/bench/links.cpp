@@ -6,7 +6,7 @@
 //   of coordinator and agent, and of the keeper.
 // - The first request of a client over HTTPS: connection, handshake and GET /version with a token.
 #include "base/check.hpp"
-#include "bench/cluster.hpp"
+#include "tests/bench/cluster.hpp"
 #include "tls/bundle.hpp"
 #include "tls/link.hpp"
 

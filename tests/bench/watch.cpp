@@ -4,7 +4,7 @@
 // ratio of the two rates is what counts. The watchers are sockets of this program, read by one
 // thread of the lowest priority, since watchers on other machines would use no CPU here.
 #include "base/check.hpp"
-#include "bench/cluster.hpp"
+#include "tests/bench/cluster.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
-#include "bench/cluster.hpp"
+#include "tests/bench/cluster.hpp"
 
 #include "base/check.hpp"
-#include "bench/http.hpp"
+#include "tests/bench/http.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,7 @@
 // divisor. Each figure is the median of its repetitions, and each repetition gets a fresh
 // coordinator and agent.
 #include "base/check.hpp"
-#include "bench/cluster.hpp"
+#include "tests/bench/cluster.hpp"
 
 #include <algorithm>
 #include <cstdio>

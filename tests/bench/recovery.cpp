@@ -4,8 +4,8 @@
 // Agents are hollow. With the finished jobs, all jobs are also listed, at once and in pages of 500,
 // as kubectl does. Each figure is the median of its repetitions.
 #include "base/check.hpp"
-#include "bench/cluster.hpp"
-#include "bench/http.hpp"
+#include "tests/bench/cluster.hpp"
+#include "tests/bench/http.hpp"
 
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "bench/http.hpp"
+#include "tests/bench/http.hpp"
 
 #include "base/check.hpp"
 

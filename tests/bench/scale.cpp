@@ -7,8 +7,8 @@
 // - nodes: 1,000 agents, idle and with 100 slots each.
 // - large, only on request: 10,000 agents with 100 slots each, and 10^6 pods in flight.
 #include "base/check.hpp"
-#include "bench/cluster.hpp"
-#include "bench/http.hpp"
+#include "tests/bench/cluster.hpp"
+#include "tests/bench/http.hpp"
 
 #include <chrono>
 #include <cmath>

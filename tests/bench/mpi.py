@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Launch time of an MPI program that does nothing, on one machine: with mpirun alone, and with mpirun in index 0 of a muster job.
 
-    ./dev bench mpi, or MUSTER=build/release/muster bench/mpi.py [--ranks 64] [--pods 4,16] [--runs 5] [--mpi openmpi,mpich]
+    ./dev bench mpi, or MUSTER=build/release/muster tests/bench/mpi.py [--ranks 64] [--pods 4,16] [--runs 5] [--mpi openmpi,mpich]
 
 Runs alternate, and the medians are compared. There are three kinds of launch: `alone`, mpirun with all ranks on this host; `daemons`,
 mpirun with as many hosts as there are pods, all on this machine, reached by a script that calls sh in a new session, as sshd does;
@@ -157,5 +157,5 @@ def main():
 if __name__ == "__main__":
     missing = [tool for tool in (*LAUNCHER.values(), "mpicc.openmpi", "mpicc.mpich") if not shutil.which(tool)]
     if missing:
-        sys.exit(f"bench/mpi.py: not installed: {', '.join(missing)}")
+        sys.exit(f"tests/bench/mpi.py: not installed: {', '.join(missing)}")
     main()

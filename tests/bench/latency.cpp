@@ -6,8 +6,8 @@
 // - Submit to exec: from the POST of a job of one index on an idle cluster to its program's exec.
 // - muster run -n 1 as a whole command.
 #include "base/check.hpp"
-#include "bench/cluster.hpp"
-#include "bench/http.hpp"
+#include "tests/bench/cluster.hpp"
+#include "tests/bench/http.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -5,8 +5,8 @@
 // determines the cost of durability.
 #pragma once
 
-#include "bench/http.hpp"
-#include "bench/process.hpp"
+#include "tests/bench/http.hpp"
+#include "tests/bench/process.hpp"
 
 #include <functional>
 #include <memory>
