@@ -9,9 +9,9 @@
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
 #include "base/secret.hpp"
-#include "tls/checked.hpp"
-#include "tls/link.hpp"
-#include "tls/proof.hpp"
+#include "trust/tls/checked.hpp"
+#include "trust/tls/link.hpp"
+#include "trust/tls/proof.hpp"
 
 #include <kj/debug.h>
 #include <kj/io.h>

@@ -19,7 +19,7 @@
 #include "storage/backup.hpp"
 #include "storage/rows/attempts.hpp"
 #include "storage/verify.hpp"
-#include "tls/link.hpp"
+#include "trust/tls/link.hpp"
 
 #include <caf/send.hpp>
 #include <kj/async-io.h>

@@ -6,7 +6,7 @@
 #include "storage/journal/keys.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
 #include "storage/rows/summary_row.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <algorithm>
 #include <cstdlib>

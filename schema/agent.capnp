@@ -81,7 +81,7 @@ interface Coordinator {
   # Over TLS: signs a request (PKCS 10, DER) for the node of the caller's certificate or join token.
 
   prove @2 (challenge :Data) -> (clusterId :Text, proof :Text);
-  # Without TLS, before register: proves to an agent that this coordinator has the key of the cluster (tls/proof.hpp).
+  # Without TLS, before register: proves to an agent that this coordinator has the key of the cluster (trust/tls/proof.hpp).
   # `challenge`: 16 to 64 random bytes.
 }
 

@@ -152,7 +152,7 @@ struct PodTemplate {
   annotations @15 :List(Pair);
   ownerUid @16 :UInt32;        # the user that the job belongs to, if `owned`
   owned @17 :Bool;
-  permit @18 :Data;            # permit/permit.hpp; empty: not owned
+  permit @18 :Data;            # trust/permit/permit.hpp; empty: not owned
   signature @19 :Data;         # of the permit
   mpi @20 :Text;               # muster.dev/mpi
   fenceAfterMs @21 :Int64;     # muster.dev/fence-after; 0: none

@@ -25,7 +25,7 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "actors": BASE | {"core", "storage"},
     "api": BASE | {"core", "text"},
     "agent": BASE | {"core/node", "core/spec/values/inputs.hpp", "core/spec/fields/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
-    "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema", "text/json.hpp"},
+    "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema", "base/text/json.hpp"},
     # A client of the API, and the daemons' main functions.
     "cli": BASE | {"core/spec", "core/job/rules/decide.hpp", "core/job/fold/text.hpp", "core/ids.hpp", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "text",
                    "agent/agent.hpp", "agent/run/environment.hpp", "agent/local/rsh.hpp", "agent/local/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",

@@ -1,8 +1,8 @@
 #include "agent/link/credentials.hpp"
 
 #include "base/clock.hpp"
-#include "tls/identity.hpp"
-#include "tls/link.hpp"
+#include "trust/tls/identity.hpp"
+#include "trust/tls/link.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include "agent/files/work_dir.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "tls/bundle.hpp"
+#include "trust/tls/bundle.hpp"
 
 #include <kj/compat/tls.h>
 

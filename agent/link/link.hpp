@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "tls/link.hpp"
+#include "trust/tls/link.hpp"
 
 #include <capnp/message.h>
 #include <capnp/rpc-twoparty.h>

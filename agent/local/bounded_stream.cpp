@@ -1,6 +1,6 @@
 #include "agent/local/bounded_stream.hpp"
 
-#include "tls/counted.hpp"
+#include "trust/tls/counted.hpp"
 
 #include <kj/debug.h>
 

@@ -7,7 +7,7 @@
 #include "api/access/caller.hpp"
 #include "base/clock.hpp"
 #include "base/system_journal.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 #include "api/request/body.hpp"
 
 #include "api/kube/schema/protobuf.hpp"
-#include "text/json_text.hpp"
-#include "text/yaml.hpp"
+#include "base/text/json_text.hpp"
+#include "base/text/yaml.hpp"
 
 namespace muster::api {
 

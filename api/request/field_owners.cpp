@@ -4,7 +4,7 @@
 #include "api/request/body.hpp"
 #include "api/view/query/object_json.hpp"
 #include "core/spec/fields/owner.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <memory>
 #include <utility>

@@ -7,7 +7,7 @@
 #include "api/view/model/shown.hpp"
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/spec/fields/job_spec.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <string>
 

@@ -2,7 +2,7 @@
 
 #include "api/view/query/object_json.hpp"
 #include "core/pod_name.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <cstdio>
 

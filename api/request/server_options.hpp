@@ -9,7 +9,7 @@
 #include "core/job/facts/decision.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "core/trust.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <kj/time.h>
 

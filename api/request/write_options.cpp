@@ -1,8 +1,8 @@
 #include "api/request/write_options.hpp"
 
 #include "api/request/body.hpp"
-#include "text/json.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json.hpp"
+#include "base/text/json_text.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 #include "api/kube/objects/status_object.hpp"
 #include "api/request/body.hpp"
 #include "api/view/query/object_json.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <algorithm>
 #include <charconv>

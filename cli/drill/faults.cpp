@@ -3,7 +3,7 @@
 #include "cli/client/connect/objects.hpp"
 #include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <csignal>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 #include "cli/line/grammar.hpp"
 #include "cli/line/parser.hpp"
 #include "cli/output/exit_codes.hpp"
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 #include <charconv>
 #include <iostream>

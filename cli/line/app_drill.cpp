@@ -1,7 +1,7 @@
 // The grammar of muster drill.
 #include "cli/drill/proof/scenario.hpp"
 #include "cli/line/parser.hpp"
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 #include <memory>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "cli/client/inputs/inputs.hpp"
 #include "cli/client/inputs/resources.hpp"
 #include "cli/line/parser.hpp"
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "cli/line/parser.hpp"
 #include "cli/settings/daemon_options.hpp"
 #include "core/index_set.hpp"
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 #include <algorithm>
 #include <strings.h>

@@ -2,7 +2,7 @@
 
 #include "cli/client/connect/objects.hpp"
 #include "core/spec/values/duration.hpp"
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 namespace muster::cli {
 

@@ -2,7 +2,7 @@
 // 0; and YAML output.
 #pragma once
 
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <cstdint>
 #include <initializer_list>

@@ -2,7 +2,7 @@
 
 #include "base/check.hpp"
 #include "cli/settings/files.hpp"
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 #include <algorithm>
 #include <cstdlib>

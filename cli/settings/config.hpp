@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "cli/settings/keys.hpp"
-#include "text/yaml_entries.hpp"
+#include "base/text/yaml_entries.hpp"
 
 #include <functional>
 #include <map>

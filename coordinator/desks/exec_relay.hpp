@@ -18,7 +18,7 @@
 #include "coordinator/desks/host_desk.hpp"
 #include "coordinator/threads/replies.hpp"
 #include "core/spec/fields/downward.hpp"
-#include "permit/permit.hpp"
+#include "trust/permit/permit.hpp"
 
 #include <kj/async-io.h>
 

@@ -8,8 +8,8 @@
 #include "coordinator/links/wire_text.hpp"
 #include "coordinator/threads/descriptors.hpp"
 #include "core/spec/values/names.hpp"
-#include "tls/certificates.hpp"
-#include "tls/link.hpp"
+#include "trust/tls/certificates.hpp"
+#include "trust/tls/link.hpp"
 
 #include <caf/send.hpp>
 #include <capnp/rpc-twoparty.h>

@@ -18,7 +18,7 @@
 #include "coordinator/links/rpc_context.hpp"
 #include "coordinator/threads/metered.hpp"
 #include "core/ids.hpp"
-#include "tls/certificates.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <capnp/capability.h>
 #include <kj/async-io.h>

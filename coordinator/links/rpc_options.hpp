@@ -3,10 +3,10 @@
 
 #include "api/view/query/pod_configs.hpp"
 #include "base/clock.hpp"
-#include "coordinator/trust/history_seal.hpp"
-#include "coordinator/trust/trust_store.hpp"
+#include "trust/store/history_seal.hpp"
+#include "trust/store/trust_store.hpp"
 #include "core/spec/fields/image_runtime.hpp"
-#include "permit/permit.hpp"
+#include "trust/permit/permit.hpp"
 
 #include <cstdint>
 #include <functional>

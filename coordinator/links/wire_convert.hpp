@@ -4,7 +4,7 @@
 #include "actors/messages.hpp"
 #include "core/spec/fields/downward.hpp"
 #include "core/spec/fields/image_runtime.hpp"
-#include "permit/permit.hpp"
+#include "trust/permit/permit.hpp"
 #include "schema/agent.capnp.h"
 
 #include <map>

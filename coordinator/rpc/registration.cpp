@@ -5,7 +5,7 @@
 #include "coordinator/links/wire_convert.hpp"
 #include "coordinator/links/wire_text.hpp"
 #include "core/cluster/nodes/lease.hpp"
-#include "tls/proof.hpp"
+#include "trust/tls/proof.hpp"
 
 #include <caf/send.hpp>
 #include <kj/debug.h>

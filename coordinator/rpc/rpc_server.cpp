@@ -15,7 +15,7 @@
 #include "coordinator/threads/listening.hpp"
 #include "coordinator/threads/replies.hpp"
 #include "core/spec/fields/mpi.hpp"
-#include "tls/link.hpp"
+#include "trust/tls/link.hpp"
 
 #include <kj/async-io.h>
 

@@ -1,6 +1,6 @@
 #include "coordinator/threads/metered.hpp"
 
-#include "tls/counted.hpp"
+#include "trust/tls/counted.hpp"
 
 #include <kj/debug.h>
 

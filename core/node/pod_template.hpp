@@ -24,7 +24,7 @@ struct TemplateContainer {
   Confinement confinement{};  // not in permits
 };
 
-// A permit (permit/permit.hpp) as the coordinator sent it.
+// A permit (trust/permit/permit.hpp) as the coordinator sent it.
 struct SignedPermit {
   std::string bytes, signature;
 };

@@ -7,8 +7,8 @@
 // - The first request of a client over HTTPS: connection, handshake and GET /version with a token.
 #include "base/check.hpp"
 #include "tests/bench/cluster.hpp"
-#include "tls/bundle.hpp"
-#include "tls/link.hpp"
+#include "trust/tls/bundle.hpp"
+#include "trust/tls/link.hpp"
 
 #include <cstdio>
 #include <fstream>

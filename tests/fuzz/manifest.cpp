@@ -5,8 +5,8 @@
 #include "api/kube/objects/manifest.hpp"
 
 #include "tests/unit/api/admit.hpp"
-#include "text/yaml.hpp"
-#include "text/yaml_fields.hpp"
+#include "base/text/yaml.hpp"
+#include "base/text/yaml_fields.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include "api/kube/patch/managed_fields.hpp"
 #include "api/kube/schema/fields.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "api/kube/objects/job_values.hpp"
 
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <optional>
 #include <string>

@@ -4,7 +4,7 @@
 #include "core/spec/fields/selector.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/spec/values/violations.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <kj/encoding.h>
 

@@ -11,7 +11,7 @@
 #include "base/result.hpp"
 #include "core/kept.hpp"
 #include "core/spec/fields/owner.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <optional>
 #include <string>

@@ -7,9 +7,9 @@
 #include "core/spec/fields/gate_fields.hpp"
 #include "core/spec/rules/defaults.hpp"
 #include "core/spec/rules/validation.hpp"
-#include "text/json.hpp"
-#include "text/json_text.hpp"
-#include "text/nearest.hpp"
+#include "base/text/json.hpp"
+#include "base/text/json_text.hpp"
+#include "base/text/nearest.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -17,7 +17,7 @@
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/rules/update.hpp"
 #include "core/spec/values/gates.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -2,8 +2,8 @@
 
 #include "api/kube/schema/api_types.hpp"
 #include "base/check.hpp"
-#include "text/json.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json.hpp"
+#include "base/text/json_text.hpp"
 
 #include <algorithm>
 #include <string>

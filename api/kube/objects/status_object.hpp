@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <string>
 #include <string_view>

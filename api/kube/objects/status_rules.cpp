@@ -3,7 +3,7 @@
 #include "api/kube/schema/fields.hpp"
 #include "core/index_set.hpp"
 #include "core/spec/values/well_known.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <iterator>

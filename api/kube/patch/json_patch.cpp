@@ -1,6 +1,6 @@
 #include "api/kube/patch/json_patch.hpp"
 
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <algorithm>
 #include <charconv>

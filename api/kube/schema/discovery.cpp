@@ -3,7 +3,7 @@
 #include "api/http/words.hpp"
 #include "api/kube/schema/openapi.hpp"
 #include "api/kube/schema/resources.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #include "api/kube/schema/field_schema.hpp"
 
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <map>
 #include <set>

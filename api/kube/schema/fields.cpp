@@ -1,8 +1,8 @@
 #include "api/kube/schema/fields.hpp"
 
 #include "api/kube/schema/api_types.hpp"
-#include "text/json_text.hpp"
-#include "text/nearest.hpp"
+#include "base/text/json_text.hpp"
+#include "base/text/nearest.hpp"
 
 #include <cstdint>
 #include <limits>

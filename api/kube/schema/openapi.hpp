@@ -8,7 +8,7 @@
 
 #include "api/kube/schema/api_types.hpp"
 #include "api/kube/schema/resources.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,9 +1,9 @@
 #include "api/kube/schema/protobuf.hpp"
 
 #include "api/kube/schema/api_types.hpp"
-#include "text/json.hpp"
-#include "text/json_text.hpp"
-#include "text/time_text.hpp"
+#include "base/text/json.hpp"
+#include "base/text/json_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <kj/encoding.h>
 

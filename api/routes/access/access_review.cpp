@@ -3,7 +3,7 @@
 #include "api/kube/schema/fields.hpp"
 #include "api/request/body.hpp"
 #include "api/request/write_options.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <string>
 

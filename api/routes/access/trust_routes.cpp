@@ -4,7 +4,7 @@
 #include "core/cluster/nodes/claims.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/trust.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <utility>

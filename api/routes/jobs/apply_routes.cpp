@@ -1,7 +1,7 @@
 #include "api/routes/jobs/apply_routes.hpp"
 
 #include "api/request/field_owners.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 namespace muster::api {
 

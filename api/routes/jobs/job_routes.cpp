@@ -2,7 +2,7 @@
 
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 namespace muster::api {
 

@@ -2,7 +2,7 @@
 
 #include "api/request/field_owners.hpp"
 #include "api/view/render/job_text.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 namespace muster::api {
 namespace {

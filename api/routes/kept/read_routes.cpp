@@ -1,7 +1,7 @@
 #include "api/routes/kept/read_routes.hpp"
 
 #include "api/request/list_stream.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "api/routes/pods/log_routes.hpp"
 
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <utility>
 

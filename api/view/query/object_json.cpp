@@ -3,7 +3,7 @@
 #include "api/view/model/event_text.hpp"
 #include "base/check.hpp"
 #include "core/pod_name.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <charconv>

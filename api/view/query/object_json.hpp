@@ -6,7 +6,7 @@
 
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/job/fold/job.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <optional>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "base/check.hpp"
 #include "core/spec/fields/owner.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <optional>
 #include <string_view>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/job/fold/job.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <cstdint>
 #include <string>

@@ -7,7 +7,7 @@
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/values/well_known.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <optional>

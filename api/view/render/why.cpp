@@ -10,7 +10,7 @@
 #include "core/job/rules/held.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
-#include "text/exit_text.hpp"
+#include "base/text/exit_text.hpp"
 
 #include <algorithm>
 #include <map>

@@ -5,8 +5,8 @@
 #include "cli/client/connect/expected.hpp"
 #include "cli/client/connect/munge_login.hpp"
 #include "cli/output/text.hpp"
-#include "tls/checked.hpp"
-#include "tls/link.hpp"
+#include "trust/tls/checked.hpp"
+#include "trust/tls/link.hpp"
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
@@ -70,7 +70,7 @@ std::optional<std::string> read_body(kj::AsyncInputStream& in, const Expected& e
 }
 
 // Whether the connection could not be made: nobody listens, or the socket is being replaced, or who
-// listened left before it was known who that was (tls/checked.hpp).
+// listened left before it was known who that was (trust/tls/checked.hpp).
 bool nothing_was_sent(const kj::Exception& e, const std::string& reason) {
   return reason == kRefused || e.getDescription() == "connection reset" ||
          reason.find("No such file or directory") != std::string::npos;

@@ -4,10 +4,10 @@
 #include "base/secret.hpp"
 #include "cli/output/json.hpp"
 #include "cli/settings/files.hpp"
-#include "munge/claim.hpp"
-#include "munge/credential.hpp"
-#include "text/time_text.hpp"
-#include "tls/certificates.hpp"
+#include "trust/munge/claim.hpp"
+#include "trust/munge/credential.hpp"
+#include "base/text/time_text.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

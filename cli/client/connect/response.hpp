@@ -1,7 +1,7 @@
 // Response: the coordinator's answer, which may be a refusal.
 #pragma once
 
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include "cli/settings/files.hpp"
 #include "core/trust.hpp"
-#include "munge/credential.hpp"
+#include "trust/munge/credential.hpp"
 
 #include <algorithm>
 #include <sys/stat.h>

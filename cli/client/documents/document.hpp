@@ -1,7 +1,7 @@
 // Document: an object from a file, as sent to the API.
 #pragma once
 
-#include "text/yaml_fields.hpp"
+#include "base/text/yaml_fields.hpp"
 
 #include <memory>
 #include <string>

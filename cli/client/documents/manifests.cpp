@@ -3,8 +3,8 @@
 #include "cli/client/documents/placed.hpp"
 #include "cli/settings/files.hpp"
 #include "core/spec/fields/annotations.hpp"
-#include "text/nearest.hpp"
-#include "text/yaml.hpp"
+#include "base/text/nearest.hpp"
+#include "base/text/yaml.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,6 @@
 #include "cli/client/documents/placed.hpp"
 
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 #include <algorithm>
 #include <cctype>

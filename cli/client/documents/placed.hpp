@@ -4,7 +4,7 @@
 
 #include "base/result.hpp"
 #include "cli/client/documents/document.hpp"
-#include "text/text_place.hpp"
+#include "base/text/text_place.hpp"
 
 #include <string>
 

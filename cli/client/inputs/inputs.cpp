@@ -3,7 +3,7 @@
 #include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/settings/submitter.hpp"
-#include "tls/certificates.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <algorithm>
 #include <array>

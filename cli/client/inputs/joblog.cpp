@@ -1,7 +1,7 @@
 #include "cli/client/inputs/joblog.hpp"
 
 #include "cli/output/text.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <array>
 #include <cstdio>

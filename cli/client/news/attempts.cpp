@@ -4,7 +4,7 @@
 #include "cli/client/news/failures.hpp"
 #include "cli/output/text.hpp"
 #include "core/spec/fields/annotations.hpp"
-#include "text/exit_text.hpp"
+#include "base/text/exit_text.hpp"
 
 namespace muster::cli {
 core::IndexSet index_set(const std::string& text) {

@@ -5,7 +5,7 @@
 #include "cli/output/table.hpp"
 #include "cli/output/text.hpp"
 #include "core/index_set.hpp"
-#include "text/exit_text.hpp"
+#include "base/text/exit_text.hpp"
 
 #include <algorithm>
 #include <map>

@@ -6,7 +6,7 @@
 #include "cli/client/news/failure_news.hpp"
 #include "cli/client/news/progress.hpp"
 #include "cli/output/text.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include "base/fd.hpp"
 #include "base/result.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #include "cli/drill/process/process.hpp"
 
 #include "cli/output/json.hpp"
-#include "tls/certificates.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cli/drill/process/command.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <cstdint>
 #include <string>

@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "core/ids.hpp"
 #include "core/spec/fields/job_spec.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <cstdint>
 #include <string>

@@ -4,7 +4,7 @@
 #include "cli/output/json.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/text.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -6,7 +6,7 @@
 #include "cli/drill/proof/judge.hpp"
 #include "cli/drill/proof/scenario.hpp"
 #include "cli/output/color.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <optional>
 #include <string>

@@ -4,7 +4,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "cli/drill/proof/canary.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <cstdint>
 #include <string>

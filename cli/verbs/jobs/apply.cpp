@@ -9,7 +9,7 @@
 #include "cli/client/documents/placed.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/spec/values/well_known.hpp"
-#include "text/json_text.hpp"
+#include "base/text/json_text.hpp"
 
 #include <iostream>
 

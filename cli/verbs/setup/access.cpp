@@ -9,8 +9,8 @@
 #include "cli/settings/files.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/trust.hpp"
-#include "text/time_text.hpp"
-#include "tls/certificates.hpp"
+#include "base/text/time_text.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -8,8 +8,8 @@
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "tls/certificates.hpp"
-#include "tls/identity.hpp"
+#include "trust/tls/certificates.hpp"
+#include "trust/tls/identity.hpp"
 
 #include <filesystem>
 #include <iostream>

@@ -9,7 +9,7 @@
 #include "cli/output/table.hpp"
 #include "cli/output/text.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <iostream>
 

@@ -5,7 +5,7 @@
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/table.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "text/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 #include <cctype>
 #include <iostream>

@@ -5,7 +5,7 @@
 #include "agent/link/wire.hpp"
 #include "base/clock.hpp"
 #include "tests/unit/agent/temp_dir.hpp"
-#include "tls/proof.hpp"
+#include "trust/tls/proof.hpp"
 
 #include <capnp/rpc-twoparty.h>
 #include <gtest/gtest.h>

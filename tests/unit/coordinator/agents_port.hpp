@@ -4,7 +4,7 @@
 
 #include "coordinator/coordinator.hpp"
 #include "schema/agent.capnp.h"
-#include "tls/link.hpp"
+#include "trust/tls/link.hpp"
 
 #include <capnp/rpc-twoparty.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // The agents' TLS port of a complete coordinator, attacked by clients with incomplete credentials.
 #include "agents_port.hpp"
 #include "base/clock.hpp"
-#include "tls/certificates.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <fstream>
 #include <utility>

@@ -1,7 +1,7 @@
 // Sessions in a real keeper: commands that join a running container.
 #include "base/terminal_input.hpp"
 #include "keeper/protocol.hpp"
-#include "permit/permit.hpp"
+#include "trust/permit/permit.hpp"
 #include "tests/unit/keeper/keeper_fixture.hpp"
 
 #include <grp.h>

@@ -15,8 +15,8 @@
 #include "api/view/render/pod_json.hpp"
 #include "tests/unit/api/admit.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
-#include "text/json_text.hpp"
-#include "text/yaml.hpp"
+#include "base/text/json_text.hpp"
+#include "base/text/yaml.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "cli/output/json.hpp"
 #include "cli/output/policy_text.hpp"
 #include "cli/output/table.hpp"
-#include "text/yaml.hpp"
+#include "base/text/yaml.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/kube/objects/status_object.hpp"
 #include "tests/unit/api/admit.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <gtest/gtest.h>
 

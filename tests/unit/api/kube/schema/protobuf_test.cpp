@@ -2,7 +2,7 @@
 #include "api/kube/schema/protobuf.hpp"
 
 #include "api/kube/schema/api_types.hpp"
-#include "text/json.hpp"
+#include "base/text/json.hpp"
 
 #include <gtest/gtest.h>
 

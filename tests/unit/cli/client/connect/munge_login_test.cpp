@@ -3,7 +3,7 @@
 
 #include "cli/output/json.hpp"
 #include "cli/settings/files.hpp"
-#include "text/time_text.hpp"
+#include "base/text/time_text.hpp"
 
 #include <gtest/gtest.h>
 

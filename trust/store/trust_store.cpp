@@ -1,0 +1,223 @@
+#include "trust/store/trust_store.hpp"
+
+#include "base/check.hpp"
+#include "base/secret.hpp"
+#include "core/job/fold/text.hpp"
+#include "storage/rows/rows.hpp"
+#include "trust/tls/bundle.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::coordinator {
+namespace {
+
+bool over(const core::Token& token, Millis now_ms) {
+  return now_ms >= token.until_ms;
+}
+
+}  // namespace
+
+TrustStore::TrustStore(core::Trust trust, tls::Authority authority, Millis certificate_ms,
+                       std::function<Millis()> now)
+    : authority_(std::move(authority)),
+      certificate_ms_(certificate_ms),
+      now_(std::move(now)),
+      trust_(std::move(trust)) {}
+
+tls::KeyPair TrustStore::server_certificate(const std::vector<std::string>& names) const {
+  tls::Issue issue{tls::kServerName, {tls::kServerName}, true, now_(), kServerCertificateMs};
+  issue.names.insert(issue.names.end(), names.begin(), names.end());
+  return authority_.issue(issue);
+}
+
+void TrustStore::make(NewToken wanted, std::function<void(Result<Made>)> done) {
+  const Millis now = now_();
+  core::Token token{.id = random_hex(core::kTokenIdDigits / 2),
+                    .kind = wanted.kind,
+                    .subject = std::move(wanted.subject),
+                    .uid = wanted.uid,
+                    .hash = "",
+                    .by = std::move(wanted.by),
+                    .made_ms = now,
+                    .until_ms = now + wanted.life_ms,
+                    .used_key = "",
+                    .claims = std::move(wanted.claims)};
+  Made made;
+  if (token.kind == core::TokenKind::user) {
+    const std::string secret = random_hex(core::kTokenSecretDigits / 2);
+    token.hash = tls::sha256_hex(secret);
+    made.text = token.id + "." + secret + "\n" + authority();
+  } else {
+    const tls::Identity who{tls::Identity::Kind::join, token.subject, token.id, 0};
+    const tls::KeyPair pair = authority_.issue({who.common_name(), {}, false, now, wanted.life_ms});
+    made.text =
+        tls::bundle_text({pair, authority()}, "lets node " + token.subject + " join, once, until " +
+                                                  core::instant_text(token.until_ms));
+  }
+  made.token = token;
+  std::unique_lock lock(mutex_);
+  std::vector<storage::Row> rows{storage::token_row(token)};
+  for (const auto& [id, old] : trust_.tokens)
+    if (over(old, now)) rows.push_back(storage::forget_token_row(id));
+  const size_t living = trust_.tokens.size() + 1 - rows.size();
+  std::string full;
+  if (living >= core::kTokensMax)
+    full = "there are already " + std::to_string(living) + " tokens, the maximum; revoke some";
+  else if (token.kind == core::TokenKind::user &&
+           trust_.living(token.uid, now) >= core::kTokensOfOneMax)
+    full = token.subject + " has " + std::to_string(core::kTokensOfOneMax) +
+           " tokens, the maximum per user; revoke some";
+  if (!full.empty()) {
+    lock.unlock();
+    return done(Error{Errc::overloaded, full, {}});
+  }
+  std::erase_if(trust_.tokens, [now](const auto& one) { return over(one.second, now); });
+  append_(std::move(rows), [this, made = std::move(made), done = std::move(done)]() mutable {
+    {
+      const std::lock_guard lock(mutex_);
+      trust_.tokens[made.token.id] = made.token;
+    }
+    done(std::move(made));
+  });
+}
+
+std::vector<core::Token> TrustStore::list() const {
+  const Millis now = now_();
+  const std::lock_guard lock(mutex_);
+  std::vector<core::Token> tokens;
+  for (const auto& [id, token] : trust_.tokens)
+    if (!over(token, now)) tokens.push_back(token);
+  return tokens;
+}
+
+std::optional<core::Token> TrustStore::find(const std::string& id) const {
+  const Millis now = now_();
+  const std::lock_guard lock(mutex_);
+  const auto it = trust_.tokens.find(id);
+  if (it == trust_.tokens.end() || over(it->second, now)) return std::nullopt;
+  return it->second;
+}
+
+void TrustStore::revoke(const std::string& id, std::function<void(Status)> done) {
+  const std::lock_guard lock(mutex_);
+  if (trust_.tokens.erase(id) == 0)  // its removal may not be on disk yet
+    return append_({}, [done = std::move(done)] { done(Error{Errc::not_found, "", {}}); });
+  append_({storage::forget_token_row(id)}, [done = std::move(done)] { done(Nothing{}); });
+}
+
+void TrustStore::revoke_node(const std::string& node, std::function<void(Status)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    // Not a plain counter: a restored backup must not readmit what was revoked after it was made.
+    const uint64_t generation =
+        std::max(trust_.generation(node) + 1, static_cast<uint64_t>(now_() / 1000));
+    trust_.generations[node] = generation;
+    std::vector<storage::Row> rows{storage::revoked_row(node, generation)};
+    std::erase_if(trust_.tokens, [&](const auto& one) {
+      const bool of_node = one.second.kind == core::TokenKind::node && one.second.subject == node;
+      if (of_node) rows.push_back(storage::forget_token_row(one.first));
+      return of_node;
+    });
+    append_(std::move(rows), [done = std::move(done)] { done(Nothing{}); });
+  }
+  if (drop_) drop_(node);
+}
+
+std::optional<core::NodeClaims> TrustStore::claims_of(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = trust_.claims.find(node);
+  return it == trust_.claims.end() ? std::nullopt : std::optional(it->second);
+}
+
+void TrustStore::allow(const std::string& node, core::NodeClaims claims,
+                       std::function<void(Status)> done) {
+  const std::lock_guard lock(mutex_);
+  std::vector<storage::Row> rows{storage::claims_row(node, claims)};
+  append_(std::move(rows),
+          [this, node, claims = std::move(claims), done = std::move(done)]() mutable {
+            {
+              const std::lock_guard durable(mutex_);
+              trust_.claims[node] = std::move(claims);
+            }
+            if (drop_) drop_(node);
+            done(Nothing{});
+          });
+}
+
+std::optional<core::Token> TrustStore::token_of(std::string_view text) const {
+  const core::Bearer bearer = core::Bearer::parse(text);
+  if (bearer.id.empty()) return std::nullopt;
+  const std::string hash = tls::sha256_hex(bearer.secret);
+  const Millis now = now_();
+  const std::lock_guard lock(mutex_);
+  const auto it = trust_.tokens.find(bearer.id);
+  if (it == trust_.tokens.end() || it->second.kind != core::TokenKind::user ||
+      over(it->second, now) || !same_secret(it->second.hash, hash))
+    return std::nullopt;
+  return it->second;
+}
+
+std::optional<std::string> TrustStore::refuses(const tls::Identity& who) const {
+  const std::lock_guard lock(mutex_);
+  return refuses_locked(who);
+}
+
+std::optional<std::string> TrustStore::refuses_locked(const tls::Identity& who) const {
+  if (who.kind == tls::Identity::Kind::node) {
+    if (who.generation == trust_.generation(who.node)) return std::nullopt;
+    return "its certificate has been revoked; to let it rejoin, run `muster token create --node " +
+           who.node + "`";
+  }
+  const auto it = trust_.tokens.find(who.token);
+  if (it == trust_.tokens.end() || it->second.kind != core::TokenKind::node ||
+      it->second.subject != who.node)
+    return "its join token is unknown, or was revoked";
+  if (over(it->second, now_())) return "its join token has expired";
+  return std::nullopt;
+}
+
+Result<std::string> TrustStore::sign(const std::string& node, uint64_t generation,
+                                     const std::string& request) const {
+  const tls::Identity who{tls::Identity::Kind::node, node, "", generation};
+  return authority_.sign(request, {who.common_name(), {}, false, now_(), certificate_ms_});
+}
+
+void TrustStore::certify(const tls::Identity& who, const std::string& request,
+                         std::function<void(Result<std::string>)> done) {
+  auto key = tls::request_key_hash(request);
+  if (!key.ok()) return done(key.error());
+  std::optional<uint64_t> generation;
+  std::string refused;
+  {
+    const std::lock_guard lock(mutex_);
+    // Check again: it may have been revoked since the connection was made.
+    refused = refuses_locked(who).value_or("");
+    if (refused.empty()) generation = trust_.generation(who.node);
+  }
+  if (!generation) return done(invalid(refused));
+  auto certificate = sign(who.node, *generation, request);
+  if (!certificate.ok() || who.kind == tls::Identity::Kind::node) return done(certificate);
+  {
+    const std::lock_guard lock(mutex_);
+    refused = refuses_locked(who).value_or("");
+    core::Token* token = refused.empty() ? &trust_.tokens.find(who.token)->second : nullptr;
+    // An agent that did not get the answer retries with the same key.
+    if (token && !token->used_key.empty() && token->used_key != *key)
+      refused = "its join token has been used";
+    if (refused.empty()) {
+      std::vector<storage::Row> rows;
+      if (token->used_key.empty()) {  // once, so that it undoes no later change
+        trust_.claims[who.node] = token->claims;
+        rows.push_back(storage::claims_row(who.node, token->claims));
+      }
+      token->used_key = *key;
+      rows.push_back(storage::token_row(*token));
+      return append_(std::move(rows), [certificate = std::move(certificate),
+                                       done = std::move(done)] { done(certificate); });
+    }
+  }
+  done(invalid(refused));
+}
+
+}  // namespace muster::coordinator
