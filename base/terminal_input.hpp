@@ -1,7 +1,7 @@
 // TerminalInput: the input of a command with a terminal. Keystrokes and window sizes share one
 // stream, so they arrive in order and relays need not know about windows. The client writes it
-// (cli/client/inputs/user_terminal.hpp), and the process that holds the terminal reads it
-// (keeper/child/terminal.hpp).
+// (client/inputs/user_terminal.hpp), and the process that holds the terminal reads it
+// (keeper/start/terminal.hpp).
 //
 //   stream := open (data | size)*                its end: the user's terminal is gone
 //   frame  := type:u8 length:u16 payload         length: of the payload; numbers are big-endian

@@ -1,16 +1,16 @@
 // muster: the executable; each verb has a file in cli/verbs/. In the pods of MPI jobs it is also
-// called muster-rsh (or ssh), muster-mpi-entry (agent/local/rsh.hpp) and muster-pmi
-// (agent/local/pmi.hpp).
-#include "agent/local/pmi.hpp"
-#include "agent/local/rsh.hpp"
+// called muster-rsh (or ssh), muster-mpi-entry (agent/pod_programs/rsh.hpp) and muster-pmi
+// (agent/pod_programs/pmi.hpp).
+#include "agent/pod_programs/pmi.hpp"
+#include "agent/pod_programs/rsh.hpp"
 #include "base/files/standard_fds.hpp"
-#include "cli/drill/hand.hpp"
-#include "cli/drill/proof/witness.hpp"
-#include "cli/line/app.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/safe_output.hpp"
-#include "cli/output/starved.hpp"
+#include "cli/grammar/app.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/safe_output.hpp"
+#include "client/terminal/starved.hpp"
+#include "drill/hand.hpp"
+#include "drill/proof/witness.hpp"
 
 #include <csignal>
 #include <string>

@@ -14,12 +14,12 @@
 #include "base/result.hpp"
 #include "base/system_journal.hpp"
 #include "coordinator/rpc/rpc_server.hpp"
-#include "trust/store/munge_desk.hpp"
-#include "trust/store/trust_store.hpp"
 #include "core/job/fold/batch.hpp"
 #include "core/job/fold/job.hpp"
 #include "core/job/rules/decide.hpp"
 #include "storage/recovery.hpp"
+#include "trust/store/munge_desk.hpp"
+#include "trust/store/trust_store.hpp"
 
 #include <functional>
 #include <memory>

@@ -17,8 +17,6 @@
 #include "coordinator/rpc/rpc_server.hpp"
 #include "coordinator/threads/address.hpp"
 #include "coordinator/threads/random.hpp"
-#include "trust/store/munge_desk.hpp"
-#include "trust/store/trust_store.hpp"
 #include "core/cluster/nodes/lease.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
 #include "storage/part_dir.hpp"
@@ -26,6 +24,8 @@
 #include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
 #include "storage/takeover.hpp"
+#include "trust/store/munge_desk.hpp"
+#include "trust/store/trust_store.hpp"
 #include "trust/tls/bundle.hpp"
 
 #include <caf/actor_system.hpp>

@@ -1,12 +1,12 @@
 #include "coordinator/journal_lines.hpp"
 
 #include "base/hex.hpp"
+#include "base/text/json.hpp"
 #include "core/job/fold/text.hpp"
 #include "storage/codec/codec.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
 #include "storage/rows/summary_row.hpp"
-#include "base/text/json.hpp"
 
 #include <algorithm>
 #include <cstdlib>

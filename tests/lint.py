@@ -2,7 +2,7 @@
 """Checks what a compiler does not: include directions, include cycles, crowded folders, opening comments, paths named in documents, and the
 table of fields in docs/job.md; and the subjects of new commits. Prints each violation as FILE:LINE and exits with 1.
 
-The directions are those in CONTRIBUTING.md: a folder may include itself and what its row names.
+The directions are LAYERS and ROOMS below. With --write, writes the table of layers into CONTRIBUTING.md.
 """
 import pathlib
 import re
@@ -11,60 +11,78 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-BASE = {"base"}
-ARROWS = {  # a folder, or a file that may include more than its folder
-    "base": set(),
-    "core": BASE,
-    "text": BASE,
-    "keeper": BASE | {"core/node", "core/pod_name.hpp", "core/ids.hpp", "permit"},
-    "tls": BASE,
-    "munge": BASE,
-    "permit": BASE | {"core/node", "core/spec"},
-    "schema": BASE | {"core"},
-    "storage": BASE | {"core", "schema"},
-    "actors": BASE | {"core", "storage"},
-    "api": BASE | {"core", "text"},
-    "agent": BASE | {"core/node", "core/spec/values/inputs.hpp", "core/spec/fields/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
-    "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema", "base/text/json.hpp"},
-    # A client of the API, and the daemons' main functions.
-    "cli": BASE | {"core/spec", "core/job/rules/decide.hpp", "core/job/fold/text.hpp", "core/ids.hpp", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "text",
-                   "agent/agent.hpp", "agent/run/environment.hpp", "agent/local/rsh.hpp", "agent/local/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
-                   "keeper/protocol.hpp"},
+# What the files of a folder may include besides each other, and the libraries that they use. The longest name that fits a file applies, and
+# a name stands for what no longer one takes out of it: `base` is not `base/text`.
+CORE_VALUES_OF_PODS = ("core/ids.hpp", "core/pod_name.hpp")
+LAYERS = {
+    "base": ((), "spdlog"),
+    "base/text": (("base",), "nlohmann-json, yaml-cpp"),
+    "core": (("base",), ""),
+    "schema": (("base", "core"), "Cap'n Proto"),
+    "trust/tls": (("base",), "KJ, OpenSSL"),
+    "trust/munge": (("base",), "libmunge, loaded when it is used"),
+    "trust/permit": (("base", "core/node", "core/spec"), "OpenSSL"),
+    "storage": (("base", "core", "schema"), "RocksDB, Cap'n Proto, KJ"),
+    "trust/store": (("base", "core", "storage", "trust/tls", "trust/munge"), ""),
+    "actors": (("base", "core", "storage"), "CAF"),
+    "api": (("base", "base/text", "core"), "KJ, nlohmann-json, prometheus-cpp"),
+    "coordinator": (("base", "base/text/json.hpp", "core", "schema", "storage", "actors", "api", "trust"), "CAF, KJ, Cap'n Proto"),
+    "keeper": (("base", "core/node", *CORE_VALUES_OF_PODS, "trust/permit"), "libpam, and OpenSSL through permits; nothing else"),
+    "agent": (("base", "core/node", *CORE_VALUES_OF_PODS, "core/spec/values/inputs.hpp", "core/spec/fields/mpi.hpp", "schema", "trust/tls",
+               "keeper/protocol.hpp"), "KJ, Cap'n Proto"),
+    "client": (("base", "base/text", "core/spec", *CORE_VALUES_OF_PODS, "core/index_set.hpp", "core/job/fold/text.hpp", "core/trust.hpp",
+                "trust/tls", "trust/munge"), "KJ, nlohmann-json"),
+    "drill": (("base", "base/text", "client", "core/spec", *CORE_VALUES_OF_PODS, "core/index_set.hpp", "core/job/fold/text.hpp",
+               "core/job/rules/decide.hpp", "trust/tls"), "KJ, nlohmann-json"),
+    # The verbs, and the daemons' main functions.
+    "cli": (("base", "base/text", "client", "drill", "core/spec", *CORE_VALUES_OF_PODS, "core/index_set.hpp", "core/trust.hpp",
+             "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "schema", "trust/tls", "trust/munge", "agent/agent.hpp",
+             "agent/run/environment.hpp", "agent/pod_programs/rsh.hpp", "agent/pod_programs/pmi.hpp", "coordinator/coordinator.hpp",
+             "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/protocol.hpp"), "CLI11, nlohmann-json, KJ"),
 }
+TOPS = sorted({name.split("/")[0] for name in LAYERS})
 # The rooms of a folder, bottom up: a room (or a file) may include itself and those before it. Files in none of them are above all rooms.
 ROOMS = {
     "core/cluster": ["nodes", "slots", "fold", "rules"],
     "core/job": ["facts", "fold", "rules", "shown"],
     "core/spec": ["values", "fields", "rules"],
     "storage": ["codec", "journal", "rows"],
-    "coordinator": ["threads", "trust", "links", "desks", "rpc"],
-    "agent": ["files", "link", "local", "run"],
-    "keeper": ["protocol.hpp", "kernel", "files", "users", "child"],
+    "trust": ["tls", "munge", "permit", "store"],
+    "coordinator": ["threads", "links", "desks", "rpc"],
+    "agent": ["files", "link", "pod_programs", "run"],
+    "keeper": ["protocol.hpp", "kernel", "files", "users", "start", "loop"],
     "api": ["http", "access", "kube", "view", "request", "routes"],
     "api/kube": ["schema", "patch", "objects"],
     "api/view": ["model", "query", "render"],
     "api/routes": ["kept", "jobs", "pods", "access"],
-    "cli": ["output", "settings", "client", "drill", "verbs", "line"],
-    "cli/client": ["connect", "documents", "inputs", "news", "output"],
-    "cli/drill": ["process", "proof"],
-    "cli/verbs": ["verbs.hpp", "run", "jobs", "show", "state", "daemons", "setup"],
+    "client": ["terminal", "settings", "connect", "documents", "inputs", "news", "follow"],
+    "drill": ["drill_options.hpp", "process", "proof"],
+    "cli": ["verbs", "grammar"],
+    "cli/verbs": ["options.hpp", "daemon_options.hpp", "verbs.hpp", "run", "jobs", "show", "state", "daemons", "setup"],
 }
 CROWD = 15  # concepts on one level of a folder, at most: a header and its source are one
 # Within core, these must not include each other...
 CORE_APART = {"job", "cluster", "node"}
 # ...except for a plain value carried by a batch of records.
 CORE_VALUES = {"core/cluster/nodes/node_info.hpp"}
-# What core must not include, and libraries that only some folders may include.
-THIRD_PARTY = re.compile(r"^(caf|capnp|kj|rocksdb|spdlog|fmt|nlohmann|yaml-cpp|CLI)/")
-ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"text"},
-           "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage", "tls"},
-           "capnp": {"agent", "coordinator", "schema", "storage"}, "nlohmann": {"text", "api", "cli"}}
+# Libraries, by the first folder of their headers: only those whose row names them may include them.
+LIBRARIES = {"caf": "CAF", "capnp": "Cap'n Proto", "kj": "KJ", "rocksdb": "RocksDB", "spdlog": "spdlog", "fmt": "spdlog",
+             "nlohmann": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI": "CLI11"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
-def allowed(folder, target):
-    parts = target.split("/")
-    return parts[0] == folder or any("/".join(parts[:n]) in ARROWS[folder] for n in range(1, len(parts) + 1))
+def layer_of(path):
+    """The name in LAYERS for a file or folder; empty: none."""
+    parts = path.split("/")
+    return next((name for n in range(len(parts), 0, -1) if (name := "/".join(parts[:n])) in LAYERS), "")
+
+
+def covers(named, target):
+    return (target + "/").startswith(named + "/") and layer_of(named) in ("", layer_of(target))
+
+
+def allowed(layer, target):
+    return layer_of(target) == layer or any(covers(named, target) for named in LAYERS[layer][0])
 
 
 def room_below(file, target):
@@ -78,21 +96,20 @@ def room_below(file, target):
 
 
 def check_include(file, target, ours):
+    layer = layer_of(file)
     folder, *rest = file.split("/")
     sub = rest[0] if len(rest) > 1 else None
     if ours or target.startswith("schema/"):
-        if "/" in target and not allowed(folder, target):
-            return f"{folder} may not include {target}"
+        if "/" in target and not allowed(layer, target):
+            return f"{layer} may not include {target}"
         other = target.split("/")[1] if target.startswith("core/") else None
         if folder == "core" and sub is None and target.count("/") > 1:
             return f"what is in core itself may not include {target}"
         if folder == "core" and sub in CORE_APART and other in CORE_APART - {sub} and target not in CORE_VALUES:
             return f"core/{sub} may not include core/{other}"
         return room_below(file, target)
-    if match := THIRD_PARTY.match(target):
-        library = match.group(1)
-        if folder not in ONLY_IN.get(library, set(ARROWS)):
-            return f"{folder} may not include {library}"
+    if (library := LIBRARIES.get(target.split("/")[0])) and "/" in target and library not in LAYERS[layer][1]:
+        return f"{layer} may not include {library}"
     return None
 
 
@@ -113,7 +130,7 @@ def check(path):
 
 
 def check_crowds():
-    for folder in sorted({path.parent for top in ARROWS for path in (ROOT / top).rglob("*.?pp")}):
+    for folder in sorted({path.parent for top in TOPS for path in (ROOT / top).rglob("*.?pp")}):
         if len(concepts := {path.stem for path in folder.glob("*.?pp")}) > CROWD:
             yield f"{folder.relative_to(ROOT)}: {len(concepts)} concepts on one level: give some of them a room"
 
@@ -121,7 +138,7 @@ def check_crowds():
 def check_circles():
     """A header and its source are one unit; no unit may include itself through others."""
     units = {}
-    for folder in ARROWS:
+    for folder in TOPS:
         for path in (ROOT / folder).rglob("*.?pp"):
             unit = str(path.relative_to(ROOT).with_suffix(""))
             named = (INCLUDE.match(line) for line in path.read_text(errors="replace").splitlines())
@@ -152,7 +169,7 @@ NOT_PROSE = re.compile(r"\s*(\||!\[|    |<)|\s*`[^`]*`$")  # tables, pictures, c
 def check_document(path):
     code = made = False  # within a block of code; within what make_tables.py writes
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        made = (made or line == "<!-- fields -->") and line != "<!-- end of the fields -->"
+        made = (made or line in ("<!-- fields -->", "<!-- layers -->")) and not line.startswith("<!-- end of the ")
         code ^= line.lstrip().startswith("```")
         if len(line) > PROSE_WIDTH and not (code or made or NOT_PROSE.match(line)):
             yield f"{path.relative_to(ROOT)}:{number}: prose wraps at {PROSE_WIDTH} columns, and this line has {len(line)}"
@@ -182,7 +199,7 @@ def check_unreferenced():
         text[file] = re.sub(r'//.*|"(?:\\.|[^"\\\n])*"', "", (ROOT / file).read_text())
         for word in re.findall(r"\w+", text[file]):
             count[word] = count.get(word, 0) + 1
-    for file in sorted(name for name in text if name.endswith(".hpp") and name.split("/")[0] in ARROWS):
+    for file in sorted(name for name in text if name.endswith(".hpp") and name.split("/")[0] in TOPS):
         for match in FUNCTION.finditer(text[file]):
             defined = re.search(rf"\b{match[1]}\(", text.get(file[:-4] + ".cpp", ""))
             if count[match[1]] == (2 if defined else 1):
@@ -221,8 +238,32 @@ def check_messages():
             yield f"commit {number}: {wrong}"
 
 
+LAYERS_BEGIN, LAYERS_END = "<!-- layers -->\n", "<!-- end of the layers -->"
+
+
+def layers_table():
+    rows = ["| folder | may include | libraries |", "| --- | --- | --- |"]
+    for name, (includes, libraries) in LAYERS.items():
+        rows.append(f"| `{name}/` | {', '.join(f'`{one}`' for one in includes) or '–'} | {libraries or 'none'} |")
+    return "\n".join(rows) + "\n"
+
+
+def check_layers(write):
+    """Checks that CONTRIBUTING.md has the table of layers, or writes it there."""
+    document = ROOT / "CONTRIBUTING.md"
+    before, rest = document.read_text().split(LAYERS_BEGIN)
+    table, after = rest.split(LAYERS_END)
+    if table == layers_table():
+        return []
+    if not write:
+        return ["CONTRIBUTING.md: the table of layers is not that of tests/lint.py: `tests/lint.py --write` writes it"]
+    document.write_text(before + LAYERS_BEGIN + layers_table() + LAYERS_END + after)
+    return []
+
+
 def main():
-    wrong = [w for folder in ARROWS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
+    wrong = [w for folder in TOPS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
+    wrong += check_layers("--write" in sys.argv[1:])
     wrong += check_crowds()
     wrong += check_circles()
     documents = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]

@@ -1,9 +1,9 @@
 // KeeperClient: the agent's end of the keeper's socket.
 //
-// The keeper (keeper/keeper.cpp) is the parent of all processes of this node's pods and outlives
-// the agent. It knows processes, not pods: each container, init container and restart in place is a
-// separate process. This client starts a keeper if none is running, orders spawns and kills, and
-// receives starts and ends.
+// The keeper (keeper/loop/keeper.cpp) is the parent of all processes of this node's pods and
+// outlives the agent. It knows processes, not pods: each container, init container and restart in
+// place is a separate process. This client starts a keeper if none is running, orders spawns and
+// kills, and receives starts and ends.
 //
 // Invariants: an end is reported only when nothing of the process's session (or cgroup) is left,
 // and again after each (re)connect until forget() is called for it (an `unstarted` one is reported

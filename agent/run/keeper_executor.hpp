@@ -9,7 +9,7 @@
 #include "agent/files/note.hpp"
 #include "agent/files/work_dir.hpp"
 #include "agent/link/template_store.hpp"
-#include "agent/local/run_dirs.hpp"
+#include "agent/pod_programs/run_dirs.hpp"
 #include "agent/run/environment.hpp"
 #include "agent/run/executor.hpp"
 #include "agent/run/keeper_client.hpp"

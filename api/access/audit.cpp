@@ -1,7 +1,7 @@
 #include "api/access/audit.hpp"
 
-#include "core/job/fold/text.hpp"
 #include "base/text/json.hpp"
+#include "core/job/fold/text.hpp"
 
 #include <cctype>
 

@@ -3,8 +3,8 @@
 #include "api/kube/schema/fields.hpp"
 #include "api/request/body.hpp"
 #include "api/view/query/object_json.hpp"
-#include "core/spec/fields/owner.hpp"
 #include "base/text/json_text.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <memory>
 #include <utility>

@@ -5,9 +5,9 @@
 #include "api/kube/patch/managed_fields.hpp"
 #include "api/request/write_options.hpp"
 #include "api/view/model/shown.hpp"
+#include "base/text/json.hpp"
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/spec/fields/job_spec.hpp"
-#include "base/text/json.hpp"
 
 #include <string>
 

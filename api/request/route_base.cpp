@@ -1,8 +1,8 @@
 #include "api/request/route_base.hpp"
 
 #include "api/view/query/object_json.hpp"
-#include "core/pod_name.hpp"
 #include "base/text/time_text.hpp"
+#include "core/pod_name.hpp"
 
 #include <cstdio>
 

@@ -6,10 +6,10 @@
 #include "api/access/rules.hpp"
 #include "api/http/web_guard.hpp"
 #include "base/clock.hpp"
+#include "base/text/json.hpp"
 #include "core/job/facts/decision.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "core/trust.hpp"
-#include "base/text/json.hpp"
 
 #include <kj/time.h>
 

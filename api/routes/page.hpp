@@ -1,4 +1,4 @@
-// Page: the one web page, web/index.html, which the build embeds in the executable.
+// Page: the one web page, api/page/index.html, which the build embeds in the executable.
 //
 // It needs only itself and the API of its own origin, and its Content-Security-Policy enforces
 // that: it allows a single script, by its hash.

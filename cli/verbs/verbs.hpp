@@ -1,7 +1,7 @@
 // The verbs, one file each: execute() runs the verb with its options and returns the exit code.
 #pragma once
 
-#include "cli/settings/options.hpp"
+#include "cli/verbs/options.hpp"
 
 namespace muster::cli {
 

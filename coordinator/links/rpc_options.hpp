@@ -3,10 +3,10 @@
 
 #include "api/view/query/pod_configs.hpp"
 #include "base/clock.hpp"
-#include "trust/store/history_seal.hpp"
-#include "trust/store/trust_store.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "trust/permit/permit.hpp"
+#include "trust/store/history_seal.hpp"
+#include "trust/store/trust_store.hpp"
 
 #include <cstdint>
 #include <functional>

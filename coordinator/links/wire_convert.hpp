@@ -4,8 +4,8 @@
 #include "actors/messages.hpp"
 #include "core/spec/fields/downward.hpp"
 #include "core/spec/fields/image_runtime.hpp"
-#include "trust/permit/permit.hpp"
 #include "schema/agent.capnp.h"
+#include "trust/permit/permit.hpp"
 
 #include <map>
 #include <optional>

@@ -2,7 +2,7 @@
 //
 // Derived from the template by the agent or, where pods run as their owners, from the permit by the
 // keeper. The keeper makes the directories (keeper/files/pod_dirs.hpp), and the process itself
-// mounts them before its command (keeper/child/space_main.hpp).
+// mounts them before its command (keeper/start/space_main.hpp).
 //
 //   SCRATCH/JOB.INDEX.ATTEMPT/VOLUME     an emptyDir volume on disk
 //                            /.tmp       a private /tmp; .tmp-var: /var/tmp

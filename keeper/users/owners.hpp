@@ -3,8 +3,8 @@
 // The environment of such a keeper says whose orders it takes (MUSTER_KEEPER_AGENT, a uid), whose
 // permits it accepts (MUSTER_KEEPER_PERMIT_KEY, the coordinator's public key), and its node's name
 // (MUSTER_KEEPER_NODE); rlimits.hpp and pam.hpp add more. It starts nothing without a permit:
-// command line, environment, working directory and file names come from there (trust/permit/permit.hpp),
-// and only numbers from the agent.
+// command line, environment, working directory and file names come from there
+// (trust/permit/permit.hpp), and only numbers from the agent.
 //
 // Invariant: nothing runs as root or, unless MUSTER_KEEPER_UID_MIN allows it, a uid below 1000.
 #pragma once

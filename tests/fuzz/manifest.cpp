@@ -4,9 +4,9 @@
 // its own JSON changes nothing.
 #include "api/kube/objects/manifest.hpp"
 
-#include "tests/unit/api/admit.hpp"
 #include "base/text/yaml.hpp"
 #include "base/text/yaml_fields.hpp"
+#include "tests/unit/api/admit.hpp"
 
 #include <cstddef>
 #include <cstdint>

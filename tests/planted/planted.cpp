@@ -10,8 +10,8 @@
 //
 // The linker inserts these functions between muster's libraries (--wrap); nothing else differs.
 #include "agent/agent.hpp"
-#include "cli/drill/process/process.hpp"
 #include "core/job/rules/decide.hpp"
+#include "drill/process/process.hpp"
 #include "storage/recovery.hpp"
 
 #include <csignal>

@@ -1,10 +1,10 @@
 #include "api/kube/objects/kept_object.hpp"
 
 #include "api/kube/schema/fields.hpp"
+#include "base/text/time_text.hpp"
 #include "core/spec/fields/selector.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/spec/values/violations.hpp"
-#include "base/text/time_text.hpp"
 
 #include <kj/encoding.h>
 

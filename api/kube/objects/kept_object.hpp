@@ -9,9 +9,9 @@
 #include "api/kube/objects/kept_view.hpp"
 #include "api/kube/objects/manifest.hpp"
 #include "base/result.hpp"
+#include "base/text/json.hpp"
 #include "core/kept.hpp"
 #include "core/spec/fields/owner.hpp"
-#include "base/text/json.hpp"
 
 #include <optional>
 #include <string>

@@ -3,13 +3,13 @@
 #include "api/kube/objects/job_values.hpp"
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/kube/schema/fields.hpp"
+#include "base/text/json.hpp"
+#include "base/text/json_text.hpp"
+#include "base/text/nearest.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/gate_fields.hpp"
 #include "core/spec/rules/defaults.hpp"
 #include "core/spec/rules/validation.hpp"
-#include "base/text/json.hpp"
-#include "base/text/json_text.hpp"
-#include "base/text/nearest.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -12,12 +12,12 @@
 #include "api/kube/schema/fields.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "base/text/json_text.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "core/spec/fields/job_spec.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/rules/update.hpp"
 #include "core/spec/values/gates.hpp"
-#include "base/text/json_text.hpp"
 
 #include <nlohmann/json.hpp>
 #include <optional>

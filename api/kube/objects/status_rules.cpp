@@ -1,9 +1,9 @@
 #include "api/kube/objects/status_rules.hpp"
 
 #include "api/kube/schema/fields.hpp"
+#include "base/text/time_text.hpp"
 #include "core/index_set.hpp"
 #include "core/spec/values/well_known.hpp"
-#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,8 +1,8 @@
 #include "api/kube/patch/managed_fields.hpp"
 
-#include "core/spec/values/well_known.hpp"
 #include "base/text/json.hpp"
 #include "base/text/json_text.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
 #include "api/routes/access/trust_routes.hpp"
 
 #include "api/request/writes.hpp"
+#include "base/text/time_text.hpp"
 #include "core/cluster/nodes/claims.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/trust.hpp"
-#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,8 +2,8 @@
 
 #include "api/view/model/event_text.hpp"
 #include "base/check.hpp"
-#include "core/pod_name.hpp"
 #include "base/text/time_text.hpp"
+#include "core/pod_name.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -4,9 +4,9 @@
 // (job-semantics 2.1). For jobs and pods, see job_text.hpp and pod_json.hpp.
 #pragma once
 
+#include "base/text/json.hpp"
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/job/fold/job.hpp"
-#include "base/text/json.hpp"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 #include "api/view/query/pod_configs.hpp"
 
-#include "core/spec/fields/owner.hpp"
 #include "base/text/json.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <kj/encoding.h>
 

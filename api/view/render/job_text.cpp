@@ -1,8 +1,8 @@
 #include "api/view/render/job_text.hpp"
 
 #include "base/check.hpp"
-#include "core/spec/fields/owner.hpp"
 #include "base/text/time_text.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <optional>
 #include <string_view>

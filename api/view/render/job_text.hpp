@@ -4,8 +4,8 @@
 // enough to find its metadata. Any other text is parsed. Both ways produce the same bytes.
 #pragma once
 
-#include "core/job/fold/job.hpp"
 #include "base/text/json.hpp"
+#include "core/job/fold/job.hpp"
 
 #include <cstdint>
 #include <string>

@@ -4,10 +4,10 @@
 #include "api/view/query/pod_configs.hpp"
 #include "api/view/query/selector.hpp"
 #include "base/check.hpp"
+#include "base/text/time_text.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/values/well_known.hpp"
-#include "base/text/time_text.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -3,6 +3,7 @@
 #include "api/view/query/object_json.hpp"
 #include "api/view/query/pod_configs.hpp"
 #include "api/view/render/tables.hpp"
+#include "base/text/exit_text.hpp"
 #include "core/cluster/slots/free_node.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/job/fold/text.hpp"
@@ -10,7 +11,6 @@
 #include "core/job/rules/held.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
-#include "base/text/exit_text.hpp"
 
 #include <algorithm>
 #include <map>

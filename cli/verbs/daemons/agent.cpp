@@ -4,8 +4,8 @@
 #include "agent/run/environment.hpp"
 #include "base/files/private_files.hpp"
 #include "base/log.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/terminal/exit_codes.hpp"
 
 #include <csignal>
 

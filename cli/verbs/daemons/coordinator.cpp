@@ -5,10 +5,10 @@
 #include "base/lines/line_queue.hpp"
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
-#include "cli/client/output/signals.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/starved.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/follow/signals.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/starved.hpp"
 
 #include <csignal>
 #include <fcntl.h>

@@ -6,11 +6,11 @@
 // Ephemeral.
 #include "base/exec_exit.hpp"
 #include "base/fd.hpp"
-#include "cli/client/output/ephemeral.hpp"
-#include "cli/client/output/signals.hpp"
-#include "cli/drill/process/scratch.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/follow/ephemeral.hpp"
+#include "client/follow/signals.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "drill/process/scratch.hpp"
 
 #include <cerrno>
 #include <csignal>

@@ -1,13 +1,13 @@
 // muster drain: cordons a node and waits until its pods have ended, showing which ones. --now, or
 // an expired --deadline, evicts the rest: these pods fail with
 // DisruptionTarget/EvictionByEvictionAPI and their jobs run them elsewhere.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/output/signals.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/status_line.hpp"
-#include "cli/output/text.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/follow/signals.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/status_line.hpp"
+#include "client/terminal/text.hpp"
 
 #include <algorithm>
 #include <iostream>

@@ -1,10 +1,10 @@
 // muster drill: lists scenarios, runs them, lists earlier reports.
-#include "cli/drill/drill.hpp"
+#include "drill/drill.hpp"
 
-#include "cli/drill/proof/scenario.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/table.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/table.hpp"
+#include "drill/proof/scenario.hpp"
 
 #include <iostream>
 #include <string>

@@ -3,13 +3,13 @@
 // The last applied manifest is stored with the object in kubectl's own annotation, so apply and
 // kubectl can be used alternately: a field that was applied before and is no longer in the manifest
 // is removed, and fields set by others are kept.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/documents/document_writes.hpp"
-#include "cli/client/documents/placed.hpp"
-#include "cli/verbs/verbs.hpp"
-#include "core/spec/values/well_known.hpp"
 #include "base/text/json_text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/documents/document_writes.hpp"
+#include "client/documents/placed.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <iostream>
 

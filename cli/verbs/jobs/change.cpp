@@ -1,9 +1,9 @@
 // muster suspend, resume, scale, cordon, uncordon: one merge patch each. Repeating a change is not
 // an error.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
 
 #include <iostream>
 

@@ -1,9 +1,9 @@
 // muster create: sends each manifest of each file to the API, in order. A refused manifest does not
 // stop the others.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/documents/document_writes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/documents/document_writes.hpp"
 
 #include <iostream>
 

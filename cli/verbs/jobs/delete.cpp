@@ -1,12 +1,12 @@
 // muster delete: deletes jobs in the background: the name is free at once (unless a finalizer holds
 // the job), and the pods get SIGTERM and their grace period. Deletes pods and nodes as well.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/documents/document_writes.hpp"
-#include "cli/client/documents/placed.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/text.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/documents/document_writes.hpp"
+#include "client/documents/placed.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/text.hpp"
 
 #include <iostream>
 

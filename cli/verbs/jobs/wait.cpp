@@ -2,13 +2,13 @@
 //
 // Polls rather than watches: polling survives a restart of the coordinator, and a job is small.
 // Each job is reported once its outcome is known; the worst outcome determines the exit code.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/news/progress.hpp"
-#include "cli/client/output/follow.hpp"
-#include "cli/client/output/signals.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/follow/follow.hpp"
+#include "client/follow/signals.hpp"
+#include "client/news/progress.hpp"
+#include "client/terminal/exit_codes.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>

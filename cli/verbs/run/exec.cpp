@@ -3,14 +3,14 @@
 // One thread reads and shows the output, another passes our input on, so that neither waits for the
 // other. The main thread waits for signals, and keeps the command alive while the reader of our
 // output is slow.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/inputs/command_input.hpp"
-#include "cli/client/inputs/pod_command.hpp"
-#include "cli/client/inputs/user_terminal.hpp"
-#include "cli/client/output/signals.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/follow/signals.hpp"
+#include "client/inputs/command_input.hpp"
+#include "client/inputs/pod_command.hpp"
+#include "client/inputs/user_terminal.hpp"
+#include "client/terminal/exit_codes.hpp"
 
 #include <algorithm>
 #include <atomic>

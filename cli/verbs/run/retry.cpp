@@ -1,11 +1,11 @@
 // muster retry: runs some indexes of a job in another round (rounds.hpp), on a coordinator or, for
 // an embedded run, in its directory.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/news/rounds.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/news/rounds.hpp"
+#include "client/terminal/exit_codes.hpp"
 
 #include <iostream>
 

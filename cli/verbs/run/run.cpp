@@ -1,14 +1,14 @@
 // muster run and muster mpirun: run one job to its end; locally (run_here.hpp), or with --api or
 // MUSTER_API on a running coordinator.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/inputs/run_identity.hpp"
-#include "cli/client/output/follow.hpp"
-#include "cli/client/output/pod_files.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/safe_output.hpp"
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/follow/follow.hpp"
+#include "client/follow/pod_files.hpp"
+#include "client/inputs/run_identity.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/safe_output.hpp"
 #include "core/cluster/slots/prefetch.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   std::unique_ptr<PodOutput> output;
   std::optional<PodFiles> files;
   if (options.files) files.emplace(*options.files);
-  if (files || options.shown != RunOptions::Shown::none)
+  if (files || options.shown != Shown::none)
     output = output_of_api(*client, job->ns, *created,
                            {.prefixed = prefixed(options.shown, *created),
                             .in_order = options.keep_order,

@@ -4,19 +4,19 @@
 #include "base/files/private_files.hpp"
 #include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
-#include "cli/client/documents/document_writes.hpp"
-#include "cli/client/documents/manifests.hpp"
-#include "cli/client/news/attempts.hpp"
-#include "cli/client/news/rounds.hpp"
-#include "cli/client/output/ephemeral.hpp"
-#include "cli/client/output/follow.hpp"
-#include "cli/client/output/pod_files.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/safe_output.hpp"
-#include "cli/output/starved.hpp"
-#include "cli/output/text.hpp"
-#include "cli/settings/files.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
+#include "client/documents/document_writes.hpp"
+#include "client/documents/manifests.hpp"
+#include "client/follow/ephemeral.hpp"
+#include "client/follow/follow.hpp"
+#include "client/follow/pod_files.hpp"
+#include "client/news/attempts.hpp"
+#include "client/news/rounds.hpp"
+#include "client/settings/files.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/safe_output.hpp"
+#include "client/terminal/starved.hpp"
+#include "client/terminal/text.hpp"
 #include "coordinator/coordinator.hpp"
 
 #include <algorithm>
@@ -181,7 +181,7 @@ class Run {
 
   // Called before the agent starts, so that output is seen from the first byte.
   Status open_output(const std::string& dir, const Json& job) {
-    if (options_.shown == RunOptions::Shown::none && !files_) return Nothing{};
+    if (options_.shown == Shown::none && !files_) return Nothing{};
     const std::string logs = logs_of(dir, job);
     std::error_code error;
     std::filesystem::create_directories(logs, error);

@@ -1,10 +1,10 @@
 // muster run, embedded: a coordinator and an agent as threads of this process, for one job.
 #pragma once
 
-#include "cli/client/inputs/run_identity.hpp"
-#include "cli/client/output/follow.hpp"
-#include "cli/settings/options.hpp"
+#include "cli/verbs/options.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
+#include "client/follow/follow.hpp"
+#include "client/inputs/run_identity.hpp"
 
 namespace muster::cli {
 

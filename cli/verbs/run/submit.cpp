@@ -1,9 +1,9 @@
 // muster submit: creates on a coordinator the job that `muster run` would run, and exits.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
 
 #include <iostream>
 #include <optional>

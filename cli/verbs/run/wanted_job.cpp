@@ -1,15 +1,15 @@
 #include "cli/verbs/run/wanted_job.hpp"
 
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/documents/document_writes.hpp"
-#include "cli/client/documents/manifests.hpp"
-#include "cli/client/documents/placed.hpp"
-#include "cli/client/inputs/mpi_job.hpp"
-#include "cli/client/inputs/resources.hpp"
-#include "cli/client/news/rounds.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/json.hpp"
-#include "cli/settings/files.hpp"
+#include "client/connect/objects.hpp"
+#include "client/documents/document_writes.hpp"
+#include "client/documents/manifests.hpp"
+#include "client/documents/placed.hpp"
+#include "client/inputs/mpi_job.hpp"
+#include "client/inputs/resources.hpp"
+#include "client/news/rounds.hpp"
+#include "client/settings/files.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/json.hpp"
 
 #include <algorithm>
 #include <cstdlib>

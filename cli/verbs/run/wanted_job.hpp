@@ -3,11 +3,11 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "cli/client/connect/http.hpp"
-#include "cli/client/documents/manifests.hpp"
-#include "cli/client/inputs/inputs.hpp"
-#include "cli/client/inputs/run_identity.hpp"
-#include "cli/settings/options.hpp"
+#include "cli/verbs/options.hpp"
+#include "client/connect/http.hpp"
+#include "client/documents/manifests.hpp"
+#include "client/inputs/inputs.hpp"
+#include "client/inputs/run_identity.hpp"
 
 #include <cstdint>
 #include <optional>

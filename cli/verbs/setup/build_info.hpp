@@ -1,7 +1,7 @@
 // Build info: what this executable was built from, and which formats and protocols it supports.
 #pragma once
 
-#include "cli/output/json.hpp"
+#include "client/terminal/json.hpp"
 
 namespace muster::cli {
 

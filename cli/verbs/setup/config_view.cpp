@@ -1,9 +1,9 @@
 // muster config: `view` shows effective settings and where each comes from, `path` the paths of the
 // files.
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/json.hpp"
-#include "cli/output/table.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/json.hpp"
+#include "client/terminal/table.hpp"
 
 #include <filesystem>
 #include <iostream>

@@ -2,12 +2,12 @@
 //
 // Over plain HTTP on loopback, the kernel identifies the caller. Over HTTPS, kubectl calls `muster
 // token credential` to log in, with a token from a file or through munge.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/connect/token.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/json.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/connect/token.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/json.hpp"
 #include "trust/tls/certificates.hpp"
 #include "trust/tls/identity.hpp"
 

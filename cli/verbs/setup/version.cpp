@@ -1,11 +1,11 @@
 // muster version: version, build and formats of this executable, and the version of the
 // coordinator, if one is running.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/text.hpp"
 #include "cli/verbs/setup/build_info.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/text.hpp"
 
 #include <algorithm>
 #include <iostream>

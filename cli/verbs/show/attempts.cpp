@@ -1,15 +1,15 @@
 // muster get attempts: one line per closed attempt, newest last.
-#include "cli/client/news/attempts.hpp"
+#include "client/news/attempts.hpp"
 
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/inputs/inputs.hpp"
-#include "cli/client/inputs/joblog.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/table.hpp"
-#include "cli/output/text.hpp"
-#include "cli/verbs/verbs.hpp"
 #include "base/text/time_text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/inputs/inputs.hpp"
+#include "client/inputs/joblog.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/table.hpp"
+#include "client/terminal/text.hpp"
 
 #include <iostream>
 

@@ -1,15 +1,15 @@
 // muster describe: one object on one screen, with what matters when something failed.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/news/attempts.hpp"
-#include "cli/client/news/failures.hpp"
-#include "cli/client/news/progress.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/policy_text.hpp"
-#include "cli/output/table.hpp"
-#include "cli/output/text.hpp"
-#include "cli/verbs/verbs.hpp"
 #include "base/text/time_text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/news/attempts.hpp"
+#include "client/news/failures.hpp"
+#include "client/news/progress.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/policy_text.hpp"
+#include "client/terminal/table.hpp"
+#include "client/terminal/text.hpp"
 
 #include <algorithm>
 #include <iostream>

@@ -1,11 +1,11 @@
 // muster explain: the fields of an object, from the coordinator's OpenAPI document, which says what
 // muster does with each.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/table.hpp"
-#include "cli/verbs/verbs.hpp"
 #include "base/text/nearest.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/table.hpp"
 
 #include <cctype>
 #include <iostream>

@@ -2,12 +2,12 @@
 //
 // A broken watch continues from the last version it has seen; if that version is too old, get lists
 // again.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/table.hpp"
-#include "cli/output/text.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/table.hpp"
+#include "client/terminal/text.hpp"
 
 #include <iostream>
 #include <unistd.h>

@@ -5,16 +5,16 @@
 // The log of an index is looked up by attempt, so it is found even when the Pod is no longer kept.
 // With several pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job
 // with the pod's name.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/news/attempts.hpp"
-#include "cli/client/output/follow.hpp"
-#include "cli/client/output/pod_output.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/safe_output.hpp"
-#include "cli/output/text.hpp"
 #include "cli/verbs/show/selected_logs.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/follow/follow.hpp"
+#include "client/follow/pod_output.hpp"
+#include "client/news/attempts.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/safe_output.hpp"
+#include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
 
 #include <iostream>

@@ -1,10 +1,10 @@
 #include "cli/verbs/show/selected_logs.hpp"
 
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/output/log_streams.hpp"
-#include "cli/client/output/signals.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/text.hpp"
+#include "client/connect/objects.hpp"
+#include "client/follow/log_streams.hpp"
+#include "client/follow/signals.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/text.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,8 +1,8 @@
 // muster logs -l: what all pods with certain labels print, each line with its pod.
 #pragma once
 
-#include "cli/client/connect/http.hpp"
-#include "cli/settings/options.hpp"
+#include "cli/verbs/options.hpp"
+#include "client/connect/http.hpp"
 
 namespace muster::cli {
 

@@ -1,10 +1,10 @@
 // muster top: how many pods run where. The counts are the coordinator's; muster does not measure
 // the CPU and memory use of running pods.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/table.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/table.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // muster why: what a job or one of its indexes is waiting for, or why it ended.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/client/news/attempts.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/news/attempts.hpp"
+#include "client/terminal/exit_codes.hpp"
 
 #include <iostream>
 

@@ -1,10 +1,10 @@
 // muster backup: copies the state so that it can be verified and restored; through the running
 // coordinator, or from the data-dir of a stopped one.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/json.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/json.hpp"
 #include "coordinator/offline.hpp"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // muster journal: shows what a data-dir or a backup contains, as a summary or as lines of JSON.
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/json.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/json.hpp"
 #include "coordinator/journal_lines.hpp"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // muster restore: creates a new data-dir from a backup.
-#include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/terminal/exit_codes.hpp"
 #include "coordinator/offline.hpp"
 
 #include <iostream>

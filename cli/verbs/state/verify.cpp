@@ -1,9 +1,9 @@
 // muster verify: recounts every job, in a data-dir or backup, or through the coordinator.
-#include "cli/client/connect/discovery.hpp"
-#include "cli/client/connect/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/json.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "client/terminal/json.hpp"
 #include "coordinator/offline.hpp"
 
 #include <iostream>

@@ -1,8 +1,8 @@
 // ConfigMaps: the config maps that pods use, by name: which ones they need, and their contents.
 //
 // The coordinator looks them up when a process of a pod is about to start, and sends them in the
-// pod's template, which is covered by its permit (trust/permit/permit.hpp). So agent and keeper find them
-// in node::PodTemplate::configs for all uses: env, envFrom, volumes.
+// pod's template, which is covered by its permit (trust/permit/permit.hpp). So agent and keeper
+// find them in node::PodTemplate::configs for all uses: env, envFrom, volumes.
 #pragma once
 
 #include "core/spec/fields/job_spec.hpp"

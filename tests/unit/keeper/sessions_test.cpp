@@ -1,8 +1,8 @@
 // Sessions in a real keeper: commands that join a running container.
 #include "base/terminal_input.hpp"
 #include "keeper/protocol.hpp"
-#include "trust/permit/permit.hpp"
 #include "tests/unit/keeper/keeper_fixture.hpp"
+#include "trust/permit/permit.hpp"
 
 #include <grp.h>
 #include <spawn.h>

@@ -13,10 +13,10 @@
 #include "api/view/query/object_json.hpp"
 #include "api/view/render/job_text.hpp"
 #include "api/view/render/pod_json.hpp"
-#include "tests/unit/api/admit.hpp"
-#include "tests/unit/api/view/view_fixture.hpp"
 #include "base/text/json_text.hpp"
 #include "base/text/yaml.hpp"
+#include "tests/unit/api/admit.hpp"
+#include "tests/unit/api/view/view_fixture.hpp"
 
 #include <gtest/gtest.h>
 

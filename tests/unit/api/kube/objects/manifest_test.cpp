@@ -2,8 +2,8 @@
 
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/kube/objects/status_object.hpp"
-#include "tests/unit/api/admit.hpp"
 #include "base/text/time_text.hpp"
+#include "tests/unit/api/admit.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,284 @@
+#include "agent/pod_programs/rsh.hpp"
+
+#include "agent/pod_programs/local_client.hpp"
+#include "base/clock.hpp"
+#include "base/exec_exit.hpp"
+#include "base/files/whole_write.hpp"
+#include "base/secret.hpp"
+
+#include <kj/async-io.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::agent {
+namespace {
+
+constexpr int kOurs = 255;  // like ssh
+constexpr Millis kTimeoutMs = 300'000;
+constexpr Millis kConnectAgainMs = 100;
+constexpr Millis kGiveUpWaitMs = 2'000;
+constexpr uint32_t kChunkMax = 256u << 10;
+constexpr size_t kSessionBytes = 16;
+constexpr std::string_view kFlags = "46AaCfGgKkMNnqsTtVvXxYy";
+constexpr std::string_view kWithValue = "BbcDEeFIiJLlmOopQRSWw";
+
+// Valid in index 0 only; a launcher would pass them on.
+constexpr const char* kOfIndex[] = {
+    "JOB_COMPLETION_INDEX", "MUSTER_ATTEMPT", "MUSTER_POD_NAME", "MUSTER_POD_UID",
+    "MUSTER_RUN_DIR",       "NODE_RANK",      "HOSTNAME",        "MUSTER_NODE_NAME"};
+
+// Runs before the command, on the remote side. Open MPI's daemons name their session directory
+// after the machine and the job, and its ranks their shared memory after the machine and their
+// number there, so two pods on a machine would use the same. This gives each session its own.
+constexpr const char* kPrologue = R"(muster_shm=/dev/shm/muster-${MUSTER_RUN_DIR##*/}
+if [ -n "$MUSTER_RUN_DIR" ] && (umask 077; mkdir -p "$muster_shm") 2>/dev/null &&
+  [ -O "$muster_shm" ] && [ ! -L "$muster_shm" ] && chmod 700 "$muster_shm" &&
+  mkdir -p "$muster_shm/$$"; then
+  trap 'rm -rf "$muster_shm/$$"; rmdir "$muster_shm" 2>/dev/null' EXIT
+  : ${OMPI_MCA_btl_vader_backing_directory:=$muster_shm/$$}
+  : ${OMPI_MCA_orte_tmpdir_base:=$muster_shm/$$}
+  : ${PRTE_MCA_prte_tmpdir_base:=$muster_shm/$$}
+  export OMPI_MCA_btl_vader_backing_directory
+  export OMPI_MCA_orte_tmpdir_base PRTE_MCA_prte_tmpdir_base
+fi
+)";
+
+int fail(const std::string& message) {
+  std::fprintf(stderr, "muster-rsh: %s\n", message.c_str());
+  return kOurs;
+}
+
+// MUSTER_RSH_TIMEOUT.
+std::optional<Millis> timeout_ms() {
+  const char* const text = std::getenv("MUSTER_RSH_TIMEOUT");
+  if (text == nullptr || *text == '\0') return kTimeoutMs;
+  uint32_t seconds = 0;
+  const char* const last = text + std::strlen(text);
+  const auto [end, error] = std::from_chars(text, last, seconds);
+  if (error != std::errc{} || end != last || seconds == 0) return std::nullopt;
+  return Millis{seconds} * 1000;
+}
+
+std::string_view to_view(capnp::Data::Reader data) {
+  return {reinterpret_cast<const char*>(data.begin()), data.size()};
+}
+
+// Retries over new connections to the agent.
+class Rsh {
+ public:
+  Rsh(RshLine line, LocalClient local, Millis timeout)
+      : line_(std::move(line)), local_(std::move(local)), timeout_ms_(timeout) {}
+
+  int run() {
+    auto io = kj::setupAsyncIo();
+    Millis deadline = boot_now() + timeout_ms_;
+    std::string why = "its agent does not respond";
+    while (boot_now() < deadline) {
+      std::optional<int> exit_code;
+      auto failed = kj::runCatchingExceptions([&] { exit_code = talk(io, deadline, why); });
+      if (exit_code) return *exit_code;
+      if (failed != nullptr) {
+        KJ_IF_MAYBE (e, failed) {
+          if (e->getType() != kj::Exception::Type::DISCONNECTED)
+            why = std::string(e->getDescription().cStr());
+        }
+      }
+      if (std::exchange(answered_, false)) deadline = boot_now() + timeout_ms_;
+      io.provider->getTimer().afterDelay(kConnectAgainMs * kj::MILLISECONDS).wait(io.waitScope);
+    }
+    return lost(io, line_.host + " could not be reached within " +
+                        std::to_string(timeout_ms_ / 1000) + " s: " + why);
+  }
+
+ private:
+  using Connection = LocalClient::Connection;
+
+  // The exit code, once it is known. nullopt, or an exception: try again.
+  std::optional<int> talk(kj::AsyncIoContext& io, Millis deadline, std::string& why) {
+    auto connection = local_.connect(io);
+    auto request = connection->local().execRequest();
+    request.setToken(local_.token());
+    request.setHost(line_.host);
+    request.setSession(session_);
+    request.setAttempt(attempt_);
+    // Without words, a session is only joined, and not started a second time if it is over.
+    if (attempt_ < 0) {
+      auto words = request.initCommand(3);
+      words.set(0, "/bin/sh");
+      words.set(1, "-c");
+      words.set(2, kPrologue + line_.command);
+    }
+    auto& timer = io.provider->getTimer();
+    const Millis left = std::max<Millis>(1, deadline - boot_now());
+    auto answer =
+        request.send()
+            .dropPipeline()
+            .then([](auto&& got) {
+              return kj::Maybe<capnp::Response<wire::Local::ExecResults>>(kj::mv(got));
+            })
+            .exclusiveJoin(timer.afterDelay(left * kj::MILLISECONDS)
+                               .then([]() -> kj::Maybe<capnp::Response<wire::Local::ExecResults>> {
+                                 return nullptr;
+                               }))
+            .wait(io.waitScope);
+    KJ_IF_MAYBE (got, answer) {
+      const auto result = got->getResult();
+      if (result.isRefused()) {
+        const auto refused = result.getRefused();
+        return give_up(io, *connection, {refused.getMessage().begin(), refused.getMessage().size()},
+                       refused.getLost());
+      }
+      const auto ran = result.getRan();
+      attempt_ = static_cast<int32_t>(ran.getAttempt());
+      return follow(io, *connection, ran.getProcess());
+    }
+    why = "its pod does not run";
+    return std::nullopt;
+  }
+
+  std::optional<int> follow(kj::AsyncIoContext& io, Connection& connection,
+                            wire::Process::Client process) {
+    while (true) {
+      answered_ = true;
+      auto request = process.readRequest();
+      request.setStdout(out_);
+      request.setStderr(err_);
+      request.setLimit(kChunkMax);
+      auto got = request.send().wait(io.waitScope);
+      const bool written = write_whole(STDOUT_FILENO, to_view(got.getStdout())) &&
+                           write_whole(STDERR_FILENO, to_view(got.getStderr()));
+      out_ += got.getStdout().size();
+      err_ += got.getStderr().size();
+      if (!got.getEnded() && written) continue;
+      const std::string message(got.getMessage().begin(), got.getMessage().size());
+      const int exit_code = got.getEnded() ? got.getExitCode() : kOurs;
+      // The agent ends and forgets the session when we are gone.
+      if (!got.getEnded()) return fail("cannot write the output of " + line_.host);
+      if (message.empty()) return exit_code;
+      if (exit_code != kOurs) return fail(line_.host + ": " + message), exit_code;
+      return give_up(io, connection, line_.host + ": " + message, true);
+    }
+  }
+
+  // Some launchers do not notice that we have failed.
+  int give_up(kj::AsyncIoContext& io, Connection& connection, const std::string& message,
+              bool is_lost) {
+    auto request = connection.local().giveUpRequest();
+    request.setToken(local_.token());
+    request.setMessage(message);
+    request.setLost(is_lost);
+    kj::runCatchingExceptions([&] {
+      request.send()
+          .ignoreResult()
+          .exclusiveJoin(io.provider->getTimer().afterDelay(kGiveUpWaitMs * kj::MILLISECONDS))
+          .wait(io.waitScope);
+    });
+    return fail(message);
+  }
+
+  int lost(kj::AsyncIoContext& io, const std::string& message) {
+    kj::runCatchingExceptions([&] { give_up(io, *local_.connect(io), message, true); });
+    return kOurs;
+  }
+
+  const RshLine line_;
+  const LocalClient local_;
+  const Millis timeout_ms_;
+  const std::string session_ = random_hex(kSessionBytes);
+  int32_t attempt_ = -1;  // of the pod that the command runs in
+  uint64_t out_ = 0, err_ = 0;
+  bool answered_ = false;
+};
+
+}  // namespace
+
+std::optional<RshLine> parse_rsh(const std::vector<std::string>& arguments) {
+  RshLine line;
+  size_t at = 0;
+  for (; at < arguments.size() && arguments[at].size() > 1 && arguments[at][0] == '-'; ++at) {
+    const std::string& option = arguments[at];
+    if (option == "--") {
+      ++at;
+      break;
+    }
+    // Like getopt: flags, of which the last may take a value, here or in the next word.
+    for (size_t i = 1; i < option.size(); ++i) {
+      if (kWithValue.find(option[i]) != std::string_view::npos) {
+        if (i + 1 == option.size()) ++at;
+        break;
+      }
+      if (kFlags.find(option[i]) == std::string_view::npos) return std::nullopt;
+    }
+  }
+  if (at >= arguments.size()) return std::nullopt;
+  line.host = arguments[at++];
+  if (const size_t user = line.host.rfind('@'); user != std::string::npos)
+    line.host.erase(0, user + 1);
+  for (; at < arguments.size(); ++at) {
+    if (!line.command.empty()) line.command += ' ';
+    line.command += arguments[at];
+  }
+  if (line.host.empty() || line.command.empty()) return std::nullopt;
+  return line;
+}
+
+int run_rsh(const std::vector<std::string>& arguments) {
+  auto line = parse_rsh(arguments);
+  if (!line)
+    return fail(
+        "usage: muster-rsh [ssh options] HOST COMMAND...\n"
+        "Runs the command with `sh -c` in the pod of the same MPI job that HOST names.");
+  auto local = LocalClient::of_environment();
+  if (!local) return fail(local.error().message);
+  const auto timeout = timeout_ms();
+  if (!timeout) return fail("MUSTER_RSH_TIMEOUT must be a number of seconds above 0");
+  std::signal(SIGPIPE, SIG_IGN);
+  return Rsh(std::move(*line), std::move(*local), *timeout).run();
+}
+
+int run_mpi_entry(const std::vector<std::string>& arguments) {
+  size_t at = 0;
+  if (at < arguments.size() && arguments[at] == "--") ++at;
+  if (at == arguments.size()) {
+    std::fputs(
+        "muster-mpi-entry: usage: muster-mpi-entry [--] COMMAND...\n"
+        "Runs the command in index 0 of an MPI job; the other indexes wait to be ended.\n",
+        stderr);
+    return 2;
+  }
+  const char* const index = std::getenv("JOB_COMPLETION_INDEX");
+  if (index == nullptr) {
+    std::fputs("muster-mpi-entry: JOB_COMPLETION_INDEX is not set: the job must be Indexed\n",
+               stderr);
+    return 2;
+  }
+  if (std::strcmp(index, "0") != 0) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    int got = 0;
+    while (sigwait(&signals, &got) != 0) {
+    }
+    return 0;
+  }
+  for (const char* variable : kOfIndex) unsetenv(variable);
+  std::vector<char*> words;
+  for (; at < arguments.size(); ++at) words.push_back(const_cast<char*>(arguments[at].c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  const int error = errno;
+  std::fprintf(stderr, "muster-mpi-entry: %s: %s\n", words[0], std::strerror(error));
+  return exit_of_exec(error);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,268 @@
+#include "cli/verbs/daemon_options.hpp"
+
+#include "base/peer/local_sockets.hpp"
+#include "base/peer/users.hpp"
+#include "core/spec/values/duration.hpp"
+#include "core/spec/values/quantity.hpp"
+#include "core/spec/values/well_known.hpp"
+
+#include <arpa/inet.h>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <netinet/in.h>
+
+namespace muster::cli {
+namespace {
+
+constexpr uint32_t kDevicesMax = 100'000;  // of one resource; more is a typo
+
+// Parses settings into their targets. Keeps the first error.
+class Reader {
+ public:
+  explicit Reader(const Settings& settings) : settings_(settings) {}
+
+  Status status() const { return problem_.empty() ? Status(Nothing{}) : invalid(problem_); }
+  const Setting& setting(const char* name) const { return settings_[name]; }
+  void fail(const char* name, const std::string& what) {
+    if (problem_.empty()) problem_ = setting(name).place() + ": " + what;
+  }
+
+  void text(const char* name, std::string& target) const { target = setting(name).text(); }
+  // In its canonical form.
+  void ip(const char* name, std::string& target) {
+    const std::string text = setting(name).text();
+    if (text.empty()) return;
+    for (const int family : {AF_INET, AF_INET6}) {
+      std::array<unsigned char, sizeof(in6_addr)> address{};
+      std::array<char, INET6_ADDRSTRLEN> canonical{};
+      if (inet_pton(family, text.c_str(), address.data()) != 1) continue;
+      target = inet_ntop(family, address.data(), canonical.data(), canonical.size());
+      return;
+    }
+    fail(name, "`" + text + "`: must be an IP address, such as 10.0.0.12 or fd00::12");
+  }
+  void toggle(const char* name, bool& target) const { target = setting(name).text() == "true"; }
+
+  void span(const char* name, Millis& target) {
+    const std::string text = setting(name).text();
+    auto parsed = core::parse_duration(text == "0" ? "0s" : text);
+    if (!parsed) return fail(name, parsed.error().message);
+    target = *parsed;
+  }
+
+  template <class T>
+  void whole(const char* name, int64_t low, int64_t high, T& target) {
+    const std::string text = setting(name).text();
+    if (text.empty()) return;
+    int64_t number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < low ||
+        number > high) {
+      return fail(name, "`" + text + "`: must be a whole number, " + std::to_string(low) + " to " +
+                            std::to_string(high));
+    }
+    target = static_cast<T>(number);
+  }
+
+  void quantity(const char* name, int64_t divisor, uint64_t& target) {
+    const std::string text = setting(name).text();
+    if (text.empty()) return;
+    auto milli = core::parse_quantity_milli(text);
+    if (!milli || *milli <= 0)
+      return fail(name, "`" + text + "` is not a positive quantity, such as 4, 500m or 16Gi");
+    target = static_cast<uint64_t>(*milli / divisor);
+  }
+  // Bytes; "0" is 0.
+  void size_or_none(const char* name, uint64_t& target) {
+    if (setting(name).text() == "0")
+      target = 0;
+    else
+      quantity(name, 1000, target);
+  }
+
+ private:
+  const Settings& settings_;
+  std::string problem_;
+};
+
+void read_resources(Reader& read, std::map<std::string, uint32_t>& resources) {
+  for (const std::string& resource : read.setting("resource").values) {
+    const size_t equals = resource.find('=');
+    const std::string name = resource.substr(0, equals);
+    const std::string count = equals == std::string::npos ? "" : resource.substr(equals + 1);
+    const char* end = count.data() + count.size();
+    uint32_t number = 0;
+    const auto parsed = std::from_chars(count.data(), end, number);
+    if (name.find('/') == std::string::npos || parsed.ec != std::errc{} || parsed.ptr != end ||
+        number == 0 || number > kDevicesMax) {
+      return read.fail("resource",
+                       "`" + resource +
+                           "`: must be NAME=COUNT, such as nvidia.com/gpu=4: a name with a `/` and "
+                           "a whole number of at least 1");
+    }
+    resources[name] = number;
+  }
+}
+
+void read_hosts(Reader& read, std::vector<std::string>& hosts) {
+  for (const std::string& host : read.setting("api-host").values) {
+    if (host.empty() || host.find_first_of(":/ ") != std::string::npos)
+      return read.fail("api-host", "`" + host + "`: must be a name without a port");
+    hosts.push_back(host);
+  }
+}
+
+void read_groups(Reader& read, const char* name, bool any, std::vector<std::string>& groups) {
+  for (const std::string& group : read.setting(name).values) {
+    if (group.empty() || group.find_first_of(", :/") != std::string::npos || (group == "*" && !any))
+      return read.fail(name, "`" + group + "`: must be the name of a Unix group");
+    groups.push_back(group);
+  }
+}
+
+// A socket is served by default if its port is the default, too, so that clients that look for
+// either find the same coordinator.
+void read_socket(Reader& read, const char* name, const char* port, std::string& path,
+                 bool& by_default) {
+  const std::string text = read.setting(name).text();
+  by_default = text.empty() && read.setting(port).layer == Layer::built_in;
+  if (text != "none") path = text;
+}
+
+void read_users(Reader& read, const char* name, std::vector<uid_t>& users) {
+  for (const std::string& user : read.setting(name).values) {
+    const auto uid = find_user(user);
+    if (!uid) return read.fail(name, "`" + user + "`: there is no such user on this machine");
+    users.push_back(*uid);
+  }
+}
+
+void read_labels(Reader& read, std::map<std::string, std::string>& labels) {
+  for (const std::string& label : read.setting("label").values) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return read.fail("label", "`" + label + "`: must be KEY=VALUE");
+    labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+}
+
+}  // namespace
+
+Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
+  CoordinatorOptions all;
+  coordinator::Options& o = all.options;
+  Reader read(settings);
+  read.text("data-dir", o.data_dir);
+  read.text("api", o.api);
+  read.text("listen", o.listen);
+  read_socket(read, "api-socket", "api", o.api_socket, all.default_api_socket);
+  read_socket(read, "listen-socket", "listen", o.listen_socket, all.default_listen_socket);
+  read_users(read, "agent-user", o.agent_users);
+  read.text("api-tls", o.api_tls);
+  read.toggle("munge", o.munge);
+  read.text("munge-socket", o.munge_socket);
+  read.span("munge-token-life", o.munge_token_ms);
+  read.text("listen-tls", o.listen_tls);
+  read.text("metrics-listen", o.metrics);
+  read.text("ca-cert", o.ca_certificate);
+  read.text("ca-key", o.ca_key);
+  read.span("certificate-life", o.node_certificate_ms);
+  if (const std::string text = settings.text("image-runtime"); !text.empty()) {
+    auto runtime = core::ImageRuntime::parse(text);
+    if (runtime)
+      o.image_runtime = std::move(*runtime);
+    else
+      read.fail("image-runtime", runtime.error().message);
+  }
+  read_hosts(read, o.api_hosts);
+  read_groups(read, "users", true, o.roles.users);
+  read_groups(read, "operators", false, o.roles.operators);
+  read_groups(read, "admins", false, o.roles.admins);
+  read_groups(read, "metrics-readers", false, o.roles.metrics);
+  if (const std::string when = settings.text("audit-journal"); when != "auto")
+    o.audit_journal =
+        when == "on" ? coordinator::AuditJournal::required : coordinator::AuditJournal::off;
+  read.toggle("private-jobs", o.access.private_jobs);
+  read.whole("user-priority-max", 0, 1'000'000'000, o.access.user_priority_max);
+  read.whole("user-jobs-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.jobs_max);
+  read.whole("user-pods-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.pods_max);
+  read.whole("user-requests-max", 1, 1'000'000, o.quotas.requests_max);
+  read.text("log-level", all.log_level);
+  read.span("pod-failure-backoff-base", o.backoff_base_ms);
+  read.span("pod-failure-backoff-max", o.backoff_max_ms);
+  read.span("node-grace", o.node_grace_ms);
+  read.whole("finished-jobs-max", 0, std::numeric_limits<int64_t>::max(), o.finished_jobs_max);
+  read.span("attempts-keep", o.attempts_keep_ms);
+  read.whole("attempts-max", 0, std::numeric_limits<int64_t>::max(), o.attempts_max);
+  read.toggle("require-limits", o.require_limits);
+  read.toggle("insecure", o.insecure);
+  if (const std::string text = settings.text("feature-gates"); !text.empty()) {
+    auto gates = core::parse_gates(text, o.gates);
+    if (gates) {
+      o.gates = *gates;
+    } else {
+      read.fail("feature-gates", gates.error().message);
+    }
+  }
+  if (Status s = read.status(); !s) return s.error();
+  if (o.data_dir.empty())
+    return invalid("--data-dir D is required: the directory for the coordinator's state");
+  if (o.backoff_max_ms < o.backoff_base_ms) {
+    return invalid(settings["pod-failure-backoff-max"].place() +
+                   ": must not be below pod-failure-backoff-base (" +
+                   core::duration_text(o.backoff_base_ms) + ")");
+  }
+  if (o.ca_certificate.empty() != o.ca_key.empty())
+    return invalid("--ca-cert and --ca-key belong together: give both or neither");
+  if (o.munge_token_ms < core::kTokenLifeMin || o.munge_token_ms > core::kMungeTokenLifeMax)
+    return invalid(settings["munge-token-life"].place() + ": must be 1m to 12h");
+  if (o.node_certificate_ms < 1'000 || o.node_certificate_ms > Millis{3650} * 86'400'000)
+    return invalid(settings["certificate-life"].place() + ": must be 1s to 3650d");
+  if (o.node_grace_ms < 1'000)
+    return invalid(settings["node-grace"].place() + ": must be at least 1s");
+  return all;
+}
+
+Result<AgentOptions> agent_options(const Settings& settings) {
+  AgentOptions all;
+  agent::AgentOptions& o = all.options;
+  Reader read(settings);
+  read.text("coordinator", o.coordinator);
+  if (settings["coordinator"].layer == Layer::built_in) o.sockets = socket_paths(kAgentsSocket);
+  read.text("coordinator-user", o.coordinator_user);
+  read.toggle("insecure", o.insecure);
+  read.text("token-file", o.token_file);
+  read.text("name", o.name);
+  read.ip("node-ip", o.node_ip);
+  read.text("work-dir", o.work_dir);
+  read.text("log-level", all.log_level);
+  read.whole("slots", 1, std::numeric_limits<int32_t>::max(), o.slots);
+  read.quantity("cpu", 1, o.cpu_millis);
+  read.quantity("memory", 1000, o.memory_bytes);
+  read.quantity("log-max", 1000, o.log_max_bytes);
+  if (settings.text("evict-memory") == "0")
+    o.evict_below_bytes.reset();
+  else
+    read.quantity("evict-memory", 1000, *o.evict_below_bytes);
+  read.size_or_none("output-max", o.output_max_bytes);
+  read.size_or_none("disk-reserve", o.disk_reserve_bytes);
+  read.text("scratch-dir", o.scratch_dir);
+  read.toggle("private-tmp", o.private_tmp);
+  read.span("log-keep", o.log_keep_ms);
+  read.toggle("hollow", o.hollow);
+  read.span("hollow-duration", o.hollow_duration_ms);
+  read.whole("hollow-exit-code", 0, 255, o.hollow_exit_code);
+  read_resources(read, o.resources);
+  read_labels(read, o.labels);
+  if (o.hollow) o.labels[std::string(core::kHollowKey)] = "true";
+  if (Status s = read.status(); !s) return s.error();
+  if (o.work_dir.empty() && !o.hollow)
+    return invalid("--work-dir D is required: a directory on a local disk, used only by this node");
+  if (!o.scratch_dir.empty() && o.scratch_dir[0] != '/')
+    return invalid(settings["scratch-dir"].place() + ": `" + o.scratch_dir +
+                   "`: must be an absolute path");
+  return all;
+}
+
+}  // namespace muster::cli

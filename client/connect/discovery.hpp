@@ -1,0 +1,34 @@
+// Discovery: finds the coordinator from the client's settings.
+//
+// --api, else MUSTER_API, else the key `api` of a configuration file, else 127.0.0.1:7117. An
+// address is HOST:PORT, http://HOST:PORT, https://HOST:PORT, unix:PATH, or a bare port on
+// localhost.
+#pragma once
+
+#include "base/result.hpp"
+#include "client/connect/http.hpp"
+#include "client/settings/config.hpp"
+#include "client/settings/target.hpp"
+
+#include <memory>
+#include <string>
+
+namespace muster::cli {
+
+inline constexpr char kDefaultApi[] = "127.0.0.1:7117";
+
+Result<std::string> normal_address(const std::string& text);
+
+// Where muster keeps a user's files: below this variable, such as XDG_CONFIG_HOME, or below HOME.
+std::string user_folder(const char* variable, const char* below_home);
+
+// Reads the client's settings; invalid: an address or duration cannot be parsed.
+Result<Target> target_of(const Settings& client);
+
+std::unique_ptr<ApiClient> connect(const Target& target);
+
+// For a request whose answer takes long: its limit is `timeout_ms`, once a coordinator has answered
+// another one within the usual limit.
+Status allow_long_answers(ApiClient& client, const Target& target, Millis timeout_ms);
+
+}  // namespace muster::cli

@@ -1,0 +1,364 @@
+#include "client/inputs/inputs.hpp"
+
+#include "client/settings/files.hpp"
+#include "client/settings/submitter.hpp"
+#include "client/terminal/text.hpp"
+#include "trust/tls/certificates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <string>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kRowsMax = 1'000'000;
+// Limit for a manifest: clients that watch the job receive its inputs with each change.
+constexpr size_t kCarriedMax = 64 << 10;  // bytes
+constexpr size_t kNameDigits = 16;
+constexpr std::array<std::string_view, 5> kParts = {"", ".", "/", "//", "/."};
+
+Error too_many(size_t count) {
+  return invalid("too many inputs: " + std::to_string(count) + " (at most " +
+                 std::to_string(kRowsMax) + ")");
+}
+
+std::vector<core::Input> split(std::string_view text, char end) {
+  std::vector<core::Input> rows;
+  while (!text.empty()) {
+    const size_t length = std::min(text.find(end), text.size());
+    rows.push_back({std::string(text.substr(0, length))});
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+  return rows;
+}
+
+// Every row of `left` joined with every row of `right`.
+std::vector<core::Input> product(const std::vector<core::Input>& left,
+                                 const std::vector<core::Input>& right) {
+  std::vector<core::Input> rows;
+  rows.reserve(left.size() * right.size());
+  for (const core::Input& a : left) {
+    for (const core::Input& b : right) {
+      rows.push_back(a);
+      rows.back().insert(rows.back().end(), b.begin(), b.end());
+    }
+  }
+  return rows;
+}
+
+Result<Inputs> read_csv(const std::string& file) {
+  auto text = read_file(file);
+  if (!text) return text.error();
+  auto rows = parse_csv(*text);
+  if (!rows) return invalid(shown_path(file) + ": " + rows.error().message);
+  if (rows->size() < 2) return invalid(shown_path(file) + ": needs a header and a record");
+  Inputs out{std::move(*rows), {}};
+  out.names = std::move(out.rows.front());
+  out.rows.erase(out.rows.begin());
+  if (out.rows.size() > kRowsMax) return too_many(out.rows.size());
+  for (size_t i = 0; i < out.rows.size(); ++i)
+    if (out.rows[i].size() != out.names.size())
+      return invalid(shown_path(file) + ": record " + std::to_string(i + 1) + " has " +
+                     std::to_string(out.rows[i].size()) + " columns, the header has " +
+                     std::to_string(out.names.size()));
+  return out;
+}
+
+// The text between braces: a column (empty, a number or a name), then a part.
+struct Placeholder {
+  std::string_view column, part;
+  bool is_index = false;
+};
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Absent: not a placeholder; the text stays as typed.
+std::optional<Placeholder> placeholder(std::string_view text,
+                                       const std::vector<std::string>& names) {
+  if (text == "#") return Placeholder{"", "#", true};
+  for (const std::string_view part : kParts) {
+    if (!text.ends_with(part)) continue;
+    const std::string_view column = text.substr(0, text.size() - part.size());
+    if (column.empty() || is_number(column) || std::ranges::find(names, column) != names.end())
+      return Placeholder{column, part};
+  }
+  return std::nullopt;
+}
+
+// Calls `text` and `input` for the parts of a word, in order.
+template <class Text, class Input>
+void each_part(std::string_view word, const std::vector<std::string>& names, Text text,
+               Input input) {
+  size_t done = 0;
+  for (size_t open = word.find('{'); open != std::string_view::npos;) {
+    const size_t close = word.find('}', open);
+    if (close == std::string_view::npos) break;
+    const auto found = placeholder(word.substr(open + 1, close - open - 1), names);
+    if (!found) {
+      open = word.find('{', open + 1);
+      continue;
+    }
+    text(word.substr(done, open - done));
+    input(*found, word.substr(open, close + 1 - open));
+    done = close + 1;
+    open = word.find('{', done);
+  }
+  text(word.substr(done));
+}
+
+// The position of the script in `sh -c SCRIPT`; 0: not such a command.
+size_t script_place(const std::vector<std::string>& command) {
+  static constexpr std::array<std::string_view, 6> kShells = {"sh",  "bash", "dash",
+                                                              "ksh", "zsh",  "ash"};
+  const std::string_view program =
+      std::string_view(command.front()).substr(command.front().rfind('/') + 1);
+  if (std::ranges::find(kShells, program) == kShells.end()) return 0;
+  for (size_t i = 1; i + 1 < command.size(); ++i) {
+    const std::string& flag = command[i];
+    if (flag.size() < 2 || flag[0] != '-') return 0;
+    if (flag[1] != '-' && flag.find('c') != std::string::npos) return i + 1;
+    if (flag == "-o") ++i;  // and its name
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<std::vector<core::Input>> parse_csv(const std::string& text) {
+  std::vector<core::Input> rows;
+  core::Input row;
+  std::string value;
+  size_t line = 1, opened = 0;  // line of the open quote; 0: none
+  const auto end_row = [&] {
+    row.push_back(std::exchange(value, ""));
+    rows.push_back(std::exchange(row, {}));
+  };
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\n') ++line;
+    if (opened != 0) {
+      if (c != '"') {
+        value += c;
+      } else if (at + 1 < text.size() && text[at + 1] == '"') {
+        value += text[++at];
+      } else {
+        opened = 0;
+      }
+    } else if (c == '"' && value.empty()) {
+      opened = line;
+    } else if (c == ',') {
+      row.push_back(std::exchange(value, ""));
+    } else if (c == '\n') {
+      end_row();
+    } else if (c != '\r' || at + 1 == text.size() || text[at + 1] != '\n') {
+      value += c;
+    }
+  }
+  if (opened != 0) return invalid("line " + std::to_string(opened) + ": the quote is not closed");
+  if (!row.empty() || !value.empty()) end_row();
+  return rows;
+}
+
+Result<Inputs> read_inputs(const EachWishes& each) {
+  Inputs out;
+  if (!each.csv.empty()) {
+    auto read = read_csv(each.csv);
+    if (!read) return read.error();
+    out = std::move(*read);
+  } else {
+    out.rows.emplace_back();
+    for (const std::string& file : each.files) {
+      auto text = read_file(file);
+      if (!text) return text.error();
+      const auto lines = split(*text, each.null ? '\0' : '\n');
+      if (lines.empty())
+        return invalid(shown_path(file) + ": is empty, so there is nothing to run");
+      if (lines.size() > kRowsMax / out.rows.size())
+        return too_many(lines.size() * out.rows.size());
+      out.rows = product(out.rows, lines);
+    }
+  }
+  for (size_t i = 0; i < out.rows.size(); ++i)
+    for (const std::string& value : out.rows[i])
+      if (value.find('\0') != std::string::npos)
+        return invalid("input " + std::to_string(i) +
+                       " contains a null byte: use -0 if null bytes separate the inputs");
+  return out;
+}
+
+Result<Inputs> array_inputs(const std::string& text, int32_t& at_once) {
+  const auto wrong = [&text](const std::string& why) {
+    return invalid("`" + text + "`: " + why + "; write it as 1-100, 0-15:4 or 1,5,9-12, with %10 " +
+                   "for at most 10 at once");
+  };
+  const auto number = [](std::string_view digits) -> std::optional<int64_t> {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (!is_number(digits) || error != std::errc() || value > INT32_MAX) return std::nullopt;
+    return value;
+  };
+  std::string_view ranges = text;
+  if (const size_t percent = ranges.find('%'); percent != std::string_view::npos) {
+    const auto most = number(ranges.substr(percent + 1));
+    if (!most || *most == 0) return wrong("% must be followed by a number above 0");
+    at_once = static_cast<int32_t>(*most);
+    ranges = ranges.substr(0, percent);
+  }
+  std::vector<uint32_t> numbers;
+  for (size_t from = 0; from <= ranges.size();) {
+    const size_t end = std::min(ranges.find(',', from), ranges.size());
+    std::string_view range = ranges.substr(from, end - from);
+    from = end + 1;
+    std::optional<int64_t> step = 1;
+    if (const size_t colon = range.find(':'); colon != std::string_view::npos) {
+      step = number(range.substr(colon + 1));
+      range = range.substr(0, colon);
+    }
+    const size_t dash = range.find('-');
+    const auto first = number(range.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
+    if (!first || !last || !step || *step == 0 || *last < *first)
+      return wrong("not a list of ranges");
+    for (int64_t value = *first; value <= *last; value += *step) {
+      numbers.push_back(static_cast<uint32_t>(value));
+      if (numbers.size() > kRowsMax) return too_many(numbers.size());
+    }
+  }
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  Inputs out;
+  for (const uint32_t value : numbers) out.rows.push_back({std::to_string(value)});
+  out.ranges = core::ranges_of(numbers);
+  return out;
+}
+
+bool has_placeholder(const std::vector<std::string>& command) {
+  bool found = false;
+  for (const std::string& word : command)
+    each_part(
+        word, {}, [](std::string_view) {},
+        [&found](const Placeholder& one, std::string_view) { found |= one.column.empty(); });
+  return found;
+}
+
+Result<std::vector<std::string>> with_references(const std::vector<std::string>& command,
+                                                 const Inputs& inputs) {
+  const size_t columns = inputs.rows.front().size(), script = script_place(command);
+  std::vector<std::string> out;
+  std::string wrong;
+  for (size_t i = 0; i < command.size(); ++i) {
+    std::string& word = out.emplace_back();
+    const auto refer = [&](const Placeholder& one, std::string_view typed) {
+      size_t column = 0;  // 0: all
+      if (is_number(one.column)) {
+        std::from_chars(one.column.data(), one.column.data() + one.column.size(), column);
+        if (column == 0 || column > columns)
+          wrong = std::string(typed) + ": there is no such column; the inputs have " +
+                  std::to_string(columns);
+      } else if (!one.column.empty()) {
+        column = static_cast<size_t>(std::ranges::find(inputs.names, one.column) -
+                                     inputs.names.begin()) +
+                 1;
+      }
+      std::string variable(core::kInputVariable);
+      if (column != 0 && columns > 1) variable += "_" + std::to_string(column);
+      if (script != 0 && i == script && !one.is_index)
+        wrong = std::string(typed) + " in the script of " + command.front() +
+                " would be read as code: pass it as an argument, " + command.front() +
+                " -c 'echo \"$1\"' sh " + std::string(typed) + ", or use \"$" + variable + "\"";
+      word.append("$(").append(variable).append(one.part).append(1, ')');
+    };
+    each_part(
+        command[i], inputs.names, [&word](std::string_view text) { word += unexpanded(text); },
+        refer);
+    if (!wrong.empty()) return invalid(wrong);
+  }
+  return out;
+}
+
+InputsFile add_inputs(Json& manifest, const Inputs& inputs) {
+  auto text = core::text_of(inputs.rows);
+  if (text && text->size() <= kCarriedMax && is_utf8(*text)) {
+    manifest["metadata"]["annotations"][std::string(core::kInputsKey)] = std::move(*text);
+    return {};
+  }
+  if (!inputs.ranges.empty() && inputs.ranges.size() <= kCarriedMax) {
+    manifest["metadata"]["annotations"][std::string(core::kInputsKey)] = inputs.ranges;
+    return {};
+  }
+  InputsFile file;
+  file.bytes = text ? std::move(*text) : core::packed(inputs.rows);
+  file.name = "inputs-" + tls::sha256_hex(file.bytes).substr(0, kNameDigits);
+  return file;
+}
+
+void name_file(Json& manifest, const std::string& path) {
+  manifest["metadata"]["annotations"][std::string(core::kInputsFileKey)] = path;
+}
+
+JobInputs::JobInputs(const Json& job) {
+  const Json& annotations = at(job, {"metadata", "annotations"});
+  std::string bytes = text_at(annotations, {core::kInputsKey.data()});
+  if (bytes.empty()) {
+    const std::string path = text_at(annotations, {core::kInputsFileKey.data()});
+    struct stat found {};
+    if (path.empty() || stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode) ||
+        static_cast<size_t>(found.st_size) > core::kInputFileMax)
+      return;
+    auto read = read_file(path);
+    if (!read) return;
+    bytes = std::move(*read);
+  }
+  if (auto table = core::InputTable::of(std::move(bytes))) table_ = std::move(*table);
+}
+
+std::optional<std::string> JobInputs::value(int64_t index, std::string_view reference) const {
+  if (!table_ || index < 0) return std::nullopt;
+  const auto row = table_->row(static_cast<size_t>(index));
+  return row ? core::input_value(*row, static_cast<size_t>(index), reference) : std::nullopt;
+}
+
+std::optional<std::string> JobInputs::of(int64_t index) const {
+  if (!table_ || index < 0) return std::nullopt;
+  const auto row = table_->row(static_cast<size_t>(index));
+  if (!row) return std::nullopt;
+  std::string text;
+  for (const std::string& value : *row) text += (text.empty() ? "" : " ") + value;
+  return one_line(text);
+}
+
+bool stdin_is_piped() {
+  struct stat found {
+  }, parents{};
+  if (fstat(STDIN_FILENO, &found) != 0 ||
+      !(S_ISFIFO(found.st_mode) || S_ISREG(found.st_mode) || S_ISSOCK(found.st_mode)))
+    return false;
+  const std::string parent = "/proc/" + std::to_string(getppid());
+  const bool shared = stat((parent + "/fd/0").c_str(), &parents) == 0 &&
+                      parents.st_dev == found.st_dev && parents.st_ino == found.st_ino;
+  std::string program;
+  std::ifstream comm(parent + "/comm");
+  std::getline(comm, program);
+  constexpr std::array kShells = {"sh",   "bash", "dash", "zsh", "ksh",
+                                  "mksh", "fish", "csh",  "tcsh"};
+  return !shared || std::find(kShells.begin(), kShells.end(), program) == kShells.end();
+}
+
+bool stdin_waits() {
+  struct stat found {};
+  if (!stdin_is_piped() || fstat(STDIN_FILENO, &found) != 0) return false;
+  if (S_ISREG(found.st_mode)) return lseek(STDIN_FILENO, 0, SEEK_CUR) < found.st_size;
+  int bytes = 0;
+  return ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,75 @@
+// Inputs: the inputs of a typed command (`--each`), read from files or stdin, added to the
+// manifest, and referenced in the command.
+//
+// A placeholder in the command becomes $(MUSTER_INPUT...) (core/spec/values/inputs.hpp), which the
+// node expands within one argument. No shell parses it, so an input is never more than an argument.
+#pragma once
+
+#include "base/result.hpp"
+#include "client/inputs/wishes.hpp"
+#include "client/terminal/json.hpp"
+#include "core/spec/values/inputs.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::cli {
+
+struct Inputs {
+  std::vector<core::Input> rows;   // one for each index
+  std::vector<std::string> names;  // of the columns of a CSV file; else empty
+  std::string ranges{};            // the same as ranges (core::ranges_of()), if it is an array
+};
+
+// The lines of the files (of several files, every combination, the last file varying fastest) or
+// the records of a CSV file. "-" is stdin. invalid: unreadable, empty or too many.
+Result<Inputs> read_inputs(const EachWishes& each);
+
+// "1-100", "0-15:4", "1,5,9-12", as a set of numbers; "%10" (at most 10 at once) sets `at_once`.
+Result<Inputs> array_inputs(const std::string& text, int32_t& at_once);
+
+// Parses CSV records (RFC 4180); a line may end with CR LF. invalid: a quote is not closed.
+Result<std::vector<core::Input>> parse_csv(const std::string& text);
+
+// Whether one of these words contains a placeholder for an input.
+bool has_placeholder(const std::vector<std::string>& command);
+
+// The command for a manifest, with a reference for each placeholder and everything else as typed.
+// invalid: there is no such column, or a shell would read the input as code.
+Result<std::vector<std::string>> with_references(const std::vector<std::string>& command,
+                                                 const Inputs& inputs);
+
+// The file for inputs that the manifest does not carry.
+struct InputsFile {
+  std::string name;   // derived from the bytes
+  std::string bytes;  // empty: the manifest carries them
+};
+// Adds inputs to a manifest. Any bytes returned must be written to a file (name_file()).
+InputsFile add_inputs(Json& manifest, const Inputs& inputs);
+void name_file(Json& manifest, const std::string& path);
+
+constexpr size_t kInputShown = 40;  // bytes of an input in a table or message
+
+// The inputs of a job, to show with its indexes. None if their file is on another machine or we may
+// not read it.
+class JobInputs {
+ public:
+  explicit JobInputs(const Json& job);
+  bool any() const { return table_.has_value(); }
+  std::optional<std::string> of(int64_t index) const;  // on one line
+  // The value of a reference, given without "$(" and ")"; absent: it names no input.
+  std::optional<std::string> value(int64_t index, std::string_view reference) const;
+
+ private:
+  std::optional<core::InputTable> table_;
+};
+
+// Whether stdin is piped and has data waiting.
+bool stdin_waits();
+// Whether stdin is a pipe or a file, perhaps without data yet. One shared with a parent shell does
+// not count: it holds the shell's script (`ssh host bash -s`) or the list of a loop.
+bool stdin_is_piped();
+
+}  // namespace muster::cli

@@ -1,0 +1,38 @@
+// Joblog: attempts as tab-separated lines for scripts, with the columns of GNU parallel's --joblog
+// and more:
+//
+//   Seq Host Starttime JobRuntime Send Receive Exitval Signal Command Index Attempt Counted Pod
+//
+// Seq is the index plus 1 (of a NonIndexed job, the number of the line). Starttime is in seconds
+// since 1970 and JobRuntime in seconds, both with milliseconds, and 0.000 if the attempt never
+// started. Send and Receive are always 0. Exitval is 128 + Signal for a signal. Command is quoted
+// for a shell, with the input of the index; tabs and line breaks in it are \t and \n. Counted is
+// success, failure or none. These columns are stable; others may be appended. Pure.
+#pragma once
+
+#include "client/inputs/inputs.hpp"
+#include "client/terminal/json.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+std::string joblog_header();
+
+class Joblog {
+ public:
+  explicit Joblog(const Json& job);
+  // Ends with a line break. `attempt`: an item of the history.
+  std::string line(const Json& attempt);
+
+ private:
+  std::string command_of(int64_t index) const;
+
+  const JobInputs inputs_;
+  std::vector<std::string> words_;  // of the first container
+  int64_t lines_ = 0;
+};
+
+}  // namespace muster::cli

@@ -1,0 +1,32 @@
+// MPI job: the job that `muster mpirun` makes from a command. Index 0 starts the MPI launcher, the
+// other indexes wait for it, and the job ends when the launcher does.
+#pragma once
+
+#include "client/inputs/wishes.hpp"
+#include "client/terminal/json.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace muster::cli {
+
+enum class MpiLauncher { unknown, openmpi, hydra };
+
+// The launcher that prints this version.
+MpiLauncher launcher_of(std::string_view version);
+
+// The launcher to start, by its name or path on this machine, and its kind, which determines its
+// flags.
+struct FoundLauncher {
+  std::string program;
+  MpiLauncher kind = MpiLauncher::unknown;
+};
+FoundLauncher find_launcher(core::MpiKind kind);
+
+// "openmpi,slots=4"
+std::string mpi_annotation(const MpiWishes& wishes);
+
+// `manifest`: a command_manifest() of the program, with one index per host.
+Json mpi_manifest(Json manifest, const MpiWishes& wishes, const FoundLauncher& launcher);
+
+}  // namespace muster::cli

@@ -1,0 +1,141 @@
+#include "client/inputs/resources.hpp"
+
+#include "core/spec/fields/after.hpp"
+#include "core/spec/fields/annotations.hpp"
+#include "core/spec/values/duration.hpp"
+#include "core/spec/values/quantity.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace muster::cli {
+namespace {
+
+constexpr const char* kGpu = "nvidia.com/gpu";
+constexpr const char* kUnlimited = "true";  // --scratch without a value
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+// Parses a time as Slurm writes it: "1:30:00", "2-00:00:00"; absent: not a time.
+std::optional<Millis> clock_time(std::string_view text) {
+  constexpr int64_t kDaysMax = 10'000;
+  std::optional<int64_t> days = 0;
+  if (const size_t dash = text.find('-'); dash != std::string_view::npos) {
+    days = whole_number(text.substr(0, dash));
+    text.remove_prefix(dash + 1);
+  }
+  if (text.size() < 7 || text[text.size() - 3] != ':' || text[text.size() - 6] != ':')
+    return std::nullopt;
+  const auto hours = whole_number(text.substr(0, text.size() - 6));
+  const auto minutes = whole_number(text.substr(text.size() - 5, 2));
+  const auto seconds = whole_number(text.substr(text.size() - 2));
+  if (!days || *days > kDaysMax || !hours || *hours > 24 * kDaysMax || !minutes || *minutes > 59 ||
+      !seconds || *seconds > 59)
+    return std::nullopt;
+  return (((*days * 24 + *hours) * 60 + *minutes) * 60 + *seconds) * 1000;
+}
+
+}  // namespace
+
+Status read_cpus(const std::string& text, ResourceWishes& into) {
+  const auto amount = core::parse_quantity_milli(text);
+  if (!amount || *amount <= 0)
+    return invalid("--cpus: `" + text + "`: must be a number above 0, such as 2, 0.5 or 500m");
+  into.cpus = text;
+  return Nothing{};
+}
+
+Status read_memory(const std::string& text, ResourceWishes& into) {
+  const auto amount = core::parse_quantity_milli(text);
+  if (!amount || *amount <= 0 || text.ends_with('m'))
+    return invalid("--mem: `" + text + "`: must be an amount such as 512Mi or 4Gi");
+  if (whole_number(text))  // a bare number means megabytes elsewhere, bytes in a manifest
+    return invalid("--mem: `" + text + "`: needs a unit, such as " + text + "Mi");
+  into.memory = text;
+  return Nothing{};
+}
+
+Status read_gpus(const std::string& text, ResourceWishes& into) {
+  const size_t equals = text.find('=');
+  const auto count =
+      whole_number(equals == std::string::npos ? text : std::string_view(text).substr(equals + 1));
+  if (!count || *count == 0 || equals == 0)
+    return invalid("--gpus: `" + text + "`: must be a number above 0, or such as amd.com/gpu=2");
+  into.devices[equals == std::string::npos ? kGpu : text.substr(0, equals)] = *count;
+  return Nothing{};
+}
+
+Status read_time(const std::string& text, ResourceWishes& into) {
+  std::optional<Millis> time = clock_time(text);
+  if (!time)
+    if (const auto span = core::parse_duration(text)) time = *span;
+  if (!time || *time <= 0)
+    return invalid("--time: `" + text + "`: must be a duration such as 90m, 1h30m or 1:30:00");
+  into.time_s = (*time + 999) / 1000;
+  return Nothing{};
+}
+
+Status read_after(const std::string& text, ResourceWishes& into) {
+  const std::string all = into.after.empty() ? text : into.after + "," + text;
+  if (auto right = core::parse_after(all); !right)
+    return invalid("--after: " + right.error().message);
+  into.after = all;
+  return Nothing{};
+}
+
+Status read_node_label(const std::string& text, ResourceWishes& into) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos)
+    return invalid("--node-selector: `" + text + "`: must be LABEL=VALUE");
+  into.node_selector[text.substr(0, equals)] = text.substr(equals + 1);
+  return Nothing{};
+}
+
+Status check_scratch(const ResourceWishes& wishes) {
+  const std::string& text = wishes.scratch;
+  if (text.empty() || text == kUnlimited) return Nothing{};
+  const auto amount = core::parse_quantity_milli(text);
+  if (!amount || *amount <= 0 || text.ends_with('m'))
+    return invalid("--scratch: `" + text + "`: must be an amount such as --scratch=10Gi");
+  if (whole_number(text))
+    return invalid("--scratch: `" + text + "`: needs a unit, such as --scratch=" + text + "Gi");
+  return Nothing{};
+}
+
+Json with_resources(Json manifest, const ResourceWishes& wishes) {
+  Json& pod = manifest["spec"]["template"]["spec"];
+  Json& container = pod["containers"][0];
+  if (!wishes.cpus.empty()) container["resources"]["requests"]["cpu"] = wishes.cpus;
+  if (!wishes.memory.empty()) {
+    container["resources"]["requests"]["memory"] = wishes.memory;
+    container["resources"]["limits"]["memory"] = wishes.memory;
+  }
+  for (const auto& [name, count] : wishes.devices) {
+    container["resources"]["requests"][name] = std::to_string(count);
+    container["resources"]["limits"][name] = std::to_string(count);
+  }
+  if (wishes.time_s > 0) pod["activeDeadlineSeconds"] = wishes.time_s;
+  if (wishes.priority) pod["priority"] = *wishes.priority;
+  for (const auto& [label, value] : wishes.node_selector) pod["nodeSelector"][label] = value;
+  if (!wishes.scratch.empty()) {
+    Json volume = {{"name", "scratch"}, {"emptyDir", Json::object()}};
+    if (wishes.scratch != kUnlimited) volume["emptyDir"]["sizeLimit"] = wishes.scratch;
+    pod["volumes"].push_back(std::move(volume));
+  }
+  if (!wishes.after.empty())
+    manifest["metadata"]["annotations"][std::string(core::kAfterKey)] = wishes.after;
+  if (wishes.private_tmp)
+    manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
+  if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";
+  return manifest;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,26 @@
+// Resources: the resource flags of a typed command (--cpus, --mem, ...), for its manifest.
+#pragma once
+
+#include "base/result.hpp"
+#include "client/inputs/wishes.hpp"
+#include "client/terminal/json.hpp"
+
+#include <string>
+
+namespace muster::cli {
+
+// Each checks the value of a flag and, if it is valid, stores it. invalid: says what would be
+// valid.
+Status read_cpus(const std::string& text, ResourceWishes& into);
+Status read_memory(const std::string& text, ResourceWishes& into);
+Status read_gpus(const std::string& text, ResourceWishes& into);        // "2", "amd.com/gpu=2"
+Status read_time(const std::string& text, ResourceWishes& into);        // "90m", "1:30:00"
+Status read_after(const std::string& text, ResourceWishes& into);       // "ok:prep,any:clean"
+Status read_node_label(const std::string& text, ResourceWishes& into);  // "disk=ssd"
+
+Status check_scratch(const ResourceWishes& wishes);  // "10Gi", "true"
+
+// Adds them to a manifest of one container.
+Json with_resources(Json manifest, const ResourceWishes& wishes);
+
+}  // namespace muster::cli

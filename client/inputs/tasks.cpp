@@ -1,0 +1,62 @@
+#include "client/inputs/tasks.hpp"
+
+#include <charconv>
+
+namespace muster::cli {
+namespace {
+
+constexpr const char* kTaskVariable = "SLURM_ARRAY_TASK_ID";
+
+bool is_array(const Json& job) {
+  for (const Json& container : at(job, {"spec", "template", "spec", "containers"}))
+    for (const Json& variable : at(container, {"env"}))
+      if (text_at(variable, {"name"}) == kTaskVariable) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<Tasks> Tasks::of(const Json& job) {
+  const std::string name = "job/" + text_at(job, {"metadata", "name"});
+  if (!is_array(job))
+    return invalid(name + " was not submitted with --array, so it has no tasks; use --index");
+  const JobInputs inputs(job);
+  Tasks tasks;
+  for (uint32_t index = 0; inputs.any(); ++index) {
+    const auto text = inputs.of(index);
+    if (!text) break;
+    uint32_t number = 0;
+    std::from_chars(text->data(), text->data() + text->size(), number);
+    tasks.index_of_.emplace(number, index);
+    tasks.number_of_.emplace(index, number);
+  }
+  if (tasks.index_of_.empty())
+    return invalid("the task numbers of " + name + " cannot be read on this machine; use --index");
+  return tasks;
+}
+
+Result<core::IndexSet> Tasks::indexes(const std::string& tasks) const {
+  auto numbers = core::IndexSet::parse_strict(tasks, core::kAnyIndex);
+  if (!numbers.ok())
+    return invalid("--task: `" + tasks +
+                   "` is not a set of numbers in ascending order, such as 3,7-9");
+  core::IndexSet found;
+  for (const auto& [first, last] : numbers->intervals())
+    for (uint64_t number = first; number <= last; ++number) {
+      const auto index = index_of_.find(static_cast<uint32_t>(number));
+      if (index == index_of_.end())
+        return invalid("--task: there is no task " + std::to_string(number));
+      found.insert(index->second);
+    }
+  return found;
+}
+
+std::string Tasks::numbers(const core::IndexSet& indexes) const {
+  core::IndexSet numbers;
+  for (const auto& [first, last] : indexes.intervals())
+    for (auto it = number_of_.lower_bound(first); it != number_of_.end() && it->first <= last; ++it)
+      numbers.insert(it->second);
+  return numbers.text();
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,34 @@
+// Tasks: the numbers of `muster submit --array`, which a job's indexes stand for.
+//
+// Index I of such a job is the task with the I-th smallest number. People name tasks; the API names
+// indexes.
+#pragma once
+
+#include "base/result.hpp"
+#include "client/inputs/inputs.hpp"
+#include "client/terminal/json.hpp"
+#include "core/index_set.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace muster::cli {
+
+class Tasks {
+ public:
+  // invalid: the job is not an array, or its numbers are in a file that cannot be read here.
+  static Result<Tasks> of(const Json& job);
+
+  // The indexes of these tasks ("3,7-9"). invalid: not a set of numbers, or not tasks of this job.
+  Result<core::IndexSet> indexes(const std::string& tasks) const;
+  // The tasks of these indexes: "4,8-10".
+  std::string numbers(const core::IndexSet& indexes) const;
+
+ private:
+  std::map<uint32_t, uint32_t> index_of_;  // by number, ascending in both
+  std::map<uint32_t, uint32_t> number_of_;
+};
+
+}  // namespace muster::cli

@@ -1,0 +1,59 @@
+// Wishes: what a typed command says of its job, besides what it runs.
+#pragma once
+
+#include "core/spec/fields/mpi.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+// What `muster mpirun` sets besides the job.
+struct MpiWishes {
+  core::MpiKind kind = core::MpiKind::any;
+  uint32_t slots = 1;               // ranks that each host may get
+  int32_t ranks = 0;                // 0: one per slot
+  std::vector<std::string> passed;  // names of variables for the launcher to pass on
+  bool tag_output = false;
+};
+
+// The inputs of a command's indexes, besides their numbers.
+struct EachWishes {
+  std::vector<std::string> files;  // a line is an input; "-" is stdin
+  bool null = false;               // inputs end with a null byte instead of a line break
+  std::string csv;                 // in place of `files`: a record is an input
+  std::string array;               // in place of both: "1-100"
+  bool any() const { return !files.empty() || !csv.empty() || !array.empty(); }
+  bool reads_stdin() const {
+    return csv == "-" || std::find(files.begin(), files.end(), "-") != files.end();
+  }
+};
+
+// What a command needs from its node, and how it is placed.
+struct ResourceWishes {
+  std::string cpus, memory;                // quantities; empty: none
+  std::map<std::string, int64_t> devices;  // by resource
+  int64_t time_s = 0;                      // of each pod; 0: no limit
+  std::optional<int32_t> priority;
+  bool gang = false;
+  std::map<std::string, std::string> node_selector;
+  std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory
+  bool private_tmp = false;
+  std::string after;  // the annotation muster.dev/after; empty: none
+};
+
+// Which indexes of a job to run again.
+struct RetryWishes {
+  bool failed = false;  // only the indexes that failed
+  std::string index;    // only these; neither: all that did not succeed
+  std::string task{};   // only these, by the numbers of --array
+  std::string name;     // of the new job; empty: JOB-rN
+  std::string job;      // which one, if the directory of a run holds several; else empty
+  bool if_any = false;  // having none is no error
+};
+
+}  // namespace muster::cli

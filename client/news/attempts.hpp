@@ -1,0 +1,32 @@
+// Attempts: the history of a job, which the coordinator keeps on disk.
+#pragma once
+
+#include "client/connect/http.hpp"
+#include "client/terminal/json.hpp"
+#include "core/index_set.hpp"
+
+#include <functional>
+#include <string>
+
+namespace muster::cli {
+
+// Parses an index set as a coordinator sends it: "3,7-9".
+core::IndexSet index_set(const std::string& text);
+// The indexes that this job runs: those named by muster.dev/indexes, else all.
+core::IndexSet own_indexes(const Json& job);
+
+// /apis/muster.dev/v1/namespaces/NS/jobs/J/WHAT
+std::string own_path(const std::string& ns, const std::string& job, const std::string& what);
+
+// Calls `take` for each closed attempt, in the order in which they were closed. `query`:
+// "index=3,7-9", "failed=true", joined by "&"; empty: all.
+Status each_attempt(ApiClient& client, const std::string& ns, const std::string& job,
+                    const std::string& query, const std::function<void(const Json&)>& take);
+
+// "exit 1", "SIGKILL (exit 137), DeletionByTaintManager", "exit 127: exec ./run: …".
+std::string attempt_cause(const Json& attempt);
+
+// "failure (FailIndex)", "success", "not counted (Ignore)", "not counted (removed)".
+std::string attempt_counted(const Json& attempt);
+
+}  // namespace muster::cli

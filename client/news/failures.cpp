@@ -1,0 +1,210 @@
+#include "client/news/failures.hpp"
+
+#include "base/text/exit_text.hpp"
+#include "client/connect/objects.hpp"
+#include "client/inputs/inputs.hpp"
+#include "client/terminal/table.hpp"
+#include "client/terminal/text.hpp"
+#include "core/index_set.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kSaidBytes = 160;  // per line of output and per cause
+
+const Json kNoState;
+
+// How the first container ended; null if it has not.
+const Json& terminated(const Json& pod) {
+  const Json& statuses = at(pod, {"status", "containerStatuses"});
+  return statuses.is_array() && !statuses.empty() ? at(statuses.front(), {"state", "terminated"})
+                                                  : kNoState;
+}
+
+bool earlier(const Failure& a, const Failure& b) {
+  return std::tie(a.ended, a.index, a.attempt, a.pod) <
+         std::tie(b.ended, b.index, b.attempt, b.pod);
+}
+
+// Keeps the last failure of each index, and only of failed indexes if there are any: retries that
+// succeeded are not why the job failed.
+void keep_telling(std::vector<Failure>& all, const core::IndexSet& failed) {
+  std::map<int64_t, Failure> last;
+  for (Failure& f : all) {
+    if (!f.index) return;  // NonIndexed: keep every pod
+    if (!failed.empty() && !failed.contains(static_cast<uint32_t>(*f.index))) continue;
+    const auto [there, fresh] = last.emplace(*f.index, f);
+    if (!fresh && there->second.attempt < f.attempt) there->second = f;
+  }
+  all.clear();
+  for (auto& [index, failure] : last) all.push_back(std::move(failure));
+}
+
+// Whether a rule of the pod failure policy can fail an index.
+bool fails_indexes(const Json& job) {
+  const Json& rules = at(job, {"spec", "podFailurePolicy", "rules"});
+  return rules.is_array() && std::any_of(rules.begin(), rules.end(), [](const Json& rule) {
+           return text_at(rule, {"action"}) == "FailIndex";
+         });
+}
+
+// "index 7 failed 3 times,", "indexes 1,2 failed 2 times each,"; "200 indexes failed" if the list
+// is long. The number of times is left out if the pod failure policy may have failed them.
+std::string failed_indexes_text(const Json& job) {
+  constexpr size_t kListBytes = 60;
+  const std::string list = text_at(job, {"status", "failedIndexes"});
+  const auto set = core::IndexSet::parse_lenient(list, number_at(job, {"spec", "completions"}));
+  std::string text = set.size() == 1            ? "index " + list
+                     : list.size() > kListBytes ? std::to_string(set.size()) + " indexes"
+                                                : "indexes " + list;
+  text += " failed";
+  const Json& limit = at(job, {"spec", "backoffLimitPerIndex"});
+  if (fails_indexes(job) || !limit.is_number_integer()) return text;
+  const int64_t times = limit.get<int64_t>() + 1;
+  return text + " " + std::to_string(times) + (times == 1 ? " time" : " times") +
+         (set.size() == 1 ? "," : " each,");
+}
+
+}  // namespace
+
+std::string cause_of(const Json& pod) {
+  const Json& end = terminated(pod);
+  std::string text;
+  if (end.is_object()) {
+    text = exit_text(number_at(end, {"exitCode"}), number_at(end, {"signal"}));
+    const std::string reason = text_at(end, {"reason"});
+    if (!reason.empty() && reason != "Error" && reason != "Completed") text += ", " + reason;
+  }
+  if (!text.empty() && text_at(pod, {"status", "reason"}) == "DeadlineExceeded")
+    text += ", DeadlineExceeded";
+  const Json& disruption = condition_of(pod, "DisruptionTarget");
+  if (!disruption.is_null()) text += (text.empty() ? "" : ", ") + text_at(disruption, {"reason"});
+  std::string message = text_at(end, {"message"});
+  if (message.empty()) message = text_at(pod, {"status", "message"});
+  if (message.empty()) message = text_at(disruption, {"message"});
+  if (text.empty()) text = text_at(pod, {"status", "reason"});
+  if (!message.empty()) text += (text.empty() ? "" : ": ") + message;
+  return text.empty() ? "unknown" : text;
+}
+
+Failure failure_of(const Json& pod) {
+  Failure f;
+  f.pod = text_at(pod, {"metadata", "name"});
+  f.node = text_at(pod, {"spec", "nodeName"});
+  f.cause = cause_of(pod);
+  f.index = index_of(pod);
+  f.attempt = attempt_of(pod);
+  f.ended = text_at(terminated(pod), {"finishedAt"});
+  return f;
+}
+
+std::vector<std::string> last_words(ApiClient& client, const std::string& ns,
+                                    const std::string& pod, size_t lines) {
+  for (const char* stream : {"Stderr", "Stdout"}) {
+    auto log = client.get(object_path(Kind::pod, ns, pod) + "/log?stream=" + stream +
+                              "&tailLines=" + std::to_string(lines),
+                          "*/*");
+    if (!log) return {};
+    if (log->ok() && !log->body.empty()) return last_lines(log->body, lines);
+  }
+  return {};
+}
+
+Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Json& job, size_t max,
+                             size_t lines) {
+  const std::string name = text_at(job, {"metadata", "name"});
+  auto pods = pods_of(client, ns, name, "", "status.phase=Failed");
+  if (!pods) return pods.error();
+  Failures out;
+  for (const Json& pod : *pods) out.shown.push_back(failure_of(pod));
+  std::sort(out.shown.begin(), out.shown.end(), earlier);
+  const int64_t completions = number_at(job, {"spec", "completions"});
+  if (end_of(job) == JobEnd::failed && completions > 0)
+    keep_telling(out.shown, core::IndexSet::parse_lenient(text_at(job, {"status", "failedIndexes"}),
+                                                          completions));
+  out.all = out.shown.size();
+  if (out.shown.size() > max) out.shown.resize(max);
+  if (!out.shown.empty()) {
+    const JobInputs inputs(job);
+    for (Failure& f : out.shown)
+      if (f.index) f.input = inputs.of(*f.index).value_or("");
+  }
+  for (Failure& f : out.shown) f.last_lines = last_words(client, ns, f.pod, lines);
+  return out;
+}
+
+std::string rule_text(const Json& job) {
+  const std::string reason = text_at(condition_of(job, "Failed"), {"reason"});
+  const auto limit = [&job](const std::string& what, const char* field) {
+    const Json& value = at(job, {"spec", field});
+    return what + " spec." + field + (value.is_number() ? " (" + dumped(value) + ")" : "") +
+           " allows";
+  };
+  if (reason == "BackoffLimitExceeded") return limit("more pods failed than", "backoffLimit");
+  if (reason == "DeadlineExceeded")
+    return limit("it was active longer than", "activeDeadlineSeconds");
+  if (reason == "MaxFailedIndexesExceeded")
+    return limit("more indexes failed than", "maxFailedIndexes");
+  if (reason == "FailedIndexes")
+    return limit(failed_indexes_text(job) + " more than", "backoffLimitPerIndex") +
+           (fails_indexes(job) ? ", or by a FailIndex rule" : "");
+  if (reason == "PodFailurePolicy")
+    return "a rule of spec.podFailurePolicy with action FailJob matched";
+  return "";
+}
+
+std::string more_text(const Failures& failures, const std::string& job, const std::string& ns) {
+  const std::string ns_flag = ns == "default" ? "" : " -n " + ns;
+  if (failures.shown.empty()) return "more: muster describe job " + job + ns_flag;
+  const Failure& f = failures.shown.front();
+  if (!f.index) return "more: muster logs " + f.pod + ns_flag;
+  return "more: muster logs job/" + job + " --index " + std::to_string(*f.index) +
+         (f.attempt ? " --attempt " + std::to_string(*f.attempt) : "") + ns_flag;
+}
+
+std::string failures_text(const Failures& failures, const std::string& indent) {
+  std::vector<std::vector<std::string>> rows;
+  const bool indexed = !failures.shown.empty() && failures.shown.front().index.has_value();
+  const bool inputs =
+      std::ranges::any_of(failures.shown, [](const Failure& f) { return !f.input.empty(); });
+  if (indexed && inputs) {
+    rows.push_back({"INDEX", "INPUT", "ATTEMPT", "NODE", "CAUSE"});
+  } else if (indexed) {
+    rows.push_back({"INDEX", "ATTEMPT", "NODE", "CAUSE"});
+  } else {
+    rows.push_back({"POD", "NODE", "CAUSE"});
+  }
+  for (const Failure& f : failures.shown) {
+    const std::string node = f.node.empty() ? "<none>" : f.node;
+    if (indexed) {
+      rows.push_back({std::to_string(f.index.value_or(0)),
+                      f.attempt ? std::to_string(*f.attempt) : "?", node,
+                      cut(f.cause, kSaidBytes)});
+      if (inputs) rows.back().insert(rows.back().begin() + 1, cut(f.input, kInputShown));
+    } else {
+      rows.push_back({f.pod, node, cut(f.cause, kSaidBytes)});
+    }
+  }
+  const std::string table = aligned(rows, indent);
+  std::string out;
+  size_t row = 0;
+  for (size_t from = 0; from < table.size(); ++row) {
+    const size_t end = table.find('\n', from) + 1;
+    out += table.substr(from, end - from);
+    if (row > 0) {
+      for (const std::string& line : failures.shown[row - 1].last_lines)
+        out += indent + "    | " + cut(line, kSaidBytes) + "\n";
+    }
+    from = end;
+  }
+  if (failures.all > failures.shown.size()) {
+    out += indent + "... and " + std::to_string(failures.all - failures.shown.size()) + " more\n";
+  }
+  return out;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,234 @@
+#include "client/news/rounds.hpp"
+
+#include "client/connect/objects.hpp"
+#include "client/inputs/tasks.hpp"
+#include "client/news/attempts.hpp"
+#include "core/spec/fields/after.hpp"
+#include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/owner.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace muster::cli {
+namespace {
+
+constexpr int kRoundsMax = 1'000;  // names to try
+
+// The set difference `all` - `less`.
+core::IndexSet without(const core::IndexSet& all, const core::IndexSet& less) {
+  core::IndexSet rest;
+  for (const auto& [first, last] : all.intervals()) {
+    for (uint64_t index = less.lowest_missing(first); index <= last;
+         index = less.lowest_missing(index)) {
+      const uint64_t end = std::min<uint64_t>(less.lowest(index), uint64_t{last} + 1);
+      rest.insert_range(static_cast<uint32_t>(index), static_cast<uint32_t>(end - 1));
+      index = end;
+    }
+  }
+  return rest;
+}
+
+std::string annotation(const Json& job, std::string_view key) {
+  return text_at(job, {"metadata", "annotations", std::string(key).c_str()});
+}
+
+Error refuse(const Json& job, const std::string& why) {
+  return {Errc::invalid,
+          "job/" + text_at(job, {"metadata", "name"}) + " cannot be retried: " + why,
+          {}};
+}
+
+Json next_round(const RetryWishes& o, const std::string& ns, const Json& job,
+                const std::string& indexes, int round) {
+  const std::string root = root_of(job);
+  Json next = {{"apiVersion", "batch/v1"}, {"kind", "Job"}};
+  Json annotations = at(job, {"metadata", "annotations"});
+  if (!annotations.is_object()) annotations = Json::object();
+  erase_members(annotations, {"kubectl.kubernetes.io/last-applied-configuration"});
+  for (const std::string_view key : core::kOwnerKeys) annotations.erase(std::string(key));
+  annotations[core::kRetryOfKey] = root;
+  annotations[core::kRoundKey] = std::to_string(round);
+  if (!indexes.empty()) annotations[core::kIndexesKey] = indexes;
+  Json labels = at(job, {"metadata", "labels"});
+  Json spec = at(job, {"spec"});
+  const bool manual = spec.contains("manualSelector") && spec["manualSelector"] == true;
+  if (!manual) {
+    static constexpr auto kOurs = {"controller-uid", "job-name",
+                                   "batch.kubernetes.io/controller-uid",
+                                   "batch.kubernetes.io/job-name"};
+    erase_members(labels, kOurs);
+    erase_members(spec, {"selector"});
+    if (spec["template"].contains("metadata") && spec["template"]["metadata"].contains("labels"))
+      erase_members(spec["template"]["metadata"]["labels"], kOurs);
+  }
+  spec["suspend"] = false;
+  next["metadata"] = {{"name", o.name.empty() ? root + "-r" + std::to_string(round) : o.name},
+                      {"namespace", ns},
+                      {"annotations", annotations}};
+  if (labels.is_object() && !labels.empty()) next["metadata"]["labels"] = labels;
+  next["spec"] = std::move(spec);
+  return next;
+}
+
+Result<core::IndexSet> named_indexes(const RetryWishes& o, const Json& job) {
+  if (!o.task.empty()) {
+    auto tasks = Tasks::of(job);
+    if (!tasks) return tasks.error();
+    return tasks->indexes(o.task);
+  }
+  auto named = core::IndexSet::parse_strict(o.index, core::kAnyIndex);
+  if (!named.ok()) return invalid("--index: " + named.error().message);
+  return named;
+}
+
+// Its name, or that of the round that completes it.
+Result<std::string> that_completes(ApiClient& client, const std::string& ns,
+                                   const std::string& name) {
+  std::vector<Json> rounds;
+  for (std::string next = name; rounds.size() < kRoundsMax;
+       next = root_of(rounds.front()) + "-r" + std::to_string(rounds.size() + 1)) {
+    auto job = object(client, object_path(Kind::job, ns, next));
+    if (!job && job.error().code == Errc::not_found) break;
+    if (!job) return job.error();
+    if (rounds.empty() && end_of(*job) != JobEnd::failed) return name;
+    if (!rounds.empty() && root_of(*job) != root_of(rounds.front())) break;
+    rounds.push_back(std::move(*job));
+  }
+  if (rounds.size() < 2) return name;
+  const std::string newest = text_at(rounds.back(), {"metadata", "name"});
+  if (!is_indexed(rounds.back())) return end_of(rounds.back()) == JobEnd::failed ? name : newest;
+  // What still runs may succeed; if it does not, neither do those that wait for it.
+  if (Json& last = rounds.back(); end_of(last) == JobEnd::none)
+    last["status"]["completedIndexes"] = own_indexes(last).text();
+  return all_succeeded(as_one(rounds)) ? newest : name;
+}
+
+}  // namespace
+
+std::string root_of(const Json& job) {
+  const std::string root = annotation(job, core::kRetryOfKey);
+  return root.empty() ? text_at(job, {"metadata", "name"}) : root;
+}
+
+int round_of(const Json& job) {
+  const std::string round = annotation(job, core::kRoundKey);
+  return round.empty() ? 1 : std::atoi(round.c_str());
+}
+
+Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
+  const core::IndexSet own = own_indexes(job);
+  const core::IndexSet done = index_set(text_at(job, {"status", "completedIndexes"}));
+  const core::IndexSet failed = index_set(text_at(job, {"status", "failedIndexes"}));
+  const bool over = end_of(job) != JobEnd::none;
+  core::IndexSet wanted;
+  if (!o.index.empty() || !o.task.empty()) {
+    auto named = named_indexes(o, job);
+    if (!named.ok()) return named.error();
+    wanted = std::move(*named);
+    if (core::IndexSet strange = without(wanted, own); !strange.empty())
+      return refuse(job, "it has no index " + strange.text() + " (it runs " + own.text() + ")");
+    core::IndexSet terminal = done;
+    terminal.insert_all(failed);
+    if (core::IndexSet open = without(wanted, terminal); !over && !open.empty())
+      return refuse(job, "index " + open.text() + " has not finished; see: muster why job/" +
+                             text_at(job, {"metadata", "name"}) + "/" +
+                             std::to_string(open.lowest()));
+    return wanted;
+  }
+  if (o.failed && !failed.empty()) return failed;
+  if (!over)
+    return refuse(
+        job,
+        o.failed
+            ? "it is still running and no index has failed"
+            : "it is still running; wait until it has finished, or choose indexes with --index");
+  wanted = without(own, done);
+  if (wanted.empty()) return refuse(job, "all of its indexes have succeeded");
+  return wanted;
+}
+
+Json as_one(const std::vector<Json>& rounds) {
+  Json one = rounds.back();
+  if (!is_indexed(one)) return one;
+  core::IndexSet own, done, failed;
+  for (const Json& round : rounds) {
+    own.insert_all(own_indexes(round));
+    done.insert_all(index_set(text_at(round, {"status", "completedIndexes"})));
+    failed.insert_all(index_set(text_at(round, {"status", "failedIndexes"})));
+  }
+  one["status"]["completedIndexes"] = done.text();
+  one["status"]["failedIndexes"] = without(failed, done).text();
+  if (rounds.size() > 1)
+    one["metadata"]["annotations"][std::string(core::kIndexesKey)] = own.text();
+  return one;
+}
+
+bool all_succeeded(const Json& job) {
+  return is_indexed(job) &&
+         without(own_indexes(job), index_set(text_at(job, {"status", "completedIndexes"}))).empty();
+}
+
+Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest) {
+  const std::string key(core::kAfterKey);
+  const std::string before = text_at(manifest, {"metadata", "annotations", key.c_str()});
+  const auto wanted = core::parse_after(before);
+  if (before.empty() || !wanted) return Nothing{};  // the coordinator says what is wrong with it
+  std::string after;
+  for (const core::After& one : *wanted) {
+    std::string job = one.job;
+    if (one.needed == core::Needed::ok) {
+      auto repaired = that_completes(client, ns, one.job);
+      if (!repaired) return repaired.error();
+      job = std::move(*repaired);
+    }
+    after.append(after.empty() ? "" : ",").append(core::name(one.needed)).append(":").append(job);
+  }
+  // Two names of one chain become one: then each waits as it was asked to.
+  if (const auto replaced = core::parse_after(after); replaced && *replaced != *wanted)
+    manifest["metadata"]["annotations"][key] = after;
+  return Nothing{};
+}
+
+Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryWishes& wishes,
+                          const Json& job) {
+  std::string indexes;
+  Json next;
+  int round = round_of(job) + 1;
+  if (is_indexed(job)) {
+    auto set = chosen_indexes(wishes, job);
+    if (!set) return set.error();
+    indexes = set->text();
+    next = next_round(wishes, ns, job, indexes, round);
+  } else {
+    if (!wishes.index.empty() || !wishes.task.empty())
+      return refuse(job, "it is NonIndexed: omit --index and --task");
+    if (end_of(job) != JobEnd::failed) return refuse(job, "it has not failed");
+    next = next_round(wishes, ns, job, "", round);
+    const int64_t left =
+        number_at(job, {"spec", "completions"}) - number_at(job, {"status", "succeeded"});
+    if (left > 0) next["spec"]["completions"] = left;
+  }
+  if (Status found = wait_for_repairs(client, ns, next); !found) return found.error();
+  auto made = create_job(client, ns, next.dump(), false);
+  // An earlier round has the name: try the next number.
+  while (!made && made.error().code == Errc::exists && wishes.name.empty() &&
+         ++round < kRoundsMax) {
+    next["metadata"]["name"] = root_of(job) + "-r" + std::to_string(round);
+    next["metadata"]["annotations"][core::kRoundKey] = std::to_string(round);
+    made = create_job(client, ns, next.dump(), false);
+  }
+  return made;
+}
+
+std::string round_text(const Json& round) {
+  const std::string indexes = annotation(round, core::kIndexesKey);
+  std::string of_tasks;
+  if (const auto tasks = Tasks::of(round); tasks && !indexes.empty())
+    of_tasks = " (task " + tasks->numbers(index_set(indexes)) + " of its array)";
+  return "job.batch/" + text_at(round, {"metadata", "name"}) + " created: round " +
+         annotation(round, core::kRoundKey) + " of job/" + root_of(round) +
+         (indexes.empty() ? "" : ", index " + indexes) + of_tasks;
+}
+
+}  // namespace muster::cli

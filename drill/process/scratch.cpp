@@ -1,0 +1,297 @@
+#include "drill/process/scratch.hpp"
+
+#include "base/exec_exit.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/json.hpp"
+#include "client/terminal/text.hpp"
+#include "core/spec/values/duration.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace muster::cli::drill {
+namespace {
+
+constexpr Millis kStartMax = 30'000, kEndMax = 10'000, kVerbMax = 60'000;
+constexpr useconds_t kScratchLookUs = 5'000;
+
+Error stopped() {
+  return unavailable("interrupted");
+}
+
+// Our environment without muster's settings, which are meant for the user's cluster.
+std::vector<std::string> clean_environment(const std::string& dir) {
+  std::vector<std::string> variables;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view text = *one;
+    if (!text.starts_with("MUSTER_") && !text.starts_with("XDG_CONFIG_HOME=") &&
+        !text.starts_with("NOTIFY_SOCKET="))
+      variables.emplace_back(text);
+  }
+  variables.push_back("XDG_CONFIG_HOME=" + dir + "/config");
+  variables.push_back("MUSTER_SYSTEM_CONFIG=" + dir + "/config/none.yaml");
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (std::string& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+std::optional<uint16_t> port_of(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  uint16_t port = 0;
+  const char* end = address.data() + address.size();
+  if (colon == std::string::npos) return std::nullopt;
+  const auto read = std::from_chars(address.data() + colon + 1, end, port);
+  return read.ptr == end ? std::optional(port) : std::nullopt;
+}
+
+bool is_keeper_of(pid_t pid, const std::string& work_dir) {
+  const std::vector<std::string> words = command_of(pid);
+  return words.size() > 1 && words[0].ends_with("muster-keeper") &&
+         (words[1] == work_dir || words[1].starts_with(work_dir + "/"));
+}
+
+}  // namespace
+
+std::string tail_of(const std::string& path, size_t bytes) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return "";
+  const auto size = static_cast<size_t>(file.tellg());
+  const size_t wanted = std::min(size, bytes);
+  file.seekg(static_cast<std::streamoff>(size - wanted));
+  std::string text(wanted, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(wanted));
+  return text;
+}
+
+Scratch::Scratch(ScratchOptions options, Interrupted interrupted)
+    : options_(std::move(options)),
+      interrupted_(std::move(interrupted)),
+      api_(options_.api),
+      listen_(options_.listen),
+      data_dir_(options_.dir + "/coordinator"),
+      agents_(options_.nodes) {
+  coordinator_.log = options_.dir + "/coordinator.log";
+  for (uint32_t node = 0; node < options_.nodes; ++node)
+    agents_[node].log = options_.dir + "/" + name_of(node) + ".log";
+}
+
+Result<std::unique_ptr<Scratch>> Scratch::start(ScratchOptions options, Interrupted interrupted) {
+  std::unique_ptr<Scratch> made(new Scratch(std::move(options), std::move(interrupted)));
+  std::error_code error;
+  if (made->options_.witnesses) std::filesystem::create_directory(made->witness_dir(), error);
+  if (error) return unavailable("cannot make " + made->witness_dir() + ": " + error.message());
+  if (!made->options_.clock_lib.empty()) std::ofstream(made->clock_file()) << "+0\n";
+  if (Status s = made->start_coordinator(); !s) return s.error();
+  for (uint32_t node = 0; node < made->options_.nodes; ++node) {
+    if (made->options_.relayed) {
+      const auto port = port_of(made->listen_);
+      if (!port) return unavailable("no port in " + made->listen_);
+      auto relay = Relay::start(*port);
+      if (!relay) return relay.error();
+      made->relays_.push_back(std::move(*relay));
+    }
+    if (Status s = made->start_agent(node); !s) return s.error();
+  }
+  if (Status s = made->wait_ready(); !s) return s.error();
+  return made;
+}
+
+Scratch::~Scratch() {
+  // First the daemons that would start others.
+  for (Daemon& agent : agents_) (void)end(agent, SIGKILL);
+  (void)end(coordinator_, SIGKILL);
+  for (uint32_t node = 0; node < options_.nodes; ++node) {
+    auto keeper = this->keeper(node);
+    if (!keeper) continue;
+    (void)keeper->send(SIGSTOP);  // so that it starts nothing more
+    for (const Process& pod : descendants(keeper->pid())) (void)pod.send(SIGKILL);
+    (void)keeper->send(SIGKILL);
+    keeper->wait_gone(kEndMax);
+  }
+}
+
+Result<Process> Scratch::keeper(uint32_t node) const {
+  const std::string work_dir = options_.dir + "/" + name_of(node);
+  for (const pid_t pid : all_pids()) {
+    if (!is_keeper_of(pid, work_dir)) continue;
+    const auto facts = facts_of(pid);
+    // Its children look like keepers until they exec.
+    if (!facts || facts->state == 'Z' || is_keeper_of(facts->parent, work_dir)) continue;
+    auto process = Process::open(pid);
+    if (process && is_keeper_of(pid, work_dir)) return process;
+  }
+  return Error{Errc::not_found, name_of(node) + " has no keeper", {}};
+}
+
+Result<Process> Scratch::spawn(const std::string& executable, const std::vector<std::string>& words,
+                               const std::string& log, bool clock) {
+  std::vector<std::string> command{executable};
+  command.insert(command.end(), words.begin(), words.end());
+  std::vector<std::string> variables = clean_environment(options_.dir);
+  if (clock && !options_.clock_lib.empty()) {
+    variables.push_back("LD_PRELOAD=" + options_.clock_lib);
+    variables.push_back("FAKETIME_TIMESTAMP_FILE=" + clock_file());
+    variables.push_back("FAKETIME_NO_CACHE=1");
+    variables.push_back("FAKETIME_DONT_FAKE_MONOTONIC=1");
+  }
+  const std::vector<char*> argv = pointers(command), envp = pointers(variables);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return unavailable(std::string("cannot fork: ") + std::strerror(errno));
+  if (pid == 0) {
+    // Only async-signal-safe calls: other threads may hold any lock.
+    setsid();  // so that Ctrl-C at the terminal does not reach it
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(kExitCannotStart);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    // A write beyond the file size limit then fails instead of killing the process.
+    std::signal(SIGXFSZ, SIG_IGN);
+    const int null = ::open("/dev/null", O_RDONLY);
+    const int out = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (null < 0 || out < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
+      _exit(kExitCannotStart);
+    close_range(3, ~0u, 0);
+    execve(executable.c_str(), argv.data(), envp.data());
+    _exit(kExitCannotStart);
+  }
+  // Until the exec is done, /proc shows our own executable.
+  for (const Millis until = boot_now() + kEndMax; boot_now() < until; usleep(kScratchLookUs)) {
+    const std::vector<std::string> now = command_of(pid);
+    if (now.empty() || now == command) break;
+  }
+  auto process = Process::open(pid);
+  if (!process) {
+    waitpid(pid, nullptr, 0);
+    return unavailable(executable + " " + words[0] +
+                       " ended at once: " + one_line(tail_of(log, 300)));
+  }
+  return process;
+}
+
+Status Scratch::start_coordinator(const std::string& executable) {
+  const std::string endpoints = data_dir_ + "/endpoints.json";
+  unlink(endpoints.c_str());
+  std::vector<std::string> words{
+      "coordinator", "--data-dir",   data_dir_,
+      "--api",       api_,           "--listen",
+      listen_,       "--node-grace", core::duration_text(options_.grace_ms)};
+  if (!options_.api_socket.empty())
+    words.insert(words.end(), {"--api-socket", options_.api_socket});
+  auto process =
+      spawn(executable.empty() ? options_.executable : executable, words, coordinator_.log, true);
+  if (!process) return process.error();
+  const pid_t pid = process->pid();
+  coordinator_.process = std::move(*process);
+  for (const Millis until = boot_now() + kStartMax; boot_now() < until; usleep(kScratchLookUs)) {
+    if (interrupted_()) return stopped();
+    if (coordinator_.process->gone()) {
+      reap(coordinator_);
+      return unavailable("the coordinator exited during startup: " +
+                         tail_of(coordinator_.log, 400));
+    }
+    std::ifstream file(endpoints);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    const Json json = read_json(text);
+    if (!json.is_object() || number_at(json, {"pid"}) != pid) continue;
+    // Keep the addresses at the next start, for agents and clients.
+    api_ = text_at(json, {"api"});
+    listen_ = text_at(json, {"listen"});
+    if (client_ == nullptr)
+      client_ = std::make_unique<ApiClient>(client_address(), "the scratch cluster");
+    return Nothing{};
+  }
+  return unavailable("the coordinator does not serve: " + tail_of(coordinator_.log, 400));
+}
+
+Status Scratch::start_agent(uint32_t node, const std::string& executable) {
+  const std::string to =
+      relays_.empty() ? listen_ : "127.0.0.1:" + std::to_string(relays_[node]->port());
+  auto process =
+      spawn(executable.empty() ? options_.executable : executable,
+            {"agent", "--coordinator", to, "--name", name_of(node), "--slots",
+             std::to_string(options_.slots), "--work-dir", options_.dir + "/" + name_of(node)},
+            agents_[node].log, false);
+  if (!process) return process.error();
+  agents_[node].process = std::move(*process);
+  return Nothing{};
+}
+
+bool Scratch::reap(Daemon& daemon) {
+  if (!daemon.process || waitpid(daemon.process->pid(), nullptr, WNOHANG) == 0) return false;
+  daemon.process.reset();
+  return true;
+}
+
+Status Scratch::end(Daemon& daemon, int signal) {
+  if (!daemon.process) return Nothing{};
+  (void)daemon.process->send(signal);
+  if (!daemon.process->wait_gone(kEndMax))
+    return unavailable("process " + daemon.process->name() + " has not ended");
+  waitpid(daemon.process->pid(), nullptr, 0);
+  daemon.process.reset();
+  return Nothing{};
+}
+
+Status Scratch::run_verb(const std::vector<std::string>& words) {
+  const std::string log = options_.dir + "/" + words[0] + ".log";
+  auto process = spawn(options_.executable, words, log, false);
+  if (!process) return process.error();
+  if (!process->wait_gone(kVerbMax)) {
+    (void)process->send(SIGKILL);
+    process->wait_gone(kEndMax);
+  }
+  int status = 0;
+  waitpid(process->pid(), &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Nothing{};
+  return unavailable("muster " + words[0] + " failed: " + one_line(tail_of(log, 400)));
+}
+
+std::vector<std::string> Scratch::supervise() {
+  std::vector<std::string> ended;
+  if (reap(coordinator_)) {
+    ended.push_back("the coordinator ended by itself: " + tail_of(coordinator_.log, 400));
+    if (Status s = start_coordinator(); !s) ended.push_back(s.error().message);
+  }
+  for (uint32_t node = 0; node < agents_.size(); ++node) {
+    if (!reap(agents_[node])) continue;
+    ended.push_back("the agent of " + name_of(node) +
+                    " ended by itself: " + tail_of(agents_[node].log, 400));
+    if (Status s = start_agent(node); !s) ended.push_back(s.error().message);
+  }
+  return ended;
+}
+
+Status Scratch::wait_ready() {
+  for (const Millis until = boot_now() + kStartMax; boot_now() < until;
+       usleep(kScratchLookUs * 4)) {
+    if (interrupted_()) return stopped();
+    auto nodes = object(*client_, object_path(Kind::node, ""));
+    if (!nodes) continue;
+    size_t ready = 0;
+    for (const Json& node : at(*nodes, {"items"}))
+      ready += condition_of(node, "Ready").is_null() ? 0 : 1;
+    if (ready >= agents_.size()) return Nothing{};
+  }
+  return unavailable("not all nodes became ready within " + short_span(kStartMax));
+}
+
+}  // namespace muster::cli::drill

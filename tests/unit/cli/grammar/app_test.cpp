@@ -1,0 +1,450 @@
+// Command lines become options, or exit code 2 with a helpful message.
+#include "cli/grammar/app.hpp"
+
+#include "client/terminal/exit_codes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+Parsed parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "muster");
+  return parse(static_cast<int>(words.size()), words.data());
+}
+
+template <class T>
+T options(std::vector<const char*> words) {
+  Parsed p = parsed(std::move(words));
+  EXPECT_TRUE(p.options.has_value());
+  if (!p.options || !std::holds_alternative<T>(*p.options)) {
+    ADD_FAILURE() << "not these options";
+    return {};
+  }
+  return std::get<T>(*p.options);
+}
+
+// The message on stderr about wrong words, or "" if they are accepted.
+std::string complaint(std::vector<const char*> words) {
+  testing::internal::CaptureStderr();
+  const Parsed p = parsed(std::move(words));
+  const std::string said = testing::internal::GetCapturedStderr();
+  if (p.options) return "";
+  EXPECT_EQ(p.exit_code, kUsage);
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(said.rfind("muster: ", 0), 0u) << said;
+  return said;
+}
+
+TEST(App, RunTakesAManifest) {
+  EXPECT_EQ(options<RunOptions>({"run", "job.yaml"}).file, "job.yaml");
+  EXPECT_EQ(options<RunOptions>({"run", "-f", "-"}).file, "-");
+  const auto o = options<RunOptions>(
+      {"run", "--slots", "3", "--data-dir", "d", "--timeout", "1m30s", "job.yaml"});
+  EXPECT_EQ(o.slots, 3);
+  EXPECT_EQ(o.data_dir, "d");
+  EXPECT_EQ(o.timeout_ms, 90'000);
+}
+
+TEST(App, RunTakesACommandWithItsDashes) {
+  const auto o = options<RunOptions>(
+      {"run", "-n", "4", "-j", "2", "--retries", "0", "--", "echo", "-n", "--", "--help"});
+  EXPECT_EQ(o.completions, 4);
+  EXPECT_EQ(o.parallelism, 2);
+  EXPECT_EQ(o.retries, 0);
+  EXPECT_EQ(o.command, (std::vector<std::string>{"echo", "-n", "--", "--help"}));
+  EXPECT_EQ(options<RunOptions>({"run", "-n", "4", "true"}).command,
+            std::vector<std::string>{"true"});
+  EXPECT_FALSE(options<RunOptions>({"run", "-n", "4", "true"}).retries.has_value());
+}
+
+TEST(App, RunWrong) {
+  EXPECT_NE(complaint({"run"}).find("JOB.yaml"), std::string::npos);
+  EXPECT_NE(complaint({"run", "a.yaml", "b.yaml"}), "");
+  EXPECT_NE(complaint({"run", "-n", "3"}).find("needs a command"), std::string::npos);
+  EXPECT_NE(complaint({"run", "--", "true"}).find("-n"), std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "0", "--", "true"}), "");
+  EXPECT_NE(complaint({"run", "-j", "2", "job.yaml"}), "");
+  EXPECT_NE(complaint({"run", "run", "-n", "2", "--", "true"}).find("before `--`"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "2", "-f", "job.yaml", "--", "true"}), "");
+  EXPECT_NE(complaint({"run", "--timeout", "soon", "job.yaml"}).find("--timeout"),
+            std::string::npos);
+}
+
+TEST(App, OutputIsAWordOrAFile) {
+  const auto given = [](const char* how) {
+    return options<RunOptions>({"run", "--output", how, "job.yaml"});
+  };
+  EXPECT_EQ(options<RunOptions>({"run", "job.yaml"}).shown, Shown::automatic);
+  for (const char* how : {"tag", "prefix"}) EXPECT_EQ(given(how).shown, Shown::tagged);
+  for (const char* how : {"plain", "raw"}) EXPECT_EQ(given(how).shown, Shown::plain);
+  EXPECT_EQ(given("none").shown, Shown::none);
+  const auto files = given("out/%i");
+  EXPECT_EQ(files.shown, Shown::none);
+  ASSERT_TRUE(files.files.has_value());
+  EXPECT_EQ(files.files->text(), "out/%i");
+  EXPECT_TRUE(given("./none").files.has_value());
+  EXPECT_NE(complaint({"run", "--output", "plian", "job.yaml"}).find("did you mean plain?"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--output", "%x", "job.yaml"}).find("`%x` in %x is unknown"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--keep-order", "--output", "%i", "job.yaml"}).find("--keep-order"),
+            std::string::npos);
+  EXPECT_TRUE(options<RunOptions>({"run", "-k", "job.yaml"}).keep_order);
+}
+
+TEST(App, RetryFailedNeedsADirectoryAndNoJob) {
+  const auto o = options<RunOptions>({"run", "--data-dir", "d", "--retry-failed"});
+  ASSERT_TRUE(o.retry.has_value());
+  EXPECT_TRUE(o.retry->failed && o.retry->if_any);
+  EXPECT_EQ(options<RunOptions>({"run", "--data-dir", "d", "--retry-failed", "-n", "3", "true"})
+                .completions,
+            3);
+  EXPECT_NE(complaint({"run", "--retry-failed", "job.yaml"}).find("needs --data-dir"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--data-dir", "d", "--retry-failed", "-n", "3"}), "");
+}
+
+TEST(App, MpirunTakesTheFlagsOfMpirun) {
+  const auto o =
+      options<RunOptions>({"mpirun",    "-N",    "4",  "--slots", "8",           "-np",   "30",
+                           "-x",        "A=b=c", "-x", "PATH",    "-tag-output", "--mpi", "mpich",
+                           "--retries", "2",     "--", "./ring",  "-np",         "-x"});
+  EXPECT_EQ(o.completions, 4);
+  EXPECT_EQ(o.parallelism, 4);
+  EXPECT_EQ(o.retries, 2);
+  EXPECT_EQ(o.slots, 0) << "slots of the node: as many as hosts";
+  EXPECT_EQ(o.command, (std::vector<std::string>{"./ring", "-np", "-x"}));
+  EXPECT_EQ(o.environment.at("A"), "b=c");
+  EXPECT_EQ(o.exported.names, std::vector<std::string>{"PATH"});
+  EXPECT_TRUE(o.exported.for_mpi);
+  EXPECT_EQ(o.shown, Shown::plain);
+  ASSERT_TRUE(o.mpi.has_value());
+  EXPECT_EQ(o.mpi->kind, core::MpiKind::mpich);
+  EXPECT_EQ(o.mpi->slots, 8u);
+  EXPECT_EQ(o.mpi->ranks, 30);
+  EXPECT_EQ(o.mpi->passed, (std::vector<std::string>{"A", "PATH"}));
+  EXPECT_TRUE(o.mpi->tag_output);
+  const auto plain = options<RunOptions>({"mpirun", "-N", "1", "--", "true"});
+  EXPECT_EQ(plain.mpi->kind, core::MpiKind::any);
+  EXPECT_EQ(plain.mpi->slots, 1u);
+  EXPECT_FALSE(options<RunOptions>({"run", "-n", "1", "--", "true"}).mpi.has_value());
+}
+
+TEST(App, MpirunTakesAsManyHostsAsTheRanksNeed) {
+  const auto o = options<RunOptions>({"mpirun", "-np", "2", "--", "true"});
+  EXPECT_EQ(o.completions, 2);
+  EXPECT_EQ(o.parallelism, 2);
+  const auto full = options<RunOptions>({"mpirun", "-np", "9", "--slots", "4", "--", "true"});
+  EXPECT_EQ(full.completions, 3);
+  EXPECT_EQ(full.mpi->ranks, 9);
+  EXPECT_EQ(options<RunOptions>({"mpirun", "-N", "2", "-np", "1", "--", "true"}).completions, 2);
+  const std::string said = complaint({"mpirun", "-N", "2", "-np", "3", "--", "true"});
+  EXPECT_NE(
+      said.find(
+          "--np 3: there is room for 2 ranks (2 hosts with --slots 1): use -N 3 or --slots 2"),
+      std::string::npos)
+      << said;
+}
+
+// CLI11 would take "-host" for -h, print help and exit with 0.
+TEST(App, P34FlagsOfMpirunThatDoNotExistAreNoHelp) {
+  for (const char* flag : {"-host", "-hostfile", "--host", "-H"})
+    EXPECT_NE(complaint({"mpirun", flag, "a", "--", "true"}).find("muster chooses the hosts"),
+              std::string::npos)
+        << flag;
+  EXPECT_NE(
+      complaint({"mpirun", "-npernode", "2", "--", "true"}).find("`--npernode`: unknown flag"),
+      std::string::npos);
+  EXPECT_NE(complaint({"get", "-hosts"}).find("unknown flag"), std::string::npos);
+}
+
+TEST(App, MpirunWrong) {
+  EXPECT_NE(complaint({"mpirun", "--", "true"}).find("needs --hosts"), std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2"}).find("needs a program"), std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "0", "--", "true"}), "");
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "--slots", "5000", "--", "true"}), "");
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "--mpi", "lam", "--", "true"}).find("openmpi"),
+            std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "-x", "NOT_SET_HERE", "--", "true"}).find("-x NAME="),
+            std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "true", "--", "a"}).find("before `--`"),
+            std::string::npos);
+}
+
+TEST(App, Exec) {
+  const auto o = options<ExecOptions>({"exec", "-n", "team", "sweep-7-x2bqd", "--", "ls", "-l"});
+  EXPECT_EQ(o.pod, "sweep-7-x2bqd");
+  EXPECT_EQ(o.target.ns, "team");
+  EXPECT_EQ(o.command, (std::vector<std::string>{"ls", "-l"}));
+  EXPECT_EQ(options<ExecOptions>({"exec", "pod/p", "--", "ls"}).pod, "p");
+  const auto job = options<ExecOptions>({"exec", "job/j", "--index", "3", "--", "ls"});
+  EXPECT_EQ(job.job, "j");
+  EXPECT_EQ(job.index, 3);
+  EXPECT_FALSE(options<ExecOptions>({"exec", "job/j", "--", "ls"}).index.has_value());
+
+  EXPECT_FALSE(o.input || o.terminal);
+  for (const char* flag : {"-i", "--stdin", "-it", "-ti"})
+    EXPECT_TRUE(options<ExecOptions>({"exec", flag, "p", "--", "sh"}).input) << flag;
+  EXPECT_FALSE(options<ExecOptions>({"exec", "-i", "p", "--", "sh"}).terminal);
+  EXPECT_TRUE(options<ExecOptions>({"exec", "--stdin", "--tty", "p", "--", "sh"}).terminal);
+  for (const char* flag : {"-t", "--tty"})
+    EXPECT_NE(complaint({"exec", flag, "p", "--", "sh"}).find("needs -i"), std::string::npos)
+        << flag;
+  EXPECT_NE(complaint({"exec", "p"}).find("needs a command"), std::string::npos);
+  EXPECT_NE(complaint({"exec", "p", "ls"}).find("after `--`"), std::string::npos);
+  EXPECT_NE(complaint({"exec", "p", "--index", "3", "--", "ls"}).find("jobs only"),
+            std::string::npos);
+  EXPECT_NE(complaint({"exec", "node/n", "--", "ls"}).find("job/J"), std::string::npos);
+  EXPECT_NE(complaint({"exec"}), "");
+  EXPECT_NE(complaint({"logs", "p", "--", "ls"}).find("run, submit, mpirun, exec"),
+            std::string::npos);
+}
+
+TEST(App, Coordinator) {
+  const auto o = options<CoordinatorOptions>(
+      {"coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--node-grace", "5s",
+       "--pod-failure-backoff-base=100ms", "--insecure", "--log-level", "debug"});
+  EXPECT_EQ(o.options.data_dir, "d");
+  EXPECT_EQ(o.options.api, "127.0.0.1:0");
+  EXPECT_EQ(o.options.node_grace_ms, 5'000);
+  EXPECT_EQ(o.options.backoff_base_ms, 100);
+  EXPECT_TRUE(o.options.insecure);
+  EXPECT_EQ(o.log_level, "debug");
+  EXPECT_NE(complaint({"coordinator"}).find("--data-dir"), std::string::npos);
+  EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--node-grace", "x"}).find("--node-grace"),
+            std::string::npos);
+  EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--log-level", "loud"}), "");
+}
+
+TEST(App, Agent) {
+  const auto o = options<AgentOptions>({"agent", "--coordinator", "h:1", "--work-dir", "w", "--cpu",
+                                        "1.5", "--memory", "2Gi", "--label", "disk=ssd", "--label",
+                                        "zone=", "--log-keep", "1d", "--log-max", "1k"});
+  EXPECT_EQ(o.options.coordinator, "h:1");
+  EXPECT_EQ(o.options.cpu_millis, 1500u);
+  EXPECT_EQ(o.options.memory_bytes, 2ull << 30);
+  EXPECT_EQ(o.options.labels, (std::map<std::string, std::string>{{"disk", "ssd"}, {"zone", ""}}));
+  EXPECT_EQ(o.options.log_keep_ms, 86'400'000);
+  EXPECT_EQ(o.options.log_max_bytes, 1000u);
+  const auto hollow =
+      options<AgentOptions>({"agent", "--hollow", "--slots", "1000", "--hollow-duration", "100ms"});
+  EXPECT_TRUE(hollow.options.hollow);
+  EXPECT_EQ(hollow.options.hollow_duration_ms, 100);
+  EXPECT_EQ(options<AgentOptions>({"agent", "--hollow", "--hollow-duration", "0"})
+                .options.hollow_duration_ms,
+            0);
+  EXPECT_NE(complaint({"agent"}).find("--work-dir"), std::string::npos);
+  EXPECT_NE(complaint({"agent", "--work-dir", "w", "--label", "x"}).find("KEY=VALUE"),
+            std::string::npos);
+  EXPECT_NE(complaint({"agent", "--work-dir", "w", "--memory", "-1"}).find("--memory"),
+            std::string::npos);
+}
+
+TEST(App, Get) {
+  const auto o = options<GetOptions>({"get", "po", "a", "b", "-o", "json", "-n", "x"});
+  EXPECT_EQ(o.kind, Kind::pod);
+  EXPECT_EQ(o.names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(o.output, Output::json);
+  EXPECT_EQ(o.target.ns, "x");
+  EXPECT_EQ(options<GetOptions>({"get", "job/a", "jobs/b"}).names,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(options<GetOptions>({"get", "jobs", "-w", "-A"}).watch);
+  EXPECT_NE(complaint({"get", "podz"}).find("did you mean pods?"), std::string::npos);
+  EXPECT_NE(complaint({"get", "jobs", "-o", "xml"}), "");
+  EXPECT_NE(complaint({"get", "jobs", "a", "-A"}), "");
+  EXPECT_NE(complaint({"get"}), "");
+}
+
+TEST(App, AttemptsWhyAndRetry) {
+  const auto attempts = options<AttemptsOptions>({"get", "attempts", "job/j", "--index", "1,4"});
+  EXPECT_EQ(attempts.job, "j");
+  EXPECT_EQ(attempts.index, "1,4");
+  EXPECT_TRUE(options<AttemptsOptions>({"get", "attempts", "j", "--failed"}).failed);
+  EXPECT_NE(complaint({"get", "attempts"}), "");
+  EXPECT_NE(complaint({"get", "attempts", "job/j", "-w"}), "");
+  EXPECT_NE(complaint({"get", "pods", "--failed"}), "");
+  EXPECT_EQ(options<WhyOptions>({"why", "job/j"}).job, "j");
+  EXPECT_FALSE(options<WhyOptions>({"why", "j"}).index);
+  EXPECT_EQ(options<WhyOptions>({"why", "job/j/950"}).index, 950);
+  EXPECT_EQ(options<WhyOptions>({"why", "j/950"}).job, "j");
+  EXPECT_NE(complaint({"why", "job/j/x"}), "");
+  EXPECT_NE(complaint({"why", "job/j/1,2"}), "");
+  EXPECT_NE(complaint({"why", "pod/p"}), "");
+  const auto retry = options<RetryOptions>({"retry", "job/j", "--failed", "--wait"});
+  EXPECT_TRUE(retry.wishes.failed && retry.wait);
+  const auto here = options<RetryOptions>({"retry", "--data-dir", "d", "--slots", "3"});
+  EXPECT_EQ(here.data_dir, "d");
+  EXPECT_EQ(here.slots, 3);
+  EXPECT_EQ(options<RetryOptions>({"retry", "job/j", "--data-dir", "d"}).job, "j");
+  EXPECT_NE(complaint({"retry"}).find("which job?"), std::string::npos);
+  EXPECT_NE(complaint({"retry", "job/j", "--slots", "3"}), "");
+  EXPECT_NE(complaint({"retry", "--data-dir", "d", "--wait"}), "");
+  EXPECT_NE(complaint({"retry", "job/j", "--failed", "--index", "1"}), "");
+}
+
+TEST(App, LogsWaitDeleteDescribe) {
+  const auto logs = options<LogsOptions>(
+      {"logs", "job/j", "--index", "7", "--attempt", "0", "--tail", "3", "-f"});
+  EXPECT_EQ(logs.job, "j");
+  EXPECT_EQ(logs.indexes, "7");
+  EXPECT_EQ(logs.attempt, 0);
+  EXPECT_EQ(logs.tail, 3);
+  EXPECT_EQ(options<LogsOptions>({"logs", "p-1-x"}).pod, "p-1-x");
+  EXPECT_NE(complaint({"logs", "p", "--index", "1"}), "");
+  EXPECT_NE(complaint({"logs", "job/j", "--attempt", "1"}), "");
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--index", "3,7-9"}).indexes, "3,7-9");
+  EXPECT_TRUE(options<LogsOptions>({"logs", "job/j", "--failed"}).failed);
+  EXPECT_NE(complaint({"logs", "job/j", "--index", "9-7"}), "");
+  EXPECT_NE(complaint({"logs", "job/j", "--index", "1", "--failed"}), "");
+  EXPECT_NE(complaint({"logs", "p", "--failed"}), "");
+
+  const auto wait =
+      options<WaitOptions>({"wait", "job/j", "--for=condition=complete", "--timeout", "60s"});
+  EXPECT_EQ(wait.condition, "Complete");
+  EXPECT_EQ(wait.timeout_ms, 60'000);
+  EXPECT_TRUE(options<WaitOptions>({"wait", "job", "j", "--for=delete"}).deleted);
+  EXPECT_FALSE(
+      options<WaitOptions>({"wait", "j", "--for=condition=Suspended=false"}).condition_value);
+  EXPECT_EQ(options<WaitOptions>({"wait", "j"}).condition, "");
+  EXPECT_EQ(options<WaitOptions>({"wait", "job/a", "job/b"}).jobs,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_NE(complaint({"wait", "pod/p"}), "");
+  EXPECT_NE(complaint({"wait", "j", "--for=ready"}), "");
+
+  EXPECT_EQ(options<DeleteOptions>({"delete", "job", "a", "b"}).names,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(options<DeleteOptions>({"delete", "job/a"}).names, std::vector<std::string>{"a"});
+  EXPECT_EQ(options<DeleteOptions>({"delete", "po", "p"}).kind, Kind::pod);
+  EXPECT_EQ(options<DeleteOptions>({"delete", "-f", "a", "-f", "-"}).files,
+            (std::vector<std::string>{"a", "-"}));
+  EXPECT_EQ(options<DeleteOptions>({"delete", "jobs", "-l", "a=b"}).selector, "a=b");
+  EXPECT_TRUE(options<DeleteOptions>({"delete", "jobs", "--all"}).all);
+  EXPECT_NE(complaint({"delete"}), "");
+  EXPECT_NE(complaint({"delete", "sweep"}), "");
+  EXPECT_NE(complaint({"delete", "nodes", "--all"}), "");
+  EXPECT_NE(complaint({"delete", "event/e"}), "");
+  EXPECT_NE(complaint({"delete", "job", "a", "-f", "b"}), "");
+  EXPECT_NE(complaint({"delete", "job", "a", "--all"}), "");
+  EXPECT_NE(complaint({"delete", "job/a", "pod/b"}), "");
+  EXPECT_NE(complaint({"delete", "job"}), "");
+
+  EXPECT_EQ(options<DescribeOptions>({"describe", "node", "n"}).kind, Kind::node);
+  EXPECT_EQ(options<DescribeOptions>({"describe", "job/j"}).name, "j");
+  const auto any = options<DescribeOptions>({"describe", "sweep"});
+  EXPECT_FALSE(any.kind.has_value());
+  EXPECT_EQ(any.name, "sweep");
+  EXPECT_NE(complaint({"describe", "job"}), "");
+}
+
+TEST(App, FlagsOfTheCoordinatorMayPrecedeTheVerb) {
+  const auto get = options<GetOptions>({"-n", "lab", "--api=h:1", "get", "jobs"});
+  EXPECT_EQ(get.target.ns, "lab");
+  EXPECT_EQ(get.target.api, "h:1");
+  // Flags after the verb take precedence.
+  EXPECT_EQ(options<GetOptions>({"-nlab", "get", "jobs", "-n", "mine"}).target.ns, "mine");
+  // Before the verb, -n is the namespace, even if the verb has another -n.
+  const auto run = options<RunOptions>({"-n", "lab", "run", "-n", "4", "--", "true"});
+  EXPECT_EQ(run.target.ns, "lab");
+  EXPECT_EQ(run.completions, 4);
+  // Verbs without namespaces ignore it.
+  EXPECT_EQ(options<ChangeOptions>({"-n", "lab", "--request-timeout", "9s", "cordon", "n"})
+                .target.request_timeout_ms,
+            9'000);
+  EXPECT_NE(complaint({"--api", "h:1", "coordinator", "--data-dir", "d"}), "");
+  EXPECT_NE(complaint({"-o", "json", "get", "jobs"}).find("follow the command"), std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "lab", "--", "true"}).find("--namespace"), std::string::npos);
+}
+
+TEST(App, GetTakesSeveralKinds) {
+  const auto all = options<GetOptions>({"get", "all", "-A"});
+  EXPECT_EQ(all.kind, Kind::job);
+  EXPECT_EQ(all.more, std::vector<Kind>{Kind::pod});
+  EXPECT_EQ(options<GetOptions>({"get", "no,ev,no"}).more, std::vector<Kind>{Kind::event});
+  EXPECT_TRUE(options<GetOptions>({"get", "po"}).more.empty());
+  EXPECT_EQ(options<GetOptions>({"get", "cm"}).kind, Kind::config_map);
+  EXPECT_EQ(options<GetOptions>({"get", "ns"}).kind, Kind::ns);
+  EXPECT_NE(complaint({"get", "jobs,podz"}), "");
+  EXPECT_NE(complaint({"get", "all", "-w"}), "");
+  EXPECT_NE(complaint({"get", "all", "x"}), "");
+  EXPECT_NE(complaint({"get", "jobs,"}), "");
+}
+
+TEST(App, PatienceIsASetting) {
+  EXPECT_EQ(options<GetOptions>({"get", "jobs"}).target.connect_timeout_ms, 5'000);
+  EXPECT_EQ(
+      options<GetOptions>({"get", "jobs", "--connect-timeout", "1m"}).target.connect_timeout_ms,
+      60'000);
+  // A request that waits only a moment for an answer does not wait for a coordinator.
+  EXPECT_EQ(
+      options<GetOptions>({"get", "jobs", "--request-timeout", "1s"}).target.connect_timeout_ms, 0);
+  EXPECT_NE(complaint({"get", "jobs", "--connect-timeout", "soon"}), "");
+}
+
+TEST(App, DevTakesACommand) {
+  const auto o = options<DevOptions>({"dev", "--nodes", "5", "--", "sh", "-c", "true"});
+  EXPECT_EQ(o.nodes, 5u);
+  EXPECT_EQ(o.slots, 4u);
+  EXPECT_EQ(o.command, (std::vector<std::string>{"sh", "-c", "true"}));
+  EXPECT_EQ(options<DevOptions>({"dev", "--data-dir", "/d/"}).data_dir, "/d");
+  EXPECT_EQ(options<DevOptions>({"dev", "--api", "7000"}).api, "127.0.0.1:7000");
+  EXPECT_EQ(options<DevOptions>({"dev"}).api, "127.0.0.1:0");
+  EXPECT_NE(complaint({"dev", "--nodes", "0"}), "");
+  EXPECT_NE(complaint({"dev", "--api", "here"}), "");
+}
+
+TEST(App, ExplainTakesAField) {
+  const auto o = options<ExplainOptions>({"explain", "jobs.batch.spec.template"});
+  EXPECT_EQ(o.kind, Kind::job);
+  EXPECT_EQ(o.path, (std::vector<std::string>{"spec", "template"}));
+  EXPECT_TRUE(options<ExplainOptions>({"explain", "node"}).path.empty());
+  EXPECT_NE(complaint({"explain", "jobz.spec"}), "");
+  EXPECT_NE(complaint({"explain", "job..spec"}), "");
+}
+
+TEST(App, TopShowsNodesOrJobs) {
+  EXPECT_EQ(options<TopOptions>({"top"}).kind, Kind::node);
+  EXPECT_EQ(options<TopOptions>({"top", "jobs", "-A"}).kind, Kind::job);
+  EXPECT_NE(complaint({"top", "pods"}), "");
+}
+
+TEST(App, LogsOfManyPods) {
+  const auto o = options<LogsOptions>({"logs", "-f", "-l", "a=b", "--max-log-requests", "3"});
+  EXPECT_EQ(o.selector, "a=b");
+  EXPECT_EQ(o.live_max, 3);
+  EXPECT_FALSE(o.prefix.has_value());
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--prefix"}).prefix, true);
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--prefix=false"}).prefix, false);
+  EXPECT_NE(complaint({"logs"}).find("needs POD, job/J or -l SELECTOR"), std::string::npos);
+  EXPECT_NE(complaint({"logs", "job/j", "-l", "a=b"}), "");
+  EXPECT_NE(complaint({"logs", "-f", "job/j", "--failed"}), "");
+}
+
+TEST(App, TheJoblogIsOfAttempts) {
+  EXPECT_EQ(options<AttemptsOptions>({"get", "attempts", "job/j", "-o", "tsv"}).output,
+            Output::tsv);
+  EXPECT_NE(complaint({"get", "jobs", "-o", "tsv"}).find("muster get attempts"), std::string::npos);
+  EXPECT_NE(complaint({"why", "job/j", "-o", "tsv"}), "");
+}
+
+TEST(App, UnknownWords) {
+  EXPECT_NE(complaint({"crate", "-f", "x"}).find("did you mean create?"), std::string::npos);
+  EXPECT_NE(complaint({"get", "jobs", "--bogus"}).find("--bogus"), std::string::npos);
+  EXPECT_NE(complaint({"get", "jobs", "--", "x"}), "");
+}
+
+TEST(App, HelpIsNoFailure) {
+  for (const char* verb : {"run", "coordinator", "agent", "create", "get", "describe", "logs",
+                           "wait", "delete", "version"}) {
+    testing::internal::CaptureStdout();
+    const Parsed p = parsed({verb, "--help"});
+    const std::string help = testing::internal::GetCapturedStdout();
+    EXPECT_FALSE(p.options.has_value());
+    EXPECT_EQ(p.exit_code, 0);
+    EXPECT_NE(help.find("Example"), std::string::npos) << verb;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

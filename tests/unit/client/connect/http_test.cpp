@@ -1,0 +1,187 @@
+// ApiClient and the code that uses it, against a small server with canned answers.
+#include "client/connect/http.hpp"
+
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "core/pod_name.hpp"
+#include "tests/unit/client/fake_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <cstring>
+#include <filesystem>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+std::string job_text(const std::string& name, const std::string& more = "") {
+  return R"({"kind":"Job","apiVersion":"batch/v1","metadata":{"name":")" + name +
+         R"(","namespace":"default","uid":"u1"})" + more + "}";
+}
+
+TEST(Http, GetsAndPosts) {
+  FakeServer server;
+  server.answer("GET /a", 200, "{}");
+  server.answer("POST /b", 201, R"({"y":2})");
+  ApiClient client(server.address());
+  EXPECT_EQ(client.get("/a", kTable)->body, "{}");
+  EXPECT_EQ(client.get("/nothing")->status, 404);
+  auto made = client.post("/b", R"({"x":1})");
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->status, 201);
+  EXPECT_EQ(made->json, Json({{"y", 2}}));
+  const auto requests = server.requests();
+  EXPECT_NE(requests[0].find("Accept: application/json;as=Table"), std::string::npos);
+  EXPECT_NE(requests[0].find("Host: " + server.address()), std::string::npos);
+  EXPECT_NE(requests[2].find("Content-Type: application/json"), std::string::npos);
+  EXPECT_NE(requests[2].find("\r\n\r\n{\"x\":1}"), std::string::npos);
+}
+
+TEST(Http, WarningsOfTheServerArePrinted) {
+  FakeServer server;
+  server.answer("POST /apis/batch/v1/namespaces/default/jobs", 201, job_text("j"),
+                "Warning: 299 - \"unknown \\\"a\\\"\"\r\nWarning: 299 - \"two\"\r\n");
+  ApiClient client(server.address());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(create_job(client, "default", "{}", false).ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "muster: warning: unknown \"a\"\nmuster: warning: two\n");
+}
+
+TEST(Http, AConnectionThatWasClosedMeanwhileIsTriedAgain) {
+  FakeServer server;
+  server.answer("GET /a", 200, "{}");
+  server.close_each = true;
+  ApiClient client(server.address());
+  for (int i = 0; i < 3; ++i) {
+    auto answer = client.get("/a");
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+  }
+}
+
+// A coordinator that restarts closes what waits in its backlog, and then its socket is gone.
+TEST(Http, P32ACoordinatorThatRestartsIsWaitedFor) {
+  std::string path = "/tmp/muster-http-XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  const std::string socket_path = path + "/api.sock";
+  const auto listening = [&] {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(fd, 4), 0);
+    return fd;
+  };
+  int fd = listening();
+  std::thread server([&] {
+    for (int i = 0; i < 2; ++i) close(accept(fd, nullptr, nullptr));
+    close(fd);
+    unlink(socket_path.c_str());
+    fd = listening();
+    const int connection = accept(fd, nullptr, nullptr);
+    char request[4096];
+    EXPECT_GT(recv(connection, request, sizeof request, 0), 0);
+    const std::string answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
+    EXPECT_EQ(send(connection, answer.data(), answer.size(), 0), ssize_t(answer.size()));
+    close(connection);
+  });
+  ApiClient client("unix:" + socket_path);
+  client.set_patience(30'000);
+  const auto answer = client.get("/healthz", "*/*");
+  server.join();
+  close(fd);
+  EXPECT_TRUE(answer.ok()) << answer.error().message;
+  std::filesystem::remove_all(path);
+}
+
+TEST(Http, NobodyThere) {
+  std::string address;
+  {
+    FakeServer server;
+    address = server.address();
+  }
+  ApiClient client(address, "from --api");
+  auto answer = client.get("/a");
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, Errc::unavailable);
+  EXPECT_TRUE(answer.error().message.starts_with("cannot reach the coordinator at " + address +
+                                                 ": connection refused (from --api)\n"));
+}
+
+TEST(Http, SilenceIsBounded) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // listens but never answers
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ApiClient client("127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
+  client.set_timeout(50);
+  auto answer = client.get("/a");
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message.find("no answer"), std::string::npos);
+  close(fd);
+}
+
+TEST(Http, Lines) {
+  FakeServer server;
+  const std::string log = "/api/v1/namespaces/default/pods/p/log";
+  server.answer("GET " + log, 200, "one\ntwo\n\nthree\nrest");
+  ApiClient client(server.address());
+  std::vector<std::string> lines;
+  EXPECT_TRUE(client
+                  .lines(log, kJson,
+                         [&lines](std::string_view line) { return lines.emplace_back(line), true; })
+                  .ok());
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "", "three", "rest"}));
+  lines.clear();
+  EXPECT_TRUE(
+      client
+          .lines(log, kJson,
+                 [&lines](std::string_view line) { return lines.emplace_back(line), false; })
+          .ok());
+  EXPECT_EQ(lines, std::vector<std::string>{"one"});
+}
+
+TEST(Objects, RefusalsBecomeErrors) {
+  Error e = refusal(
+      {404, R"({"kind":"Status","message":"jobs.batch \"x\" not found","reason":"NotFound"})"});
+  EXPECT_EQ(e.code, Errc::not_found);
+  EXPECT_EQ(e.message, "jobs.batch \"x\" not found");
+  e = refusal(
+      {422,
+       R"({"message":"long","reason":"Invalid","details":{"name":"x","kind":"Job","causes":[)"
+       R"({"field":"spec.parallelism","message":"Invalid value: -1: must be >= 0"},{"field":"b","message":"c"}]}})"});
+  EXPECT_EQ(e.code, Errc::invalid);
+  EXPECT_EQ(e.message, "Job \"x\" is invalid:");
+  ASSERT_EQ(e.violations.size(), 2u);
+  EXPECT_EQ(e.violations[0].path, "spec.parallelism");
+  EXPECT_EQ(exit_code(refusal({409, R"({"reason":"AlreadyExists"})"}).code), kRejected);
+  EXPECT_EQ(exit_code(refusal({503, "starting"}).code), kUnreachable);
+  EXPECT_NE(refusal({500, "oops"}).message.find("oops"), std::string::npos);
+}
+
+TEST(Objects, AttemptsAreFoundInTheUid) {
+  const std::string job_uid = "0f2ad3b4-5c6d-4e7f-8a9b-0c1d2e3f4a5b";
+  Json pod = {{"metadata",
+               {{"annotations", {{"batch.kubernetes.io/job-completion-index", "7"}}},
+                {"uid", core::pod_uid(job_uid, {7, 3})},
+                {"ownerReferences", Json::array({{{"uid", job_uid}}})}}}};
+  EXPECT_EQ(index_of(pod), 7);
+  EXPECT_EQ(attempt_of(pod), 3);
+  pod["metadata"].erase("ownerReferences");
+  EXPECT_EQ(attempt_of(pod), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,180 @@
+// Inputs of typed commands: lines, combinations, CSV, ranges, and placeholders in the command.
+#include "client/inputs/inputs.hpp"
+
+#include "client/terminal/json.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace muster::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = "/tmp/muster-inputs-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ + "/" + name) << text;
+    return dir_ + "/" + name;
+  }
+  std::string dir_;
+};
+
+using InputsOfFiles = Files;
+
+TEST_F(InputsOfFiles, ALineIsAnInput) {
+  const auto read = read_inputs({.files = {file("a", "x y\n\nz")}});
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->rows, ElementsAre(ElementsAre("x y"), ElementsAre(""), ElementsAre("z")));
+}
+
+TEST_F(InputsOfFiles, NullBytesMayEndThem) {
+  const auto read = read_inputs({.files = {file("a", std::string("x\ny\0z\0", 6))}, .null = true});
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->rows, ElementsAre(ElementsAre("x\ny"), ElementsAre("z")));
+}
+
+TEST_F(InputsOfFiles, SeveralAreCombined) {
+  const auto read = read_inputs({.files = {file("a", "1\n2\n"), file("b", "x\ny\n")}});
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->rows, ElementsAre(ElementsAre("1", "x"), ElementsAre("1", "y"),
+                                      ElementsAre("2", "x"), ElementsAre("2", "y")));
+}
+
+TEST_F(InputsOfFiles, CsvHasAHeader) {
+  const auto read = read_inputs({.csv = file("a", "lr,name\r\n0.1,\"a, \"\"b\"\"\nc\"\r\n0.2,\n")});
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->names, ElementsAre("lr", "name"));
+  EXPECT_THAT(read->rows, ElementsAre(ElementsAre("0.1", "a, \"b\"\nc"), ElementsAre("0.2", "")));
+}
+
+TEST_F(InputsOfFiles, ErrorsNameTheFileAndThePlace) {
+  const auto refusal = [](const EachWishes& each) {
+    const auto read = read_inputs(each);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_THAT(refusal({.files = {file("none", "")}}), HasSubstr("none: is empty"));
+  EXPECT_THAT(refusal({.files = {"/no/such"}}), HasSubstr("/no/such: No such file"));
+  EXPECT_THAT(refusal({.files = {file("null", std::string("a\0b\n", 4))}}), HasSubstr("use -0"));
+  EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,2\n3\n")}),
+              HasSubstr("record 2 has 1 columns, the header has 2"));
+  EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,\"2\n")}), HasSubstr("line 2: the quote"));
+  EXPECT_THAT(refusal({.csv = file("c", "a,b\n")}), HasSubstr("a header and a record"));
+  const std::string thousand = file("t", [] {
+    std::string text;
+    for (int i = 0; i < 1'001; ++i) text += "x\n";
+    return text;
+  }());
+  EXPECT_THAT(refusal({.files = {thousand, thousand}}),
+              HasSubstr("too many inputs: 1002001 (at most"));
+}
+
+TEST(InputsOfArrays, RangesAreThoseOfSlurm) {
+  int32_t at_once = 0;
+  const auto values = [&at_once](const std::string& text) {
+    std::string out;
+    const auto read = array_inputs(text, at_once);
+    if (!read) return std::string("refused");
+    for (const core::Input& row : read->rows) out += (out.empty() ? "" : " ") + row.front();
+    return out;
+  };
+  EXPECT_EQ(values("1-3"), "1 2 3");
+  EXPECT_EQ(values("0-9:4,20"), "0 4 8 20");
+  EXPECT_EQ(at_once, 0);
+  EXPECT_EQ(values("7-8%10"), "7 8");
+  EXPECT_EQ(values("5,1-3,2-4"), "1 2 3 4 5");  // P16: a set
+  EXPECT_EQ(at_once, 10);
+  for (const char* wrong : {"", "x", "3-1", "1-", "-1", "1-3:0", "1-3%0", "1-3%", "1,,2",
+                            "1-3:", "1-9999999999", "0-9999999"})
+    EXPECT_EQ(values(wrong), "refused") << wrong;
+}
+
+Inputs two_columns() {
+  return {{{"a", "b"}}, {"lr", "seed"}};
+}
+
+std::vector<std::string> referring(const std::vector<std::string>& command,
+                                   const Inputs& inputs = {{{"a"}}, {}}) {
+  auto words = with_references(command, inputs);
+  EXPECT_TRUE(words);
+  return words ? *words : std::vector<std::string>{};
+}
+
+TEST(Placeholders, BecomeReferences) {
+  EXPECT_THAT(referring({"{}", "x{.}y{/}", "{//}/{/.}.gz", "{#}", "{1}", "{1/}"}),
+              ElementsAre("$(MUSTER_INPUT)", "x$(MUSTER_INPUT.)y$(MUSTER_INPUT/)",
+                          "$(MUSTER_INPUT//)/$(MUSTER_INPUT/.).gz", "$(MUSTER_INPUT#)",
+                          "$(MUSTER_INPUT)", "$(MUSTER_INPUT/)"));
+  EXPECT_THAT(referring({"{}", "{1}", "{2.}", "{lr}", "{seed/}"}, two_columns()),
+              ElementsAre("$(MUSTER_INPUT)", "$(MUSTER_INPUT_1)", "$(MUSTER_INPUT_2.)",
+                          "$(MUSTER_INPUT_1)", "$(MUSTER_INPUT_2/)"));
+}
+
+TEST(Placeholders, EverythingElseStaysAsTyped) {
+  EXPECT_THAT(
+      referring({"$HOME", "$(X)", "{print $1}", "{name}", "{", "}{", "{{}}"}),
+      ElementsAre("$$HOME", "$$(X)", "{print $$1}", "{name}", "{", "}{", "{$(MUSTER_INPUT)}"));
+}
+
+TEST(Placeholders, ACommandMayHaveNone) {
+  EXPECT_FALSE(has_placeholder({"awk", "{print}", "{name}"}));
+  EXPECT_TRUE(has_placeholder({"cp", "{}", "{/}"}));
+  EXPECT_FALSE(has_placeholder({"grep", "-E", "a{3}"}));  // a placeholder only if there are inputs
+}
+
+TEST(Placeholders, NoShellReadsAnInput) {
+  const auto refusal = [](const std::vector<std::string>& command) {
+    const auto words = with_references(command, {{{"a"}}, {}});
+    return words ? "" : words.error().message;
+  };
+  EXPECT_THAT(refusal({"sh", "-c", "echo {}"}), HasSubstr("would be read as code"));
+  EXPECT_THAT(refusal({"/bin/bash", "-e", "-o", "pipefail", "-c", "echo {}"}),
+              HasSubstr("would be read as code"));
+  EXPECT_THAT(refusal({"/bin/bash", "-ec", "echo {/}"}), HasSubstr("use \"$MUSTER_INPUT\""));
+  EXPECT_EQ(refusal({"sh", "-c", "echo \"$1\" {#}", "sh", "{}"}), "");
+  EXPECT_EQ(refusal({"sh", "script", "{}"}), "");
+  EXPECT_THAT(refusal({"cp", "{2}"}), HasSubstr("no such column; the inputs have 1"));
+}
+
+TEST(InputsInAManifest, FewAreCarriedManyAreInAFile) {
+  Json few = Json::object();
+  EXPECT_TRUE(add_inputs(few, {{{"a"}, {"b"}}, {}}).name.empty());
+  EXPECT_EQ(text_at(few, {"metadata", "annotations", "muster.dev/inputs"}), "a\nb\n");
+  const JobInputs shown(few);
+  EXPECT_TRUE(shown.any());
+  EXPECT_EQ(shown.of(1), "b");
+  EXPECT_FALSE(shown.of(2));
+
+  for (const std::vector<core::Input>& rows :
+       {std::vector<core::Input>(70'000, {"a"}), {{"with\ttab"}}, {{"not UTF-8 \xff"}}}) {
+    Json many = Json::object();
+    const InputsFile file = add_inputs(many, {rows, {}});
+    EXPECT_FALSE(file.name.empty());
+    EXPECT_TRUE(many.empty());
+    const auto table = core::InputTable::of(file.bytes);
+    ASSERT_TRUE(table);
+    EXPECT_EQ(table->size(), rows.size());
+    EXPECT_EQ(*table->row(rows.size() - 1), rows.back());
+  }
+}
+
+TEST(InputsInAManifest, AFileThatIsNotHereShowsNothing) {
+  Json job = Json::object();
+  name_file(job, "/no/such/file");
+  EXPECT_FALSE(JobInputs(job).any());
+  EXPECT_FALSE(JobInputs(Json()).any());
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,69 @@
+#include "client/inputs/resources.hpp"
+
+#include "client/terminal/json.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Json bare() {
+  return read_json(R"({"spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}})");
+}
+
+TEST(Resources, WrongValuesAreNamedWithWhatWouldBeRight) {
+  const struct {
+    Status (*read)(const std::string& text, ResourceWishes& into);
+    const char *text, *said;
+  } cases[] = {
+      {read_cpus, "two", "--cpus: `two`: must be a number above 0, such as 2, 0.5 or 500m"},
+      {read_cpus, "0", "--cpus: `0`: must be"},
+      {read_cpus, "-1", "--cpus: `-1`: must be"},
+      {read_memory, "4096", "--mem: `4096`: needs a unit, such as 4096Mi"},
+      {read_memory, "4GB", "--mem: `4GB`: must be an amount such as 512Mi or 4Gi"},
+      {read_memory, "100m", "--mem: `100m`: must be"},
+      {read_gpus, "0", "--gpus: `0`: must be"},
+      {read_gpus, "=1", "--gpus: `=1`: must be"},
+      {read_gpus, "a100", "--gpus: `a100`: must be"},
+      {read_time, "0", "--time: `0`: must be a duration such as 90m, 1h30m or 1:30:00"},
+      {read_time, "1:75:00", "--time: `1:75:00`: must be"},
+      {read_time, "30:00", "--time: `30:00`: must be"},
+      {read_node_label, "ssd", "--node-selector: `ssd`: must be LABEL=VALUE"},
+      {read_node_label, "=ssd", "--node-selector: `=ssd`: must be"},
+  };
+  for (const auto& [read, text, said] : cases) {
+    ResourceWishes wishes;
+    const Status right = read(text, wishes);
+    ASSERT_FALSE(right) << text;
+    EXPECT_THAT(right.error().message, HasSubstr(said));
+  }
+}
+
+TEST(Resources, TimesOfBothKinds) {
+  const std::pair<const char*, int64_t> cases[] = {{"90m", 5'400},          {"1h30m", 5'400},
+                                                   {"1:30:00", 5'400},      {"100:00:01", 360'001},
+                                                   {"2-00:00:00", 172'800}, {"100ms", 1}};
+  for (const auto& [text, seconds] : cases) {
+    ResourceWishes wishes;
+    EXPECT_TRUE(read_time(text, wishes)) << text;
+    EXPECT_EQ(wishes.time_s, seconds) << text;
+  }
+}
+
+TEST(Resources, WithoutWishesTheManifestStaysAsItIs) {
+  EXPECT_EQ(with_resources(bare(), {}), bare());
+}
+
+TEST(Resources, OtherGpusHaveTheirName) {
+  ResourceWishes wishes;
+  ASSERT_TRUE(read_gpus("amd.com/gpu=2", wishes));
+  const Json manifest = with_resources(bare(), wishes);
+  EXPECT_EQ(manifest["spec"]["template"]["spec"]["containers"][0]["resources"],
+            (Json{{"requests", {{"amd.com/gpu", "2"}}}, {"limits", {{"amd.com/gpu", "2"}}}}));
+}
+
+}  // namespace
+}  // namespace muster::cli
