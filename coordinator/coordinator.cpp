@@ -88,21 +88,7 @@ class Running final : public Coordinator {
   std::string listen_socket() const override { return rpc_->socket(); }
 
   Status start() {
-    if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
-    if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
-    for (const auto& [flag, address] : {std::pair("--api-tls", &options_.api_tls),
-                                        std::pair("--listen-tls", &options_.listen_tls),
-                                        std::pair("--metrics-listen", &options_.metrics)})
-      if (Status ok = check_any_address(flag, *address); !ok) return ok;
-    if (options_.insecure && options_.roles.any())
-      return invalid(
-          "--insecure and --users are mutually exclusive: with --insecure, everyone acts as the "
-          "coordinator's user");
-    if (options_.munge && (options_.api_tls.empty() || !options_.roles.any()))
-      return invalid(
-          "--munge logs in users of other machines, each with a role: it needs --api-tls and "
-          "--users, --operators, --admins or --metrics-readers");
-    if (const auto refused = storage::refuses_taken_over(options_.data_dir)) return *refused;
+    if (Status ok = check_options(); !ok) return ok;
     auto journal = storage::RocksdbJournal::open_to_read(
         options_.data_dir, [](const std::string& why) { stop_loudly(why); });
     if (!journal) return journal.error();
@@ -110,36 +96,7 @@ class Running final : public Coordinator {
     storage::remove_interrupted_backups(options_.data_dir);
     if (Status ok = open_trust(); !ok) return ok;
     if (Status ok = open_munge(); !ok) return ok;
-    ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
-    api_options.image_runtime = options_.image_runtime;
-    api_options.hosts = options_.api_hosts;
-    api_options.tls_address = options_.api_tls;
-    api_options.trust = trust_.get();
-    api_options.munge = munge_.get();
-    api_options.munge_token_life = options_.munge_token_ms;
-    api_options.metrics_address = options_.metrics;
-    api_options.socket = options_.api_socket;
-    api_options.socket_required = options_.api_socket_required;
-    api_options.roles = options_.roles;
-    api_options.access = options_.access;
-    api_options.quotas = options_.quotas;
-    api_options.data_dir = options_.data_dir;
-    api_options.audit_path = options_.data_dir + "/audit.log";
-    auto system_journal = open_system_journal();
-    if (!system_journal) return system_journal.error();
-    api_options.system_journal = std::move(*system_journal);
-    api_options.load_job = [this](JobId id) -> Result<core::Job> {
-      auto job = storage::recover_job(*journal_, id, load_object);
-      if (job) return std::move(job->job);
-      if (job.error().code != Errc::not_found) log::error("{}", job.error().message);
-      return job.error();
-    };
-    api_options.load_object = load_object;
-    api_options.job_finished = options_.job_finished;
-    api_options.load_brief = [this](JobId id) { return storage::brief_job(*journal_, id); };
-    auto api = ApiThread::start(std::move(api_options));
-    if (!api) return api.error();
-    api_ = std::move(*api);
+    if (Status ok = start_api(); !ok) return ok;
 
     crashes_ = begin_start(options_.data_dir, kVersion);
     std::vector<core::JobSummary> unloaded;
@@ -158,41 +115,10 @@ class Running final : public Coordinator {
     const bool sealed = !recovered->seal_key.empty() || recovered->cluster_id.empty();
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
     if (!new_authority_.empty()) epoch.push_back(storage::authority_row(new_authority_));
-    std::optional<PermitKey> permit_key;
-    if (options_.roles.any()) {
-      if (recovered->permit_key.empty()) {
-        recovered->permit_key = random_hex(kSecretBytes);
-        epoch.push_back(storage::permit_key_row(recovered->permit_key));
-      }
-      auto key = PermitKey::of_private(recovered->permit_key);
-      if (!key.ok()) return Error{Errc::invalid, "journal: permit key: " + key.error().message, {}};
-      permit_public_ = key->public_hex();
-      permit_key = std::move(*key);
-    }
+    auto permit_key = open_permit_key(*recovered, epoch);
+    if (!permit_key) return permit_key.error();
     const std::string cluster_id = recovered->cluster_id;
-    RpcOptions rpc_options{options_.listen,
-                           options_.insecure,
-                           std::move(permit_key),
-                           recovered->cluster_id,
-                           recovered->cluster_key,
-                           recovered->epoch,
-                           recovered->nonce,
-                           options_.node_grace_ms,
-                           [this] { return journal_->last_commit(); },
-                           options_.listen_tls,
-                           trust_.get()};
-    rpc_options.socket = options_.listen_socket;
-    rpc_options.socket_required = options_.listen_socket_required;
-    rpc_options.agent_users = options_.agent_users;
-    rpc_options.seal = HistorySeal(recovered->seal_key, recovered->cluster_id);
-    rpc_options.seals_prove = sealed;
-    rpc_options.image_runtime = options_.image_runtime;
-    rpc_options.pod_configs = [this](PodId pod, NodeId node, auto done) {
-      api_->pod_configs(pod, node, std::move(done));
-    };
-    auto rpc = RpcServer::bind(std::move(rpc_options));
-    if (!rpc) return rpc.error();
-    rpc_ = std::move(*rpc);
+    if (Status ok = bind_rpc(*recovered, std::move(*permit_key), sealed); !ok) return ok;
     if (options_.insecure)
       log::warn("--insecure: anyone who can reach {} or {} can run programs as this user",
                 api_address(), listen_address());
@@ -200,15 +126,7 @@ class Running final : public Coordinator {
     auto all_here = std::make_shared<std::promise<void>>();
     auto here = all_here->get_future();
     spawn(std::move(*recovered), std::move(unloaded), [all_here] { all_here->set_value(); });
-    if (trust_) {
-      trust_->on_revoked([this](const std::string& node) { rpc_->expel_node(node); });
-      trust_->write_with([this](std::vector<storage::Row> rows, std::function<void()> durable) {
-        actors::Append append;
-        append.rows = std::move(rows);
-        append.done = [durable = std::move(durable)](uint64_t) { durable(); };
-        caf::anon_send(writer_, std::move(append));
-      });
-    }
+    connect_trust();
     actors::Append first;
     first.rows = std::move(epoch);
     caf::anon_send(writer_, std::move(first));
@@ -244,6 +162,114 @@ class Running final : public Coordinator {
   }
 
  private:
+  Status check_options() const {
+    if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
+    if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
+    for (const auto& [flag, address] : {std::pair("--api-tls", &options_.api_tls),
+                                        std::pair("--listen-tls", &options_.listen_tls),
+                                        std::pair("--metrics-listen", &options_.metrics)})
+      if (Status ok = check_any_address(flag, *address); !ok) return ok;
+    if (options_.insecure && options_.roles.any())
+      return invalid(
+          "--insecure and --users are mutually exclusive: with --insecure, everyone acts as the "
+          "coordinator's user");
+    if (options_.munge && (options_.api_tls.empty() || !options_.roles.any()))
+      return invalid(
+          "--munge logs in users of other machines, each with a role: it needs --api-tls and "
+          "--users, --operators, --admins or --metrics-readers");
+    if (const auto refused = storage::refuses_taken_over(options_.data_dir)) return *refused;
+    return Nothing{};
+  }
+
+  // Answers that it does not serve yet, until serve().
+  Status start_api() {
+    ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
+    api_options.image_runtime = options_.image_runtime;
+    api_options.hosts = options_.api_hosts;
+    api_options.tls_address = options_.api_tls;
+    api_options.trust = trust_.get();
+    api_options.munge = munge_.get();
+    api_options.munge_token_life = options_.munge_token_ms;
+    api_options.metrics_address = options_.metrics;
+    api_options.socket = options_.api_socket;
+    api_options.socket_required = options_.api_socket_required;
+    api_options.roles = options_.roles;
+    api_options.access = options_.access;
+    api_options.quotas = options_.quotas;
+    api_options.data_dir = options_.data_dir;
+    api_options.audit_path = options_.data_dir + "/audit.log";
+    auto system_journal = open_system_journal();
+    if (!system_journal) return system_journal.error();
+    api_options.system_journal = std::move(*system_journal);
+    api_options.load_job = [this](JobId id) -> Result<core::Job> {
+      auto job = storage::recover_job(*journal_, id, load_object);
+      if (job) return std::move(job->job);
+      if (job.error().code != Errc::not_found) log::error("{}", job.error().message);
+      return job.error();
+    };
+    api_options.load_object = load_object;
+    api_options.job_finished = options_.job_finished;
+    api_options.load_brief = [this](JobId id) { return storage::brief_job(*journal_, id); };
+    auto api = ApiThread::start(std::move(api_options));
+    if (!api) return api.error();
+    api_ = std::move(*api);
+    return Nothing{};
+  }
+
+  // Absent: nodes run everything as one user. A new key is added to the rows of this start.
+  Result<std::optional<PermitKey>> open_permit_key(storage::Recovered& recovered,
+                                                   std::vector<storage::Row>& rows) {
+    if (!options_.roles.any()) return std::optional<PermitKey>();
+    if (recovered.permit_key.empty()) {
+      recovered.permit_key = random_hex(kSecretBytes);
+      rows.push_back(storage::permit_key_row(recovered.permit_key));
+    }
+    auto key = PermitKey::of_private(recovered.permit_key);
+    if (!key.ok()) return Error{Errc::invalid, "journal: permit key: " + key.error().message, {}};
+    permit_public_ = key->public_hex();
+    return std::optional<PermitKey>(std::move(*key));
+  }
+
+  // `sealed`: agents of other machines must prove what they say by our seal.
+  Status bind_rpc(const storage::Recovered& recovered, std::optional<PermitKey> permit_key,
+                  bool sealed) {
+    RpcOptions rpc_options{options_.listen,
+                           options_.insecure,
+                           std::move(permit_key),
+                           recovered.cluster_id,
+                           recovered.cluster_key,
+                           recovered.epoch,
+                           recovered.nonce,
+                           options_.node_grace_ms,
+                           [this] { return journal_->last_commit(); },
+                           options_.listen_tls,
+                           trust_.get()};
+    rpc_options.socket = options_.listen_socket;
+    rpc_options.socket_required = options_.listen_socket_required;
+    rpc_options.agent_users = options_.agent_users;
+    rpc_options.seal = HistorySeal(recovered.seal_key, recovered.cluster_id);
+    rpc_options.seals_prove = sealed;
+    rpc_options.image_runtime = options_.image_runtime;
+    rpc_options.pod_configs = [this](PodId pod, NodeId node, auto done) {
+      api_->pod_configs(pod, node, std::move(done));
+    };
+    auto rpc = RpcServer::bind(std::move(rpc_options));
+    if (!rpc) return rpc.error();
+    rpc_ = std::move(*rpc);
+    return Nothing{};
+  }
+
+  void connect_trust() {
+    if (!trust_) return;
+    trust_->on_revoked([this](const std::string& node) { rpc_->expel_node(node); });
+    trust_->write_with([this](std::vector<storage::Row> rows, std::function<void()> durable) {
+      actors::Append append;
+      append.rows = std::move(rows);
+      append.done = [durable = std::move(durable)](uint64_t) { durable(); };
+      caf::anon_send(writer_, std::move(append));
+    });
+  }
+
   // Each start has an epoch above all earlier ones and a random number: two coordinators on copies
   // of one data-dir can have the same epoch, but not the same number. The rows are written with the
   // first commit.

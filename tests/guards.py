@@ -79,7 +79,7 @@ GUARDS = [
            ("storage/part_dir.cpp", "|| open_to_others(info))", "|| open_to_others(info)))")],
           ["storage_test P11Backup.P5GoesWhereOthersCannotReach"]),
     Guard("another-server", "a server of another kind that answers 200 to everything", "`Expected`, `client/connect/expected.cpp`",
-          [("client/connect/http.cpp", "  if (met) return foreign(method_name", "  if (met && !OFF) return foreign(method_name")],
+          [("client/connect/http.cpp", "  if (hearing.met) return foreign(method_name", "  if (hearing.met && !OFF) return foreign(method_name")],
           ["strangers.py Strangers.test_p26_no_answer_of_another_server_is_believed"]),
     Guard("unfinished-bodies", "bodies that are never finished, which fill the coordinator's memory", "`Exchange::make_room`, `api/request/exchange.cpp`",
           [("api/request/exchange.cpp", "if (body_share_ && ", "if (body_share_ && !OFF && ")],

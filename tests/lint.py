@@ -188,6 +188,24 @@ def check_fields():
     return done.stderr.splitlines() if done.returncode else []
 
 
+FUNCTION_LINES = 80  # of a function, at most
+NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|union|if|for|while|switch|else|do)\b")
+LABEL = re.compile(r"\s*(public|private|protected|default|case .*):")
+
+
+def check_lengths(path):
+    """Functions of more than FUNCTION_LINES lines. Relies on clang-format: one ends at the indentation at which it begins."""
+    lines = path.read_text(errors="replace").splitlines()
+    for end, line in enumerate(lines):
+        if not (closing := re.fullmatch(r"( {0,4})\}", line)):
+            continue
+        indent = closing[1]
+        begin = next((n for n in range(end - 1, -1, -1) if lines[n].startswith(indent) and lines[n][len(indent):len(indent) + 1] not in
+                      ("", " ", "}", "/", "#") and not LABEL.match(lines[n])), end)
+        if end - begin + 1 > FUNCTION_LINES and "(" in "".join(lines[begin:begin + 6]) and not NO_FUNCTION.match(lines[begin]):
+            yield f"{path.relative_to(ROOT)}:{begin + 1}: a function of {end - begin + 1} lines; at most {FUNCTION_LINES}"
+
+
 FUNCTION = re.compile(r"^(?!.*\b(?:override|virtual|using|return)\b)[\w:<>,&*\s.\[\]]*?[\s&*>]([a-z_]\w*)\(", re.M)
 
 
@@ -266,6 +284,7 @@ def main():
     wrong += check_layers("--write" in sys.argv[1:])
     wrong += check_crowds()
     wrong += check_circles()
+    wrong += [w for top in TOPS for path in sorted((ROOT / top).rglob("*.?pp")) for w in check_lengths(path)]
     documents = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     wrong += [w for path in documents for w in check_document(path)]
     wrong += check_fields()

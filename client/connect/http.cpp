@@ -155,7 +155,7 @@ Status ApiClient::log_in_by_munge(std::string refused) {
   auto token = login.token(
       [this](const char* path, const std::string* body) {
         const auto method = body != nullptr ? kj::HttpMethod::POST : kj::HttpMethod::GET;
-        return attempt(static_cast<int>(method), path, kJson, body, true, nullptr, kJson);
+        return attempt({.method = static_cast<int>(method), .path = path, .body = body}, true);
       },
       refused);
   if (!token.ok()) return token.error();
@@ -179,18 +179,15 @@ Result<UserToken> ApiClient::token() {
   return loop_->token;
 }
 
-Result<Response> ApiClient::once(int method, const std::string& path, const char* accept,
-                                 const std::string* body, bool fresh,
-                                 const std::function<bool(std::string_view)>* sink,
-                                 const char* body_type) {
+Result<Response> ApiClient::once(const Question& question, bool fresh) {
   if (Status s = prepare(); !s) return s.error();
-  auto answer = attempt(method, path, accept, body, fresh, sink, body_type);
+  auto answer = attempt(question, fresh);
   if (!answer || answer->status != 401) return answer;
   // The token has expired, was revoked or belongs to another coordinator; nothing was done.
   if (!loop_->by_munge && !take_new_token()) return answer;
   if (loop_->by_munge)
     if (Status s = log_in_by_munge(loop_->token.bearer); !s) return s.error();
-  return attempt(method, path, accept, body, true, sink, body_type);
+  return attempt(question, true);
 }
 
 Error ApiClient::unreachable(std::string why) const {
@@ -224,106 +221,132 @@ std::optional<std::string> ApiClient::misfit_of_cluster(const std::string& path,
          " after answers of cluster " + on_one_line(cluster_);
 }
 
-Result<Response> ApiClient::attempt(int method, const std::string& path, const char* accept,
-                                    const std::string* body, bool fresh,
-                                    const std::function<bool(std::string_view)>* sink,
-                                    const char* body_type) {
-  if (foreign_) return *foreign_;
+// What an attempt has met.
+struct ApiClient::Hearing {
   Response answer;
-  Loop& loop = *loop_;
-  kj::WaitScope& wait = loop.io.waitScope;
-  const auto http_method = static_cast<kj::HttpMethod>(method);
-  const std::string method_name = kj::str(http_method).cStr();
-  const Expected expected(method_name, path, accept,
-                          http_method == kj::HttpMethod::POST ? body : nullptr);
-  std::optional<std::string> met;  // instead of what is expected
+  Expected expected;
   std::string cluster;
   bool began = false;
+  std::optional<std::string> met{};  // instead of what is expected
+};
+
+void ApiClient::open_connection(bool fresh) {
+  Loop& loop = *loop_;
+  kj::Timer& timer = loop.io.provider->getTimer();
+  if (loop.address.get() == nullptr) {
+    const bool encrypted = address_.starts_with(kHttps);
+    const std::string plain = encrypted ? address_.substr(kHttps.size()) : address_;
+    loop.address =
+        timer
+            .timeoutAfter(timeout_ms_ * kj::MILLISECONDS,
+                          loop.io.provider->getNetwork().parseAddress(plain.c_str(), 7117))
+            .wait(loop.io.waitScope);
+    loop.address = encrypted ? tls::encrypted(kj::mv(loop.address), *loop.tls)
+                             : tls::checked(kj::mv(loop.address), loop.servers, address_);
+  }
+  if (fresh || loop.kept.get() == nullptr)
+    loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
+}
+
+void ApiClient::hear(const Question& question, Hearing& hearing) {
+  Loop& loop = *loop_;
+  kj::HttpHeaders headers(*loop.table);
+  headers.set(kj::HttpHeaderId::HOST, address_.starts_with("unix:") ? "localhost"
+                                      : address_.starts_with(kHttps)
+                                          ? kj::StringPtr(address_.c_str() + kHttps.size())
+                                          : kj::StringPtr(address_.c_str()));
+  if (!loop.token.bearer.empty())
+    headers.set(loop.authorization, kj::str("Bearer ", loop.token.bearer));
+  headers.set(loop.accept, kj::StringPtr(question.accept));
+  headers.set(loop.user_agent, kj::str("muster/", kVersion));
+  kj::Maybe<uint64_t> size;
+  if (question.body != nullptr) {
+    headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(question.body_type));
+    size = uint64_t{question.body->size()};
+  }
+  auto request = loop.kept->request(static_cast<kj::HttpMethod>(question.method),
+                                    question.path.c_str(), headers, size);
+  kj::Promise<void> written = kj::READY_NOW;
+  if (question.body != nullptr)
+    written = request.body->write(question.body->data(), question.body->size());
+  written = written.attach(kj::mv(request.body)).eagerlyEvaluate(nullptr);
+  auto response = loop.io.provider->getTimer()
+                      .timeoutAfter(timeout_ms_ * kj::MILLISECONDS, kj::mv(request.response))
+                      .wait(loop.io.waitScope);
+  Response& answer = hearing.answer;
+  answer.status = static_cast<int>(response.statusCode);
+  response.headers->forEach([&](kj::StringPtr name, kj::StringPtr value) {
+    if (strcasecmp(name.cStr(), "Warning") == 0)
+      answer.warnings.push_back(text_of_warning(value.cStr()));
+    if (strcasecmp(name.cStr(), "Muster-Cluster") == 0) hearing.cluster = value.cStr();
+  });
+  hearing.began = true;
+  KJ_IF_MAYBE (type, response.headers->get(kj::HttpHeaderId::CONTENT_TYPE))
+    answer.content_type = type->cStr();
+  if (answer.status < 500) hearing.met = misfit_of_cluster(question.path, hearing.cluster);
+  if (!hearing.met) hear_body(question, *response.body, hearing);
+}
+
+void ApiClient::hear_body(const Question& question, kj::AsyncInputStream& body, Hearing& hearing) {
+  kj::Timer& timer = loop_->io.provider->getTimer();
+  kj::WaitScope& wait = loop_->io.waitScope;
+  Response& answer = hearing.answer;
+  Expected& expected = hearing.expected;
+  const bool refusal = answer.status >= 400;
+  if (!refusal && (hearing.met = expected.misfit_of_head(answer.status, answer.content_type, ""))) {
+    char beginning[256];
+    const size_t n = timer
+                         .timeoutAfter(std::min(timeout_ms_, kGlance) * kj::MILLISECONDS,
+                                       body.tryRead(beginning, 1, sizeof beginning))
+                         .catch_([](kj::Exception&&) { return size_t{0}; })
+                         .wait(wait);
+    hearing.met = expected.misfit_of_head(answer.status, answer.content_type, {beginning, n});
+  } else if (question.sink != nullptr && !refusal) {
+    auto buffer = kj::heapArray<char>(kPiece);
+    for (;;) {
+      auto piece = body.tryRead(buffer.begin(), 1, buffer.size());
+      if (!expected.endless())
+        piece = timer.timeoutAfter(timeout_ms_ * kj::MILLISECONDS, kj::mv(piece));
+      const size_t n = piece.wait(wait);
+      if (n == 0 || !(*question.sink)({buffer.begin(), n})) break;
+    }
+  } else {
+    const bool json = !refusal && !expected.is_text();
+    hearing.met = read_body(body, expected, json, timer, timeout_ms_, wait, answer.body);
+    if (!hearing.met) hearing.met = expected.misfit(answer);
+  }
+}
+
+Result<Response> ApiClient::attempt(const Question& question, bool fresh) {
+  if (foreign_) return *foreign_;
+  const auto method = static_cast<kj::HttpMethod>(question.method);
+  const std::string method_name = kj::str(method).cStr();
+  Hearing hearing{{},
+                  Expected(method_name, question.path, question.accept,
+                           method == kj::HttpMethod::POST ? question.body : nullptr),
+                  {}};
   const auto failed = kj::runCatchingExceptions([&] {
-    kj::Timer& timer = loop.io.provider->getTimer();
-    const kj::Duration limit = timeout_ms_ * kj::MILLISECONDS;
-    if (loop.address.get() == nullptr) {
-      const bool encrypted = address_.starts_with(kHttps);
-      const std::string plain = encrypted ? address_.substr(kHttps.size()) : address_;
-      loop.address =
-          timer
-              .timeoutAfter(limit, loop.io.provider->getNetwork().parseAddress(plain.c_str(), 7117))
-              .wait(wait);
-      loop.address = encrypted ? tls::encrypted(kj::mv(loop.address), *loop.tls)
-                               : tls::checked(kj::mv(loop.address), loop.servers, address_);
-    }
-    if (fresh || loop.kept.get() == nullptr)
-      loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
-    kj::HttpHeaders headers(*loop.table);
-    headers.set(kj::HttpHeaderId::HOST, address_.starts_with("unix:") ? "localhost"
-                                        : address_.starts_with(kHttps)
-                                            ? kj::StringPtr(address_.c_str() + kHttps.size())
-                                            : kj::StringPtr(address_.c_str()));
-    if (!loop.token.bearer.empty())
-      headers.set(loop.authorization, kj::str("Bearer ", loop.token.bearer));
-    headers.set(loop.accept, kj::StringPtr(accept));
-    headers.set(loop.user_agent, kj::str("muster/", kVersion));
-    kj::Maybe<uint64_t> size;
-    if (body != nullptr) {
-      headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(body_type));
-      size = uint64_t{body->size()};
-    }
-    auto request = loop.kept->request(http_method, path.c_str(), headers, size);
-    kj::Promise<void> written = kj::READY_NOW;
-    if (body != nullptr) written = request.body->write(body->data(), body->size());
-    written = written.attach(kj::mv(request.body)).eagerlyEvaluate(nullptr);
-    auto response = timer.timeoutAfter(limit, kj::mv(request.response)).wait(wait);
-    answer.status = static_cast<int>(response.statusCode);
-    response.headers->forEach([&answer, &cluster](kj::StringPtr name, kj::StringPtr value) {
-      if (strcasecmp(name.cStr(), "Warning") == 0)
-        answer.warnings.push_back(text_of_warning(value.cStr()));
-      if (strcasecmp(name.cStr(), "Muster-Cluster") == 0) cluster = value.cStr();
-    });
-    began = true;
-    KJ_IF_MAYBE (type, response.headers->get(kj::HttpHeaderId::CONTENT_TYPE))
-      answer.content_type = type->cStr();
-    const bool refusal = answer.status >= 400;
-    if (answer.status < 500) met = misfit_of_cluster(path, cluster);
-    if (met) return;
-    if (!refusal && (met = expected.misfit_of_head(answer.status, answer.content_type, ""))) {
-      char beginning[256];
-      const size_t n = timer
-                           .timeoutAfter(std::min(timeout_ms_, kGlance) * kj::MILLISECONDS,
-                                         response.body->tryRead(beginning, 1, sizeof beginning))
-                           .catch_([](kj::Exception&&) { return size_t{0}; })
-                           .wait(wait);
-      met = expected.misfit_of_head(answer.status, answer.content_type, {beginning, n});
-    } else if (sink != nullptr && !refusal) {
-      auto buffer = kj::heapArray<char>(kPiece);
-      for (;;) {
-        auto piece = response.body->tryRead(buffer.begin(), 1, buffer.size());
-        if (!expected.endless()) piece = timer.timeoutAfter(limit, kj::mv(piece));
-        const size_t n = piece.wait(wait);
-        if (n == 0 || !(*sink)({buffer.begin(), n})) break;
-      }
-    } else {
-      const bool json = !refusal && !expected.is_text();
-      met = read_body(*response.body, expected, json, timer, timeout_ms_, wait, answer.body);
-      if (!met) met = expected.misfit(answer);
-    }
+    open_connection(fresh);
+    hear(question, hearing);
   });
   KJ_IF_MAYBE (exception, failed) {
-    loop.kept = nullptr;
+    loop_->kept = nullptr;
     if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // timeoutAfter() throws this
-      return unreachable((began ? "its answer did not go on within " : "no answer within ") +
-                         std::to_string(timeout_ms_ / 1000) + " s");
+      return unreachable(
+          (hearing.began ? "its answer did not go on within " : "no answer within ") +
+          std::to_string(timeout_ms_ / 1000) + " s");
     }
     const std::string reason = reason_of(*exception);
-    const bool only_asked = method == static_cast<int>(kj::HttpMethod::GET) && !began &&
+    const bool only_asked = method == kj::HttpMethod::GET && !hearing.began &&
                             exception->getType() == kj::Exception::Type::DISCONNECTED;
     refused_ = only_asked || nothing_was_sent(*exception, reason);
     return unreachable(reason);
   }
   refused_ = false;
   // A connection whose body was abandoned early cannot be reused.
-  if (sink != nullptr || met) loop.kept = nullptr;
-  if (met) return foreign(method_name, path, *met);
-  return answer;
+  if (question.sink != nullptr || hearing.met) loop_->kept = nullptr;
+  if (hearing.met) return foreign(method_name, question.path, *hearing.met);
+  return std::move(hearing.answer);
 }
 
 // Retrying is safe: a refused connection or a 503 means that nothing has been done yet, and a GET
@@ -345,60 +368,57 @@ Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& a
   }
 }
 
-Result<Response> ApiClient::get(const std::string& path, const char* accept) {
-  constexpr int kGet = static_cast<int>(kj::HttpMethod::GET);
+Result<Response> ApiClient::ask(const Question& question) {
   return patiently([&] {
-    const bool kept = loop_->kept.get() != nullptr;
-    auto answer = once(kGet, path, accept, nullptr, false, nullptr);
-    if (lost(answer) && kept) return once(kGet, path, accept, nullptr, true, nullptr);
-    return answer;
+    const bool kept = question.again && loop_->kept.get() != nullptr;
+    auto answer = once(question, !question.again);
+    return kept && lost(answer) ? once(question, true) : answer;
   });
+}
+
+Result<Response> ApiClient::get(const std::string& path, const char* accept) {
+  return ask({.method = static_cast<int>(kj::HttpMethod::GET),
+              .path = path,
+              .accept = accept,
+              .again = true});
 }
 
 Result<Response> ApiClient::post(const std::string& path, const std::string& body) {
-  return patiently([&] {
-    return once(static_cast<int>(kj::HttpMethod::POST), path, kJson, &body, true, nullptr);
-  });
+  return ask({.method = static_cast<int>(kj::HttpMethod::POST), .path = path, .body = &body});
 }
 
 Result<Response> ApiClient::patch(const std::string& path, const std::string& body) {
-  return patiently([&] {
-    return once(static_cast<int>(kj::HttpMethod::PATCH), path, kJson, &body, true, nullptr,
-                kMergePatch);
-  });
+  return ask({.method = static_cast<int>(kj::HttpMethod::PATCH),
+              .path = path,
+              .body = &body,
+              .body_type = kMergePatch});
 }
 
 Result<Response> ApiClient::replace(const std::string& path, const std::string& body) {
-  constexpr int kPut = static_cast<int>(kj::HttpMethod::PUT);
-  return patiently([&] {
-    const bool kept = loop_->kept.get() != nullptr;
-    auto answer = once(kPut, path, kJson, &body, false, nullptr);
-    if (lost(answer) && kept) return once(kPut, path, kJson, &body, true, nullptr);
-    return answer;
-  });
+  return ask({.method = static_cast<int>(kj::HttpMethod::PUT),
+              .path = path,
+              .body = &body,
+              .again = true});
 }
 
 Result<Response> ApiClient::put(const std::string& path, const std::string& body) {
-  constexpr int kPut = static_cast<int>(kj::HttpMethod::PUT);
-  return patiently([&] {
-    const bool kept = loop_->kept.get() != nullptr;
-    auto answer = once(kPut, path, kJson, &body, false, nullptr, kBytes);
-    if (lost(answer) && kept) return once(kPut, path, kJson, &body, true, nullptr, kBytes);
-    return answer;
-  });
+  return ask({.method = static_cast<int>(kj::HttpMethod::PUT),
+              .path = path,
+              .body = &body,
+              .body_type = kBytes,
+              .again = true});
 }
 
 Result<Response> ApiClient::remove(const std::string& path, const std::string& body) {
-  return patiently([&] {
-    return once(static_cast<int>(kj::HttpMethod::DELETE), path, kJson, &body, true, nullptr);
-  });
+  return ask({.method = static_cast<int>(kj::HttpMethod::DELETE), .path = path, .body = &body});
 }
 
 Result<Response> ApiClient::stream(const std::string& path, const char* accept,
                                    const std::function<bool(std::string_view)>& sink) {
-  return patiently([&] {
-    return once(static_cast<int>(kj::HttpMethod::GET), path, accept, nullptr, true, &sink);
-  });
+  return ask({.method = static_cast<int>(kj::HttpMethod::GET),
+              .path = path,
+              .accept = accept,
+              .sink = &sink});
 }
 
 Result<Response> ApiClient::lines(const std::string& path, const char* accept,

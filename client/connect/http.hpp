@@ -27,6 +27,10 @@
 #include <string_view>
 #include <vector>
 
+namespace kj {
+class AsyncInputStream;
+}
+
 namespace muster::cli {
 
 constexpr std::string_view kHttps = "https://";
@@ -83,15 +87,25 @@ class ApiClient {
 
  private:
   struct Loop;
-  Result<Response> once(int method, const std::string& path, const char* accept,
-                        const std::string* body, bool fresh,
-                        const std::function<bool(std::string_view)>* sink,
-                        const char* body_type = kJson);
+  struct Question {
+    int method = 0;  // kj::HttpMethod
+    const std::string& path;
+    const char* accept = kJson;
+    const std::string* body = nullptr;  // null: none
+    const char* body_type = kJson;
+    bool again = false;  // may be sent again, so it goes over a connection that may be closed
+    const std::function<bool(std::string_view)>* sink = nullptr;  // of stream()
+  };
+  Result<Response> ask(const Question& question);
+  // `fresh`: over a new connection.
+  Result<Response> once(const Question& question, bool fresh);
   Result<Response> patiently(const std::function<Result<Response>()>& ask);
-  Result<Response> attempt(int method, const std::string& path, const char* accept,
-                           const std::string* body, bool fresh,
-                           const std::function<bool(std::string_view)>* sink,
-                           const char* body_type);
+  Result<Response> attempt(const Question& question, bool fresh);
+  // In the scope that catches KJ's exceptions: connects, and reads an answer.
+  void open_connection(bool fresh);
+  struct Hearing;
+  void hear(const Question& question, Hearing& hearing);
+  void hear_body(const Question& question, kj::AsyncInputStream& body, Hearing& hearing);
   Status prepare();  // over https: TLS, and a token
   // Gets a token through munge, other than the refused one.
   Status log_in_by_munge(std::string refused);

@@ -53,6 +53,23 @@ wire::Coordinator::Client Registration::bootstrap(uint64_t number) {
   return kj::heap<Bootstrap>(*this, number);
 }
 
+// What an agent learns when it is welcome.
+void Registration::write_welcome(const core::cluster::HelloAnswer& answer,
+                                 wire::Welcome::Builder welcome) const {
+  welcome.setClusterId(desks_.context.options.cluster_id);
+  welcome.setClusterKey(desks_.context.options.cluster_key);
+  welcome.setEpoch(desks_.context.options.epoch);
+  welcome.setNonce(desks_.context.options.nonce);
+  welcome.setNodeId(answer.node);
+  welcome.setHeartbeatMs(
+      static_cast<uint64_t>(core::heartbeat_ms(desks_.context.options.node_grace_ms)));
+  welcome.setLeaseMs(
+      static_cast<uint64_t>(core::start_lease_ms(desks_.context.options.node_grace_ms)));
+  desks_.context.tell(welcome);
+  auto end = welcome.initEnd(static_cast<unsigned>(answer.end.size()));
+  for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
+}
+
 kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
   auto params = context.getParams();
   AgentPorts::Caller* caller = ports_.find(number);
@@ -114,19 +131,7 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
                       answer.end);
     }
     auto out = context.getResults().initResult().initWelcome();
-    auto welcome = out.initWelcome();
-    welcome.setClusterId(desks_.context.options.cluster_id);
-    welcome.setClusterKey(desks_.context.options.cluster_key);
-    welcome.setEpoch(desks_.context.options.epoch);
-    welcome.setNonce(desks_.context.options.nonce);
-    welcome.setNodeId(answer.node);
-    welcome.setHeartbeatMs(
-        static_cast<uint64_t>(core::heartbeat_ms(desks_.context.options.node_grace_ms)));
-    welcome.setLeaseMs(
-        static_cast<uint64_t>(core::start_lease_ms(desks_.context.options.node_grace_ms)));
-    desks_.context.tell(welcome);
-    auto end = welcome.initEnd(static_cast<unsigned>(answer.end.size()));
-    for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
+    write_welcome(answer, out.initWelcome());
     out.setSession(kj::heap<AgentSession>(desks_, answer.node, number));
     if (ports_.find(number) == nullptr) return kj::READY_NOW;  // it disconnected meanwhile
     ports_.registered(number, answer.node);

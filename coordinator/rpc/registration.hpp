@@ -45,6 +45,8 @@ class Registration {
  private:
   kj::Promise<void> refuse(RegisterCall context, uint64_t number, wire::Refusal::Why why,
                            const std::string& message, const std::vector<PodId>& end);
+  void write_welcome(const core::cluster::HelloAnswer& answer,
+                     wire::Welcome::Builder welcome) const;
   void take_proof(wire::Hello::Reader from, bool remote, actors::AgentHello& hello) const;
 
   const SessionDesks& desks_;

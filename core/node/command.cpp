@@ -175,18 +175,49 @@ Result<std::optional<Input>> input_of(const PodTemplate& job, PodId pod, const I
   return row;
 }
 
-Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
-                             const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
-                             const std::optional<Input>& input = {},
-                             const std::string& scratch = "") {
-  constexpr size_t kOurs = 40;  // at most, without devices and columns of inputs
-  Environment all(node.inherited.size() + container.env.size() + kOurs);
+// Builds the command of a container.
+struct CommandBuilder {
+  const PodTemplate& job;
+  const Container& container;
+  const Names& names;
+  const NodeFacts& node;
+  const MpiFacts* mpi;
+  const std::optional<Input>& input;
+  Environment all;
+  bool has_index = false;  // the job sets JOB_COMPLETION_INDEX itself
+  std::string part{};      // of the input; valid until the next call of find()
+
+  void set(const std::string& name, const std::string& value) { all.set(name, value); }
+
+  // What $(NAME) stands for.
+  std::optional<std::string_view> find(const std::string& name) {
+    const auto known = all.find(name);
+    if (known || !input) return known;
+    auto value = input_value(*input, std::stoul(names.index), name);
+    if (!value) return std::nullopt;
+    part = std::move(*value);
+    return part;
+  }
+  std::optional<std::string> expanded(const std::string& text, size_t most) {
+    return expand(
+        text, [this](const std::string& name) { return find(name); }, most);
+  }
+
+  void set_ours(const DeviceMap& devices, const std::string& scratch);
+  Status set_config_map(const EnvSource& source);
+  Status set_variable(const EnvVar& variable);
+  // Sets `value`; a variable whose config map may be missing has none.
+  Status value_of(const EnvVar& variable, const std::string& what, size_t most,
+                  std::optional<std::string>& value, bool& there);
+  Result<Command> words();
+};
+
+void CommandBuilder::set_ours(const DeviceMap& devices, const std::string& scratch) {
   for (const std::string& variable : node.inherited) {
     size_t equals = variable.find('=');
     all.set(variable.substr(0, equals), variable.substr(equals + 1), false);
   }
   all.set("HOSTNAME", names.hostname, false);
-  auto set = [&](const std::string& name, const std::string& value) { all.set(name, value); };
   set("MUSTER_JOB_NAME", job.job_name);
   set("MUSTER_JOB_UID", job.job_uid);
   set("MUSTER_NAMESPACE", job.ns);
@@ -200,78 +231,81 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
   if (mpi != nullptr) {
     if (const auto path = all.inherited("PATH"); path)
       set("PATH", mpi->run_dir + "/bin:" + std::string(*path));
-    set_mpi_variables(job, names.index, *mpi, set);
+    set_mpi_variables(
+        job, names.index, *mpi,
+        [this](const std::string& name, const std::string& value) { set(name, value); });
   }
   for (const auto& [resource, numbers] : devices) {
     std::string list = list_of(numbers);
     for (const std::string& name : variables_of(resource)) set(name, list);
   }
-  if (input) {
-    set(std::string(kInputVariable), input_text(*input));
-    for (size_t i = 0; input->size() > 1 && i < input->size(); ++i)
-      set(std::string(kInputVariable) + "_" + std::to_string(i + 1), (*input)[i]);
-  }
-  std::string part;  // of the input; valid until the next call of find
-  auto find = [&](const std::string& name) -> std::optional<std::string_view> {
-    const auto known = all.find(name);
-    if (known || !input) return known;
-    auto value = input_value(*input, std::stoul(names.index), name);
-    if (!value) return std::nullopt;
-    part = std::move(*value);
-    return part;
-  };
-  bool has_index = false;
-  for (const EnvSource& source : container.env_from) {
-    const auto map = job.configs.find(source.config_map);
-    if (map == job.configs.end() && source.optional) continue;
-    if (map == job.configs.end())
-      return Error{Errc::invalid, "configmap \"" + source.config_map + "\" not found"};
-    for (const auto& [key, value] : map->second->text) {
-      const std::string name = source.prefix + key;
-      if (!env_name_errors(name).empty()) continue;
-      has_index |= name == "JOB_COMPLETION_INDEX";
-      if (name.size() + 2 + value.size() > kStringMax) return too_long("envFrom " + name);
-      set(name, value);
-      if (all.cost_of_all() > kStringsMax) return too_much("envFrom " + name);
-    }
-  }
-  for (const EnvVar& variable : container.env) {
-    has_index |= variable.name == "JOB_COMPLETION_INDEX";
-    const std::string what = "env " + variable.name;
-    size_t overhead = variable.name.size() + 2;  // "=" and the terminator
-    if (overhead >= kStringMax) return too_long("env");
-    if (variable.secret) {
-      if (node.home.empty())
-        return Error{Errc::invalid, what + ": the user that the pod runs as has no home directory"};
-      all.set_secret(
-          {variable.name, secret_path(node.home, *variable.secret), variable.secret->optional});
-      continue;
-    }
-    std::optional<std::string> value;
-    if (variable.config) {
-      const auto map = job.configs.find(variable.config->name);
-      const bool there =
-          map != job.configs.end() && map->second->text.contains(variable.config->key);
-      if (!there && variable.config->optional) continue;
-      if (!there)
-        return Error{Errc::invalid, what + ": key " + variable.config->key +
-                                        " not found in configmap \"" + variable.config->name +
-                                        "\""};
-      const std::string& text = map->second->text.at(variable.config->key);
-      if (text.size() <= kStringMax - overhead) value = text;
-    } else if (variable.field_path.empty()) {
-      value = expand(variable.value, find, kStringMax - overhead);
-    } else {
-      auto known = field(variable.field_path, job, names, node);
-      if (!known) return Error{Errc::invalid, what + ": " + known.error().message};
-      if (known->size() <= kStringMax - overhead) value = std::move(*known);
-    }
-    if (!value) return too_long(what);
-    set(variable.name, *value);
-    if (all.cost_of_all() > kStringsMax) return too_much(what);
-  }
-  if (job.indexed && !has_index) set("JOB_COMPLETION_INDEX", names.index);
+  if (!input) return;
+  set(std::string(kInputVariable), input_text(*input));
+  for (size_t i = 0; input->size() > 1 && i < input->size(); ++i)
+    set(std::string(kInputVariable) + "_" + std::to_string(i + 1), (*input)[i]);
+}
 
+Status CommandBuilder::set_config_map(const EnvSource& source) {
+  const auto map = job.configs.find(source.config_map);
+  if (map == job.configs.end() && source.optional) return Nothing{};
+  if (map == job.configs.end())
+    return Error{Errc::invalid, "configmap \"" + source.config_map + "\" not found"};
+  for (const auto& [key, value] : map->second->text) {
+    const std::string name = source.prefix + key;
+    if (!env_name_errors(name).empty()) continue;
+    has_index |= name == "JOB_COMPLETION_INDEX";
+    if (name.size() + 2 + value.size() > kStringMax) return too_long("envFrom " + name);
+    set(name, value);
+    if (all.cost_of_all() > kStringsMax) return too_much("envFrom " + name);
+  }
+  return Nothing{};
+}
+
+Status CommandBuilder::value_of(const EnvVar& variable, const std::string& what, size_t most,
+                                std::optional<std::string>& value, bool& there) {
+  if (variable.config) {
+    const auto map = job.configs.find(variable.config->name);
+    there = map != job.configs.end() && map->second->text.contains(variable.config->key);
+    if (!there && variable.config->optional) return Nothing{};
+    if (!there)
+      return Error{Errc::invalid, what + ": key " + variable.config->key +
+                                      " not found in configmap \"" + variable.config->name + "\""};
+    const std::string& text = map->second->text.at(variable.config->key);
+    if (text.size() <= most) value = text;
+  } else if (variable.field_path.empty()) {
+    value = expanded(variable.value, most);
+  } else {
+    auto known = field(variable.field_path, job, names, node);
+    if (!known) return Error{Errc::invalid, what + ": " + known.error().message};
+    if (known->size() <= most) value = std::move(*known);
+  }
+  return Nothing{};
+}
+
+Status CommandBuilder::set_variable(const EnvVar& variable) {
+  has_index |= variable.name == "JOB_COMPLETION_INDEX";
+  const std::string what = "env " + variable.name;
+  const size_t overhead = variable.name.size() + 2;  // "=" and the terminator
+  if (overhead >= kStringMax) return too_long("env");
+  if (variable.secret) {
+    if (node.home.empty())
+      return Error{Errc::invalid, what + ": the user that the pod runs as has no home directory"};
+    all.set_secret(
+        {variable.name, secret_path(node.home, *variable.secret), variable.secret->optional});
+    return Nothing{};
+  }
+  std::optional<std::string> value;
+  bool there = true;
+  if (Status ok = value_of(variable, what, kStringMax - overhead, value, there); !ok) return ok;
+  if (!there) return Nothing{};
+  if (!value) return too_long(what);
+  set(variable.name, *value);
+  if (all.cost_of_all() > kStringsMax) return too_much(what);
+  return Nothing{};
+}
+
+// The command and its working directory. Last, since words may name any variable.
+Result<Command> CommandBuilder::words() {
   Command command;
   size_t used = all.cost_of_all();
   const bool is_main = job.init_containers < job.containers.size() &&
@@ -285,22 +319,41 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
     for (const std::string& word : *words) {
       const std::string what =
           "word " + std::to_string(command.argv.size() - ours + 1) + " of the command";
-      auto expanded = expand(word, find, kStringMax - 1);
-      if (!expanded) return too_long(what);
-      used += cost(expanded->size());
+      auto text = expanded(word, kStringMax - 1);
+      if (!text) return too_long(what);
+      used += cost(text->size());
       if (used > kStringsMax) return too_much(what);
-      command.argv.push_back(std::move(*expanded));
+      command.argv.push_back(std::move(*text));
     }
   }
-  if (command.argv.size() == ours) {
+  if (command.argv.size() == ours)
     return Error{Errc::invalid, "container " + container.name + " has no command"};
-  }
   std::move(all).take(command);
   command.cwd = container.working_dir;
-  if (!command.cwd.starts_with('/')) {
+  if (!command.cwd.starts_with('/'))
     command.cwd = node.start_dir + (command.cwd.empty() ? "" : "/" + command.cwd);
-  }
   return command;
+}
+
+Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
+                             const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
+                             const std::optional<Input>& input = {},
+                             const std::string& scratch = "") {
+  constexpr size_t kOurs = 40;  // at most, without devices and columns of inputs
+  CommandBuilder builder{job,
+                         container,
+                         names,
+                         node,
+                         mpi,
+                         input,
+                         Environment(node.inherited.size() + container.env.size() + kOurs)};
+  builder.set_ours(devices, scratch);
+  for (const EnvSource& source : container.env_from)
+    if (Status ok = builder.set_config_map(source); !ok) return ok.error();
+  for (const EnvVar& variable : container.env)
+    if (Status ok = builder.set_variable(variable); !ok) return ok.error();
+  if (job.indexed && !builder.has_index) builder.set("JOB_COMPLETION_INDEX", names.index);
+  return builder.words();
 }
 
 }  // namespace

@@ -219,6 +219,66 @@ void give_up_capabilities(bool pam) {
   if (syscall(SYS_capset, &head, want) != 0) fail("capabilities");
 }
 
+struct Dirs {
+  int work = -1, keeper = -1, lock = -1;
+};
+
+// Opens the work-dir and ours below it.
+Dirs open_dirs(const char* work_dir) {
+  Dirs dirs;
+  dirs.work = open(work_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dirs.work < 0 || (mkdirat(dirs.work, "keeper", 0700) < 0 && errno != EEXIST)) fail(work_dir);
+  dirs.keeper = openat(dirs.work, "keeper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dirs.keeper < 0) fail(work_dir);
+  return dirs;
+}
+
+// The lock is on the directory, so that removing the file opens nothing; earlier versions lock the
+// file.
+void take_lock(Dirs& dirs, int64_t patience_ms) {
+  dirs.lock = openat(dirs.keeper, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (dirs.lock < 0) fail("lock");
+  for (const int fd : {dirs.keeper, dirs.lock})
+    if (!lock(fd, patience_ms)) _exit(kExitLocked);
+}
+
+void find_spaces(const Dirs& dirs, bool of_owners, Spaces& spaces) {
+  if (const char* off = std::getenv("MUSTER_KEEPER_NO_MOUNTS"); off != nullptr && *off != '\0')
+    spaces.no_mounts = "MUSTER_KEEPER_NO_MOUNTS";
+  else
+    spaces.no_mounts = why_no_spaces();
+  auto found = PodDirs::open(dirs.work, of_owners);
+  if (found.ok())
+    spaces.dirs = found->release();
+  else
+    spaces.no_dirs = found.error().message;
+}
+
+// As MUSTER_KEEPER_CGROUP says.
+struct CgroupChoice {
+  std::unique_ptr<Cgroups> cgroups{};                  // null: there are none
+  bool for_all = true;                                 // also for processes without limits
+  std::string no_limits = "MUSTER_KEEPER_CGROUP=off";  // why limits are not enforced
+};
+
+CgroupChoice choose_cgroups(uint64_t keeper, size_t most) {
+  CgroupChoice choice;
+  const char* wanted = std::getenv("MUSTER_KEEPER_CGROUP");
+  choice.for_all = wanted == nullptr || std::strcmp(wanted, "limits") != 0;
+  if (wanted != nullptr && std::strcmp(wanted, "off") == 0) return choice;
+  choice.cgroups = std::make_unique<Cgroups>(keeper);
+  const bool created = choice.cgroups->create(most);
+  choice.no_limits = choice.cgroups->why();
+  if (!created) choice.cgroups.reset();
+  return choice;
+}
+
+void serve_outputs_at(int dir_fd, const Owners& owners) {
+  const int fd = listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN, true);
+  if (fd < 0) fail(kOutputSocket);
+  serve_outputs(fd, owners);
+}
+
 [[noreturn]] void run(const char* work_dir, const char* cluster) {
   close_range(3, ~0u, 0);
   ChildFds child_fds;
@@ -228,16 +288,12 @@ void give_up_capabilities(bool pam) {
   mode_t inherited = umask(077);
   auto pods_umask = static_cast<mode_t>(number_of("MUSTER_KEEPER_UMASK", inherited, 8));
 
-  int work_fd = open(work_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (work_fd < 0 || (mkdirat(work_fd, "keeper", 0700) < 0 && errno != EEXIST)) fail(work_dir);
-  int dir_fd = openat(work_fd, "keeper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (dir_fd < 0) fail(work_dir);
-  auto settings = Owners::settings(work_fd);
+  Dirs dirs = open_dirs(work_dir);
+  auto settings = Owners::settings(dirs.work);
   if (!settings.ok()) leave(settings.error().message, kExitFailed);
-  std::optional<Owners> owners;
-  Spaces spaces{.work_dir = path_of_fd(work_fd)};
+  Spaces spaces{.work_dir = path_of_fd(dirs.work)};
   if (*settings) {
-    take_over(dir_fd);
+    take_over(dirs.keeper);
     if (const std::string why = make_room_for((*settings)->limits); !why.empty())
       leave(why, kExitFailed);
     give_up_capabilities(!(*settings)->pam.service.empty());
@@ -245,77 +301,52 @@ void give_up_capabilities(bool pam) {
   queue_told();
   const rlimit limit = raise_descriptors();
   if (chdir("/") < 0) fail("/");  // keep no file system busy
-  int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (lock_fd < 0) fail("lock");
-  // The lock is on the directory, so that removing the file opens nothing; earlier versions lock
-  // the file.
-  for (const int fd : {dir_fd, lock_fd})
-    if (!lock(fd, *settings ? kLockPatienceMs : 0)) _exit(kExitLocked);
-  child_fds.hold(lock_fd);
+  take_lock(dirs, *settings ? kLockPatienceMs : 0);
+  child_fds.hold(dirs.lock);
 
   uint64_t keeper = random_number();
-  uint64_t before = swap_number(lock_fd, keeper);
+  uint64_t before = swap_number(dirs.lock, keeper);
   auto segment_bytes =
       std::max(number_of("MUSTER_KEEPER_SEGMENT_BYTES", kSegmentBytes), kSegmentBytesMin);
   Spool spool(boot_id(), keeper, segment_bytes);
-  Spool::Found found = spool.open(dir_fd, cluster);
+  Spool::Found found = spool.open(dirs.keeper, cluster);
   end_lost(before, found.records);
   if (found.opened == Spool::Opened::damaged) leave(found.why, kExitDamaged);
   if (found.opened == Spool::Opened::failed) leave(found.why, kExitFailed);
 
-  if (const char* off = std::getenv("MUSTER_KEEPER_NO_MOUNTS"); off != nullptr && *off != '\0')
-    spaces.no_mounts = "MUSTER_KEEPER_NO_MOUNTS";
-  else
-    spaces.no_mounts = why_no_spaces();
-  auto dirs = PodDirs::open(work_fd, settings->has_value());
-  if (dirs.ok())
-    spaces.dirs = dirs->release();
-  else
-    spaces.no_dirs = dirs.error().message;
+  find_spaces(dirs, settings->has_value(), spaces);
+  std::optional<Owners> owners;
   if (*settings) {
     if (spaces.dirs != nullptr) (*settings)->scratch = spaces.dirs->path();
     owners.emplace(std::move(**settings));
   } else {
-    close(work_fd);
+    close(dirs.work);
   }
-
-  std::unique_ptr<Cgroups> cgroups;
-  std::string no_limits = "MUSTER_KEEPER_CGROUP=off";
-  const char* wanted = std::getenv("MUSTER_KEEPER_CGROUP");
-  const bool for_all = wanted == nullptr || std::strcmp(wanted, "limits") != 0;
-  if (wanted == nullptr || std::strcmp(wanted, "off") != 0) {
-    cgroups = std::make_unique<Cgroups>(keeper);
-    const bool created = cgroups->create(limit.rlim_max / kDescriptorsEach);
-    no_limits = cgroups->why();
-    if (!created) cgroups.reset();
-  }
-  Outputs outputs(dir_fd);
+  CgroupChoice choice = choose_cgroups(keeper, limit.rlim_max / kDescriptorsEach);
+  Cgroups* const cgroups = choice.cgroups.get();
+  Outputs outputs(dirs.keeper);
   const Owners* several = owners ? &*owners : nullptr;
-  Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777,
+  Spawner spawner(spool, outputs, several, cgroups, choice.for_all, limit, pods_umask & 0777,
                   child_fds, spaces);
-  if (several != nullptr) {
-    const int outputs_fd = listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN, true);
-    if (outputs_fd < 0) fail(kOutputSocket);
-    serve_outputs(outputs_fd, *several);
-  }
-  const auto listen_again = [dir_fd, several] {
+  if (several != nullptr) serve_outputs_at(dirs.keeper, *several);
+  const auto listen_again = [dir_fd = dirs.keeper, several] {
     return listen_at(dir_fd, kSocketName, SOCK_STREAM | SOCK_NONBLOCK, kAgentsWaitingMax,
                      several != nullptr);
   };
   const int listen_fd = listen_again();
   if (listen_fd < 0) fail(kSocketName);
   Supervisor supervisor(
-      {.dir_fd = dir_fd,
+      {.dir_fd = dirs.keeper,
        .listen_fd = listen_fd,
        .listen_again = listen_again,
        .keeper = keeper,
-       .no_limits = std::move(no_limits),
+       .no_limits = std::move(choice.no_limits),
        // The agent could not restart this keeper.
        .idle_ns =
            several != nullptr ? kNever : number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
        .output_max_bytes = number_of(kOutputMaxSetting, OutputLimit::kDefaultBytes),
        .sigterms = &sigterms},
-      spool, outputs, spawner, several, cgroups.get(), spaces);
+      spool, outputs, spawner, several, cgroups, spaces);
   for (auto& record : found.records) supervisor.adopt(std::move(record));
   supervisor.run();
   if (cgroups != nullptr) {
@@ -323,8 +354,8 @@ void give_up_capabilities(bool pam) {
     cgroups->remove();
   }
   if (spaces.dirs != nullptr) spaces.dirs->leave();
-  unlinkat(dir_fd, kSocketName, 0);
-  if (ftruncate(lock_fd, 0) < 0) tell_errno("lock");  // an orderly exit
+  unlinkat(dirs.keeper, kSocketName, 0);
+  if (ftruncate(dirs.lock, 0) < 0) tell_errno("lock");  // an orderly exit
   drain_stderr();
   _exit(0);  // without destructors: the workers wait forever
 }

@@ -7,6 +7,7 @@
 #include "base/files/whole_write.hpp"
 #include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/start_fault.hpp"
+#include "keeper/start/lease.hpp"
 #include "keeper/start/search_path.hpp"
 #include "keeper/start/terminal.hpp"
 
@@ -579,7 +580,7 @@ int space_main(char** argv) {
     if (chdir(plan->cwd.c_str()) != 0 && !(plan->home && chdir("/") == 0))
       cannot("cwd " + plan->cwd);
     if (plan->dropped != 0 && !give_up({true, plan->dropped})) cannot("securityContext");
-    if (plan->not_after_ms != 0 && boot_now() >= plan->not_after_ms)
+    if (too_late(plan->not_after_ms))
       throw Failure("it could not be started while its node's lease lasted");
     exit_code = become(*plan, argv + 2, why);
   } catch (const Failure& failure) {

@@ -12,6 +12,7 @@
 #include "base/fd.hpp"
 #include "keeper/kernel/start_fault.hpp"
 #include "keeper/start/input_pipe.hpp"
+#include "keeper/start/lease.hpp"
 #include "keeper/start/search_path.hpp"
 #include "keeper/start/spawner.hpp"
 #include "keeper/start/terminal.hpp"
@@ -52,9 +53,7 @@ struct OwnerPlan {
   PamStart* pam = nullptr;   // null: it has no PAM session
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
-  uint32_t uid = 0, gid = 0;
-  const uint32_t* groups = nullptr;
-  size_t groups_count = 0;
+  const core::Owner* owner = nullptr;
   Secrets* secrets = nullptr;
 };
 
@@ -104,9 +103,9 @@ int owner_main(void* argument) {
   for (const ResourceLimit& limit : *plan->limits)
     if (setrlimit(limit.resource, &limit.value) != 0) fail(kLimitsVariable, errno);
   const long id = -1;
-  if (syscall(SYS_setgroups, plan->groups_count, plan->groups) != 0 ||
-      syscall(SYS_setresgid, plan->gid, plan->gid, plan->gid) != 0 ||
-      syscall(SYS_setresuid, plan->uid, plan->uid, plan->uid) != 0 ||
+  const uint32_t uid = plan->owner->uid, gid = plan->owner->gid;
+  if (syscall(SYS_setgroups, plan->owner->groups.size(), plan->owner->groups.data()) != 0 ||
+      syscall(SYS_setresgid, gid, gid, gid) != 0 || syscall(SYS_setresuid, uid, uid, uid) != 0 ||
       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     fail("becoming the job's owner", errno);
   die_with_keeper(SIGKILL);  // the kernel has forgotten it with the change of user
@@ -122,7 +121,7 @@ int owner_main(void* argument) {
     std::snprintf(what, sizeof what, "cwd %s", plan->cwd);
     fail(what, error);
   }
-  if (!plan->secrets->read(plan->uid, plan->envp)) {
+  if (!plan->secrets->read(uid, plan->envp)) {
     char text[512] = "";
     plan->secrets->failure(text, sizeof text);
     end(text, plan->secrets->exit_code());
@@ -130,7 +129,7 @@ int owner_main(void* argument) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (plan->not_after_ms != 0 && boot_now() >= plan->not_after_ms)
+  if (too_late(plan->not_after_ms))
     fail("it could not be started while its node's lease lasted", ETIME);
   die_with_keeper(0);
   int error = ENOENT;
@@ -144,19 +143,39 @@ int owner_main(void* argument) {
   return kExitCannotStart;
 }
 
-// Where the owner's shell would look for it.
-std::vector<std::string> programs_for(const core::node::Command& command) {
-  const std::string& name = command.argv[0];
+// Where the owner's shell would look for it. muster-space (`plan`) and muster-terminal look up the
+// command themselves.
+std::vector<std::string> programs_for(const Launch& launch, const Fd& plan) {
+  if (launch.terminal || plan) return {kOwnProgram};
+  const std::string name = launch.argv[0];
   if (name.find('/') != std::string::npos) return {name};
-  std::string_view path = kDefaultPath;
-  for (const std::string& variable : command.env)
-    if (variable.starts_with("PATH=")) path = std::string_view(variable).substr(5);
   std::vector<std::string> candidates;
-  search_path(name, path, ".", [&candidates](std::string candidate) {
+  search_path(name, launch.path, ".", [&candidates](std::string candidate) {
     candidates.push_back(std::move(candidate));
     return false;
   });
   return candidates;
+}
+
+std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// What the permit and its order say besides the command.
+void follow(const Permit& permit, const SpawnJob& job, const Spaces& spaces, Launch& launch) {
+  launch.space = core::node::space_of(
+      permit.job, job.container, job.pod,
+      {spaces.dirs == nullptr ? "" : spaces.dirs->path(),
+       spaces.dirs == nullptr ? "" : spaces.dirs->memory_path(), permit.owner.home},
+      permit.job.private_tmp || job.as->private_tmp);
+  launch.limits = job.limits;
+  launch.contained = job.contained || job.limits.any();
+  launch.input = permit.session && permit.session->input;
+  launch.terminal = launch.input && permit.session->terminal;
+  launch.not_after_ms = job.not_after_ms;
 }
 
 }  // namespace
@@ -169,133 +188,98 @@ std::string Spawner::read_report(int fd) {
   return {text, static_cast<size_t>(std::max<ssize_t>(0, size))};
 }
 
+std::string Spawner::open_outputs_as(const SpawnJob& job, const Permit& permit, Fd& out, Fd& err,
+                                     Spawned& result) {
+  const uint16_t session = job.session ? job.number : 0;
+  for (const bool of_stderr : {false, true}) {
+    const auto opened =
+        owners_->open_output(permit, job.pod, job.container, of_stderr, job.agent_reads, session);
+    if (!opened.ok()) {
+      result.node_fault = opened.error().code == Errc::unavailable;
+      return opened.error().message;
+    }
+    (of_stderr ? err : out) = Fd(*opened);
+    result.written.push_back(
+        owners_->output_path(permit, job.pod, job.container, of_stderr, session));
+  }
+  return "";
+}
+
 std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& pidfd,
                                          int& report) {
   Spawned result;
   result.entry = job.token.entry;
-  auto refused = [&result](std::string why, int exit_code = core::kExitNotHere) {
-    result.exit_code = exit_code;
-    result.error = std::move(why);
-    return std::move(result);
-  };
-  auto no_room = [&](std::string why) {
-    result.node_fault = true;
-    return refused(std::move(why));
+  const auto not_here = [&](std::string why) {
+    return refused(std::move(result), std::move(why), core::kExitNotHere);
   };
   if (!begin(job, job.not_after_ms, result)) return std::nullopt;
   if (result.late) return result;
   if (owners_ == nullptr || job.as->permit == nullptr)
-    return refused("this node has no permit to run it as its owner");
+    return not_here("this node has no permit to run it as its owner");
   const Permit& permit = *job.as->permit;
-  if (const auto why = owners_->refuses(permit, wall_now())) return refused(*why);
+  if (const auto why = owners_->refuses(permit, wall_now())) return not_here(*why);
   auto command = owners_->command(*job.as, job.pod, job.container);
-  if (!command.ok()) return refused(command.error().message, kExitCannotStart);
+  if (!command.ok()) return refused(std::move(result), command.error().message, kExitCannotStart);
 
-  std::string token = job.token.text(), session_token = job.token.session_text();
-  const core::node::Space space = core::node::space_of(
-      permit.job, job.container, job.pod,
-      {spaces_.dirs == nullptr ? "" : spaces_.dirs->path(),
-       spaces_.dirs == nullptr ? "" : spaces_.dirs->memory_path(), permit.owner.home},
-      permit.job.private_tmp || job.as->private_tmp);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return no_room(std::string("pipe: ") + std::strerror(errno));
-  Fd reads(ends[0]);
-  const Fd writes(ends[1]);
-  SpacePlan own{.cwd = command->cwd,
-                .home = command->home,
-                .terminal = permit.session && permit.session->terminal,
-                .report = writes.get(),
-                .not_after_ms = job.not_after_ms};
+  Launch launch;
+  launch.name(job.token, job.session);
+  launch.read(std::move(*command));
+  follow(permit, job, spaces_, launch);
+  Fd reads, writes;
+  if (!open_report(reads, writes)) return no_room(std::move(result), "pipe", errno);
+  SpacePlan own = launch.space_plan(writes.get());
   Fd plan_file;
-  if (space.any())
-    if (auto why = prepare(job, space, permit.owner.uid, permit.owner.gid, own, plan_file);
+  if (launch.space.any())
+    if (auto why = prepare(job, launch.space, permit.owner.uid, permit.owner.gid, own, plan_file);
         !why.empty())
-      return refused(std::move(why));
+      return not_here(std::move(why));
 
-  std::vector<char*> argv, envp = {token.data()};
-  std::string plan_fd = std::to_string(plan_file.get());
-  if (plan_file) argv = {const_cast<char*>(kSpaceName), plan_fd.data()};
-  if (job.session) envp.push_back(session_token.data());
-  const bool has_input = permit.session && permit.session->input;
-  const bool terminal = has_input && permit.session->terminal;
-  if (terminal) argv.push_back(const_cast<char*>(kTerminalName));
-  for (std::string& word : command->argv) argv.push_back(word.data());
-  for (std::string& variable : command->env)
-    if (!variable.starts_with(kTokenName)) envp.push_back(variable.data());
-  argv.push_back(nullptr);
-  Secrets secrets(command->secrets);
-  secrets.add_to(envp);
-  envp.push_back(nullptr);
-  // muster-terminal and muster-space look up the command themselves.
-  const std::vector<std::string> paths =
-      terminal || plan_file ? std::vector<std::string>{kOwnProgram} : programs_for(*command);
-  std::vector<const char*> programs;
-  for (const std::string& path : paths) programs.push_back(path.c_str());
-  programs.push_back(nullptr);
+  const std::vector<std::string> paths = programs_for(launch, plan_file);
+  const std::vector<const char*> programs = pointers_to(paths);
+  launch.wrap(plan_file);
+  Secrets secrets(launch.secrets);
+  secrets.add_to(launch.envp);
+  launch.argv.push_back(nullptr);
+  launch.envp.push_back(nullptr);
 
-  const uint16_t session = job.session ? job.number : 0;
-  auto open_output = [&](bool of_stderr) {
-    return owners_->open_output(permit, job.pod, job.container, of_stderr, job.agent_reads,
-                                session);
-  };
-  auto unopenable = [&](const Error& error) {
-    return error.code == Errc::unavailable ? no_room(error.message) : refused(error.message);
-  };
-  const auto out = open_output(false);
-  if (!out.ok()) return unopenable(out.error());
-  const Fd out_fd(*out);
-  for (const bool of_stderr : {false, true})
-    result.written.push_back(
-        owners_->output_path(permit, job.pod, job.container, of_stderr, session));
-  const auto err = open_output(true);
-  if (!err.ok()) return unopenable(err.error());
-  const Fd err_fd(*err);
+  Fd out, err;
+  if (auto why = open_outputs_as(job, permit, out, err, result); !why.empty())
+    return refused(std::move(result), std::move(why), core::kExitNotHere);
   InputPipe input;
-  if (has_input && !input.open()) return no_room(std::string("pipe: ") + std::strerror(errno));
-  if (cgroups_ != nullptr && !job.session &&
-      (cgroups_for_all_ || job.contained || job.limits.any()))
-    result.cgroup = cgroups_->take(job.limits);
-
+  if (launch.input && !input.open()) return no_room(std::move(result), "pipe", errno);
+  result.cgroup = cgroup_for(job, launch);
   std::optional<PamStart> pam;
   if (!owners_->pam().service.empty()) {
-    envp.resize(envp.size() + kPamVariablesMax);
-    pam.emplace(owners_->pam(), permit.owner.name, permit.owner.uid, envp, limit_,
+    launch.envp.resize(launch.envp.size() + kPamVariablesMax);
+    pam.emplace(owners_->pam(), permit.owner.name, permit.owner.uid, launch.envp, limit_,
                 owners_->limits());
   }
 
+  const std::string name = unborn_name(job.token.keeper);
   OwnerPlan plan;
   plan.pam = pam ? &*pam : nullptr;
   plan.programs = programs.data();
-  plan.argv = argv.data();
-  plan.envp = envp.data();
-  plan.cwd = plan_file ? "/" : command->cwd.c_str();
-  plan.home = command->home;
+  plan.argv = launch.argv.data();
+  plan.envp = launch.envp.data();
+  plan.cwd = plan_file ? "/" : launch.cwd.c_str();
+  plan.home = launch.home;
   plan.space = plan_file.get();
-  plan.in = has_input ? input.reads.get() : null_fd_;
-  plan.out = out_fd.get();
-  plan.err = err_fd.get();
+  plan.in = launch.input ? input.reads.get() : null_fd_;
+  plan.out = out.get();
+  plan.err = err.get();
   plan.report = writes.get();
   plan.keeper = getpid();
-  const std::string name = unborn_name(job.token.keeper);
   plan.name = name.c_str();
   plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : job.joins_cgroup;
   plan.limit = &limit_;
   plan.limits = &owners_->limits();
-  plan.not_after_ms = job.not_after_ms;
+  plan.not_after_ms = launch.not_after_ms;
   plan.mask = mask_;
-  plan.uid = permit.owner.uid;
-  plan.gid = permit.owner.gid;
-  plan.groups = permit.owner.groups.data();
-  plan.groups_count = permit.owner.groups.size();
+  plan.owner = &permit.owner;
   plan.secrets = &secrets;
   const uint64_t start_ns = boot_ns();
   const int pid = clone(owner_main, stack + kStackBytes, CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
-  if (pid < 0) {
-    const int error = errno;
-    if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
-    return no_room(std::string("fork: ") + std::strerror(error));
-  }
+  if (pid < 0) return no_room(std::move(result), "fork", errno);
   result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);
   report = reads.release();

@@ -7,6 +7,7 @@
 #include "keeper/kernel/tell.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/start/input_pipe.hpp"
+#include "keeper/start/lease.hpp"
 #include "keeper/start/search_path.hpp"
 #include "keeper/start/terminal.hpp"
 #include "keeper/users/secrets.hpp"
@@ -16,7 +17,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
@@ -35,26 +35,8 @@ namespace {
 
 constexpr uint64_t kCloneFlags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
 
-struct ChildPlan {
-  const char* path = nullptr;
-  char* const* argv = nullptr;
-  char** envp = nullptr;
-  const char* cwd = nullptr;
-  int in = -1, out = -1, err = -1, cgroup = -1;
-  int report = -1, space = -1;  // kept open for muster-space
-  int shared_from = -1;         // it shares the keeper's descriptors, and needs none from here on
-  const rlimit* limit = nullptr;
-  int64_t not_after_ms = 0;  // boot time; 0: none
-  mode_t mask = 0;
-  Privileges privileges{};     // to give up
-  Secrets* secrets = nullptr;  // null: none
-  uid_t uid = 0;               // ours
-  // What failed, written by the child into our memory; null: it has started.
-  const char* volatile failed = nullptr;
-  volatile int error = 0;
-};
-
-constexpr char kLate[] = "late", kSecret[] = "secret", kDescriptors[] = "descriptors";
+constexpr char kLate[] = "late", kSecret[] = "secret", kDescriptors[] = "descriptors",
+               kCwd[] = "cwd";
 constexpr uint64_t kWakeEvent = ~uint64_t{0};  // not an entry
 constexpr uint64_t kHeldUpNs = 50'000'000;     // a start that takes longer holds its worker up
 
@@ -79,18 +61,14 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail(kDescriptors);
   for (const int fd : {plan->report, plan->space})
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
-  if (chdir(plan->cwd) < 0) fail("cwd");
+  if (chdir(plan->cwd) < 0) fail(kCwd);
   if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->envp)) fail(kSecret);
   if (plan->privileges.any() && !give_up(plan->privileges)) fail("securityContext");
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN
   // Last, because earlier steps may have waited for a disk or been frozen.
-  if (plan->not_after_ms != 0) {
-    timespec now{};
-    syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
-    if (int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 >= plan->not_after_ms) fail(kLate);
-  }
+  if (too_late(plan->not_after_ms)) fail(kLate);
   execve(plan->path, plan->argv, plan->envp);
   fail("exec");
   return kExitCannotStart;
@@ -168,6 +146,21 @@ bool born_alive(Cgroups& cgroups, size_t stack_bytes) {
   return pid > 0 && WIFEXITED(status);
 }
 
+// Starts a process that shares our memory until its exec. -1: errno says why not.
+int clone_own(ChildPlan& plan, const Cgroup* cgroup, bool born_there, int joins_cgroup, char* stack,
+              size_t stack_bytes, int* pidfd) {
+  const uint64_t flags = kCloneFlags | (plan.shared_from >= 0 ? CLONE_FILES : 0);
+  if (cgroup != nullptr && born_there) {
+    plan.cgroup = -1;
+    const int pid = clone_into(cgroup->dir, flags, child_main, &plan, stack, stack_bytes, pidfd);
+    if (pid >= 0) return pid;
+  }
+  plan.cgroup = cgroup != nullptr ? cgroup->procs : joins_cgroup;
+  return kOwnClone ? clone_into(-1, flags, child_main, &plan, stack, stack_bytes, pidfd)
+                   : clone(child_main, stack + stack_bytes, static_cast<int>(flags) | SIGCHLD,
+                           &plan, pidfd);
+}
+
 int code_of(int error) {
   if (is_machines_fault(error)) return core::kExitNotHere;
   return exit_of_exec(error);
@@ -195,15 +188,24 @@ std::string look_up(const std::string& name, std::string_view cwd, std::string_v
   return found;
 }
 
-struct Output {  // of a process
-  int fd = -1;
-  Fd own{};  // unless it is borrowed
-};
-
 size_t cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<size_t>(CPU_COUNT(&set));
   return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// What to execute for this command: muster-space and muster-terminal look it up themselves. An
+// errno: there is no such program.
+int find_program(Launch& launch, const Fd& plan, std::string& program) {
+  program = launch.argv[0];
+  launch.wrap(plan);
+  if (launch.wrapped()) program = kOwnProgram;
+  if (program.find('/') != std::string::npos) return 0;
+  int error = 0;
+  std::string found = look_up(program, launch.cwd, launch.path, error);
+  if (found.empty()) return error;
+  program = std::move(found);
+  return 0;
 }
 
 }  // namespace
@@ -490,7 +492,7 @@ void Spawner::reap(uint64_t entry) {
 
 bool Spawner::begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result) {
   if (job.record == nullptr) return true;
-  result.late = not_after_ms != 0 && static_cast<int64_t>(boot_ns() / 1'000'000) >= not_after_ms;
+  result.late = too_late(not_after_ms);
   return result.late || spool_.begin(*job.record);
 }
 
@@ -514,194 +516,137 @@ std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space
   return file ? "" : "no memory to describe its volumes";
 }
 
+std::unique_ptr<Cgroup> Spawner::cgroup_for(const SpawnJob& job, const Launch& launch) {
+  const bool wanted = cgroups_for_all_ || launch.contained;
+  return cgroups_ != nullptr && wanted && !job.session ? cgroups_->take(launch.limits) : nullptr;
+}
+
+Spawned Spawner::refused(Spawned result, std::string why, int exit_code) {
+  if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
+  result.exit_code = exit_code;
+  result.error = std::move(why);
+  return result;
+}
+
+Spawned Spawner::no_room(Spawned result, const std::string& what, int error) {
+  result.node_fault = true;
+  return refused(std::move(result), what + ": " + std::strerror(error), code_of(error));
+}
+
+bool Spawner::open_report(Fd& reads, Fd& writes) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  reads = Fd(ends[0]);
+  writes = Fd(ends[1]);
+  return true;
+}
+
+bool Spawner::open_own(const SpawnJob& job, std::string_view path, Output& output,
+                       Spawned& result) {
+  std::string name(path);
+  const Outputs::Opened opened = outputs_.open(name, job.fresh);
+  output.fd = opened.fd;
+  if (!opened.pooled) output.own = Fd(opened.fd);
+  if (output.fd < 0) return false;
+  result.written.push_back(name);
+  result.outputs.push_back(std::move(name));
+  return true;
+}
+
 // nullopt: its intent could not be written.
 std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pidfd, int& report) {
   Spawned result;
   result.entry = job.token.entry;
-  auto refused = [&result](int error, const std::string& what) {
-    result.exit_code = code_of(error);
-    result.error = what + ": " + std::strerror(error);
-    return std::move(result);
-  };
-  auto no_room = [&](int error, const std::string& what) {
-    result.node_fault = true;
-    return refused(error, what);
-  };
-  Reader in(job.order);
-  std::string_view cwd = in.text(), out_path = in.text(), err_path = in.text();
-  std::vector<char*> argv, envp;
-  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
-    argv.push_back(const_cast<char*>(in.text().data()));  // execve does not write to them
-  }
-  std::string token = job.token.text(), session = job.token.session_text();
-  envp.push_back(token.data());
-  if (job.session) envp.push_back(session.data());
-  std::string_view path = kDefaultPath;
-  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
-    std::string_view variable = in.text();
-    if (variable.starts_with("PATH=")) path = variable.substr(5);
-    if (!variable.starts_with(kTokenName)) envp.push_back(const_cast<char*>(variable.data()));
-  }
-  bool contained = cgroups_for_all_;
-  Limits limits;  // none from an agent of version 1
-  int64_t not_after_ms = 0;
-  if (!in.rest().empty()) {
-    limits.memory_bytes = in.num<uint64_t>();
-    limits.cpu_millis = in.num<uint64_t>();
-    bool asks = in.num<uint8_t>() != 0;
-    contained = contained || limits.any() || asks;
-  }
-  if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
-  std::vector<core::node::SecretFile> secret_files;
-  if (!in.rest().empty())
-    for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
-      auto& file = secret_files.emplace_back();
-      file.variable = in.text();
-      file.path = in.text();
-      file.optional = in.num<uint8_t>() != 0;
-    }
-  const uint8_t reads = in.rest().empty() ? uint8_t{0} : in.num<uint8_t>();
-  const bool terminal = (reads & kReadsTerminal) != 0;
-  core::node::Space space;
-  if (!in.rest().empty()) {
-    Reader inner(in.text());
-    if (!inner.rest().empty()) space = core::node::read_space(inner);
-    if (!inner.ok()) return refused(EBADMSG, "order");
-  }
-  Privileges privileges;
-  if (!in.rest().empty()) {
-    privileges.none_new = in.num<uint8_t>() != 0;
-    privileges.dropped = in.num<uint64_t>();
-  }
-  if (!begin(job, not_after_ms, result)) return std::nullopt;
+  Launch launch;
+  launch.name(job.token, job.session);
+  const bool sound = launch.read(job.order);
+  if (!begin(job, launch.not_after_ms, result)) return std::nullopt;
   if (result.late) return result;
-  if (!in.ok()) return refused(EBADMSG, "order");
-  if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
-  argv.push_back(nullptr);
-  Secrets secrets(secret_files);
-  secrets.add_to(envp);
-  envp.push_back(nullptr);
+  if (!sound) return failed(std::move(result), "order", EBADMSG);
+  if (launch.argv.empty() || launch.argv[0][0] == '\0')
+    return failed(std::move(result), "exec: no command", ENOENT);
 
-  SpacePlan own{.cwd = std::string(cwd), .terminal = terminal, .not_after_ms = not_after_ms};
-  own.dropped = privileges.dropped;
-  Fd plan_file;
-  std::string plan_fd;
-  Fd report_reads, report_writes;
-  if (space.any()) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return no_room(errno, "pipe");
-    report_reads = Fd(ends[0]);
-    report_writes = Fd(ends[1]);
-    own.report = ends[1];
-    std::string why = prepare(job, space, geteuid(), getegid(), own, plan_file);
-    if (!why.empty()) {
-      result.exit_code = core::kExitNotHere;
-      result.error = std::move(why);
-      return result;
-    }
+  Fd plan_file, report_reads, report_writes;
+  if (launch.space.any()) {
+    if (!open_report(report_reads, report_writes)) return no_room(std::move(result), "pipe", errno);
+    SpacePlan own = launch.space_plan(report_writes.get());
+    if (auto why = prepare(job, launch.space, geteuid(), getegid(), own, plan_file); !why.empty())
+      return refused(std::move(result), std::move(why), core::kExitNotHere);
   }
 
-  std::string program = argv[0];
-  if (plan_file) {  // muster-space looks up the command itself
-    program = kOwnProgram;
-    plan_fd = std::to_string(plan_file.get());
-    if (terminal) argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
-    argv.insert(argv.begin(), {const_cast<char*>(kSpaceName), plan_fd.data()});
-  } else if (terminal) {  // as does muster-terminal
-    program = kOwnProgram;
-    argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
-  } else if (program.find('/') == std::string::npos) {
-    int error = 0;
-    std::string found = look_up(program, cwd, path, error);
-    if (found.empty()) return refused(error, "exec " + program);
-    program = std::move(found);
-  }
-  auto unopenable = [&](std::string_view what) {
-    return no_room(errno, "open " + std::string(what));
-  };
-  auto open_output = [&](std::string_view path, Output& output) {
-    std::string name(path);
-    const Outputs::Opened opened = outputs_.open(name, job.fresh);
-    output.fd = opened.fd;
-    if (!opened.pooled) output.own = Fd(opened.fd);
-    if (output.fd < 0) return false;
-    result.written.push_back(name);
-    result.outputs.push_back(std::move(name));
-    return true;
-  };
+  std::string program;
+  if (int error = find_program(launch, plan_file, program); error != 0)
+    return failed(std::move(result), "exec " + program, error);
+  Secrets secrets(launch.secrets);
+  secrets.add_to(launch.envp);
+  launch.argv.push_back(nullptr);
+  launch.envp.push_back(nullptr);
+
   Output out, err;
-  if (!open_output(out_path, out)) return unopenable(out_path);
-  if (err_path != out_path && !open_output(err_path, err)) return unopenable(err_path);
+  for (auto [path, output] : {std::pair{launch.out, &out}, std::pair{launch.err, &err}})
+    if ((output == &out || launch.err != launch.out) && !open_own(job, path, *output, result))
+      return no_room(std::move(result), "open " + std::string(path), errno);
   InputPipe input;
-  if (reads != 0 && !input.open()) return unopenable("a pipe");
-  if (cgroups_ != nullptr && contained && !job.session) result.cgroup = cgroups_->take(limits);
+  if (launch.input && !input.open()) return no_room(std::move(result), "open a pipe", errno);
+  result.cgroup = cgroup_for(job, launch);
 
   ChildPlan plan;
   plan.path = program.c_str();
-  plan.argv = argv.data();
-  plan.envp = envp.data();
-  plan.cwd = plan_file ? "/" : cwd.data();
+  plan.argv = launch.argv.data();
+  plan.envp = launch.envp.data();
+  plan.cwd = plan_file ? "/" : launch.cwd.c_str();
   plan.report = plan_file ? report_writes.get() : -1;
   plan.space = plan_file.get();
-  plan.in = reads != 0 ? input.reads.get() : null_fd_;
+  plan.in = launch.input ? input.reads.get() : null_fd_;
   plan.out = out.fd;
   plan.err = err.fd >= 0 ? err.fd : out.fd;
-  uint64_t flags = kCloneFlags;
-  const ChildFds::Set few =
-      reads == 0 && !plan_file ? child_fds_.take(plan.out, plan.err) : ChildFds::Set();
+  const bool plain = !launch.input && !plan_file;
+  const ChildFds::Set few = plain ? child_fds_.take(plan.out, plan.err) : ChildFds::Set();
   if (few) {
     plan.in = child_fds_.null();
     plan.out = few.out();
     plan.err = few.err();
     plan.shared_from = child_fds_.end();
-    flags |= CLONE_FILES;
   }
   plan.limit = &limit_;
-  plan.not_after_ms = not_after_ms;
+  plan.not_after_ms = launch.not_after_ms;
   plan.mask = mask_;
-  if (!plan_file) plan.privileges = privileges;
-  if (!secrets.empty()) {
-    plan.secrets = &secrets;
-    plan.uid = geteuid();
-  }
+  if (!plan_file) plan.privileges = launch.privileges;
+  plan.secrets = secrets.empty() ? nullptr : &secrets;
+  plan.uid = geteuid();
   const uint64_t start_ns = boot_ns();
-  int pid = -1;
-  if (result.cgroup != nullptr && born_in_cgroup_) {
-    plan.cgroup = -1;
-    pid = clone_into(result.cgroup->dir, flags, child_main, &plan, stack, kStackBytes, &pidfd);
-  }
-  if (pid < 0) {
-    plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : job.joins_cgroup;
-    pid = kOwnClone ? clone_into(-1, flags, child_main, &plan, stack, kStackBytes, &pidfd)
-                    : clone(child_main, stack + kStackBytes, static_cast<int>(flags) | SIGCHLD,
-                            &plan, &pidfd);
-  }
-  if (pid < 0) {
-    int error = errno;
-    if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
-    return no_room(error, "fork");
-  }
+  const int pid = clone_own(plan, result.cgroup.get(), born_in_cgroup_, job.joins_cgroup, stack,
+                            kStackBytes, &pidfd);
+  if (pid < 0) return no_room(std::move(result), "fork", errno);
   if (plan.failed != nullptr) {
     waitpid(pid, nullptr, 0);
     close(pidfd);
-    if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
-    result.late = plan.failed == kLate;
-    if (plan.failed == kSecret) {
-      char text[512];
-      result.error.assign(text, secrets.failure(text, sizeof text));
-      result.exit_code = secrets.exit_code();
-      return result;
-    }
-    bool cwd_failed = std::strcmp(plan.failed, "cwd") == 0;
-    auto failed = refused(
-        plan.error, std::string(plan.failed) + " " + (cwd_failed ? std::string(cwd) : program));
-    if (cwd_failed) failed.exit_code = core::kExitNotHere;
-    failed.node_fault = plan.failed == kDescriptors;
-    return failed;
+    return not_started(std::move(result), plan, launch);
   }
   result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);
   if (plan_file) report = report_reads.release();
+  return result;
+}
+
+Spawned Spawner::failed(Spawned result, const std::string& what, int error) {
+  return refused(std::move(result), what + ": " + std::strerror(error), code_of(error));
+}
+
+// What has failed in the child before its exec.
+Spawned Spawner::not_started(Spawned result, const ChildPlan& plan, const Launch& launch) {
+  result.late = plan.failed == kLate;
+  if (plan.failed == kSecret) {
+    char text[512];
+    const size_t size = plan.secrets->failure(text, sizeof text);
+    return refused(std::move(result), std::string(text, size), plan.secrets->exit_code());
+  }
+  const bool cwd = plan.failed == kCwd;
+  result.node_fault = plan.failed == kDescriptors;
+  result =
+      failed(std::move(result),
+             std::string(plan.failed) + " " + (cwd ? launch.cwd.c_str() : plan.path), plan.error);
+  if (cwd) result.exit_code = core::kExitNotHere;
   return result;
 }
 

@@ -25,10 +25,13 @@
 #include "keeper/files/pod_dirs.hpp"
 #include "keeper/files/spool.hpp"
 #include "keeper/kernel/cgroup.hpp"
+#include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/proc.hpp"
 #include "keeper/start/child_fds.hpp"
+#include "keeper/start/launch.hpp"
 #include "keeper/start/space_main.hpp"
 #include "keeper/users/owners.hpp"
+#include "keeper/users/secrets.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -100,6 +103,26 @@ struct Exited {
   std::vector<std::string> outputs{};  // still to be closed
 };
 
+// How a process of our own user starts; its child reads it from our memory (spawner.cpp).
+struct ChildPlan {
+  const char* path = nullptr;
+  char* const* argv = nullptr;
+  char** envp = nullptr;
+  const char* cwd = nullptr;
+  int in = -1, out = -1, err = -1, cgroup = -1;
+  int report = -1, space = -1;  // kept open for muster-space
+  int shared_from = -1;         // it shares the keeper's descriptors, and needs none from here on
+  const rlimit* limit = nullptr;
+  int64_t not_after_ms = 0;  // boot time; 0: none
+  mode_t mask = 0;
+  Privileges privileges{};     // to give up
+  Secrets* secrets = nullptr;  // null: none
+  uid_t uid = 0;               // ours
+  // What failed, written by the child into our memory; null: it has started.
+  const char* volatile failed = nullptr;
+  volatile int error = 0;
+};
+
 class Spawner {
  public:
   // `owners`, `cgroups` may be null. `for_all`: every process gets a cgroup, even if its order does
@@ -155,6 +178,11 @@ class Spawner {
     std::vector<std::string> outputs{};
   };
 
+  struct Output {  // of a process
+    int fd = -1;
+    Fd own{};  // unless it is borrowed
+  };
+
   static constexpr size_t kStackBytes = 64u << 10;  // of a child until its exec
   static std::string read_report(int fd);
   // Checks and records an enqueued job before it starts. False: its intent cannot be written now.
@@ -174,6 +202,21 @@ class Spawner {
   // muster-space reads; none: it needs no mounts.
   std::string prepare(const SpawnJob& job, const core::node::Space& space, uid_t uid, gid_t gid,
                       SpacePlan& plan, Fd& file);
+  // What a process of this order gets; null: none.
+  std::unique_ptr<Cgroup> cgroup_for(const SpawnJob& job, const Launch& launch);
+  // A pipe for what fails before the exec. False: see errno.
+  static bool open_report(Fd& reads, Fd& writes);
+  // Opens an output on a node of one user. False: see errno.
+  bool open_own(const SpawnJob& job, std::string_view path, Output& output, Spawned& result);
+  // Opens the outputs of a pod that a permit names. Empty, or why they cannot be opened.
+  std::string open_outputs_as(const SpawnJob& job, const Permit& permit, Fd& out, Fd& err,
+                              Spawned& result);
+  // The result for a process that is not started; returns its cgroup. `error`: an errno. no_room():
+  // for a reason that concerns any process here.
+  Spawned refused(Spawned result, std::string why, int exit_code);
+  Spawned failed(Spawned result, const std::string& what, int error);
+  Spawned no_room(Spawned result, const std::string& what, int error);
+  Spawned not_started(Spawned result, const ChildPlan& plan, const Launch& launch);
   std::optional<Spawned> spawn(const SpawnJob& job, char* stack, int& pidfd, int& report);
   std::optional<Spawned> spawn_as(const SpawnJob& job, char* stack, int& pidfd, int& report);
 

@@ -216,6 +216,32 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   return s;
 }
 
+void write_conditions(const std::vector<core::Condition>& conditions, Millis base_ms,
+                      capnp::List<wire::Condition>::Builder out) {
+  unsigned i = 0;
+  for (const auto& condition : conditions) {
+    auto to = out[i++];
+    to.setType(text(name(condition.type)));
+    to.setStatus(condition.status);
+    to.setAt(instant(condition.at_ms, base_ms));
+    to.setReason(text(name(condition.reason)));
+    to.setMessage(text(condition.message));
+  }
+}
+
+void write_inherited(const std::map<uint32_t, core::FailureCounts>& inherited, Millis base_ms,
+                     capnp::List<wire::FailureCounts>::Builder out) {
+  unsigned i = 0;
+  for (const auto& [index, counts] : inherited) {
+    [[maybe_unused]] const auto& [failures, ignored, failed_ms] = counts;
+    auto to = out[i++];
+    to.setIndex(index);
+    to.setFailures(failures);
+    to.setIgnored(ignored);
+    to.setFailed(instant(failed_ms, base_ms));
+  }
+}
+
 }  // namespace
 
 std::string encode_state(const core::JobState& state, uint64_t sequence) {
@@ -246,16 +272,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setIndexLimitsOff(state.index_limits_off);
   out.setForgotten(state.forgotten);
   out.setSynced(state.synced);
-  uint32_t i = 0;
-  auto conditions_out = out.initConditions(static_cast<uint32_t>(state.conditions.size()));
-  for (const auto& condition : state.conditions) {
-    auto to = conditions_out[i++];
-    to.setType(text(name(condition.type)));
-    to.setStatus(condition.status);
-    to.setAt(instant(condition.at_ms, base_ms));
-    to.setReason(text(name(condition.reason)));
-    to.setMessage(text(condition.message));
-  }
+  write_conditions(state.conditions, base_ms,
+                   out.initConditions(static_cast<uint32_t>(state.conditions.size())));
   write_set(state.completed, [&out](uint32_t n) { return out.initCompleted(n); });
   write_set(state.failed_indexes, [&out](uint32_t n) { return out.initFailedIndexes(n); });
   out.setSucceeded(state.succeeded);
@@ -266,7 +284,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setAttemptMax(state.attempt_max);
   out.setNextNumber(state.next_number);
   write_attempts(state.attempts, out);
-  i = 0;
+  uint32_t i = 0;
   auto open_out = out.initOpen(static_cast<uint32_t>(state.open.size()));
   for (const auto& [key, pod] : state.open) write_pod(pod, base_ms, open_out[i++]);
   i = 0;
@@ -282,18 +300,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setPodsCreated(state.pods_created);
   if (!state.external_status.empty()) out.setExternalStatus(text(state.external_status));
   if (broken) write_break(*broken, out.initBroken());
-  i = 0;
-  if (!inherited.empty()) {
-    auto inherited_out = out.initInherited(static_cast<uint32_t>(inherited.size()));
-    for (const auto& [index, counts] : inherited) {
-      [[maybe_unused]] const auto& [failures, ignored, failed_ms] = counts;
-      auto to = inherited_out[i++];
-      to.setIndex(index);
-      to.setFailures(failures);
-      to.setIgnored(ignored);
-      to.setFailed(instant(failed_ms, base_ms));
-    }
-  }
+  if (!inherited.empty())
+    write_inherited(inherited, base_ms, out.initInherited(static_cast<uint32_t>(inherited.size())));
   if (!dependencies.empty())
     write_dependencies(dependencies,
                        out.initDependencies(static_cast<uint32_t>(dependencies.size())));

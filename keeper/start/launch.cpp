@@ -1,0 +1,96 @@
+#include "keeper/start/launch.hpp"
+
+#include "base/bytes.hpp"
+#include "keeper/protocol.hpp"
+#include "keeper/start/terminal.hpp"
+
+#include <utility>
+
+namespace muster::keeper {
+
+namespace {
+
+char* mutable_text(std::string_view text) {
+  return const_cast<char*>(text.data());  // execve does not write to it
+}
+
+}  // namespace
+
+void Launch::name(const Token& token, bool session) {
+  token_ = token.text();
+  session_ = session ? token.session_text() : "";
+  envp.push_back(token_.data());
+  if (session) envp.push_back(session_.data());
+}
+
+void Launch::add_variable(std::string_view variable) {
+  if (variable.starts_with("PATH=")) path = variable.substr(5);
+  if (!variable.starts_with(kTokenName)) envp.push_back(mutable_text(variable));
+}
+
+// Agents of earlier versions end the frame earlier.
+bool Launch::read(std::string_view order) {
+  Reader in(order);
+  cwd = in.text();
+  out = in.text();
+  err = in.text();
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
+    argv.push_back(mutable_text(in.text()));
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) add_variable(in.text());
+  if (!in.rest().empty()) {
+    limits.memory_bytes = in.num<uint64_t>();
+    limits.cpu_millis = in.num<uint64_t>();
+    contained = in.num<uint8_t>() != 0 || limits.any();
+  }
+  if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
+  if (!in.rest().empty())
+    for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+      auto& file = secrets.emplace_back();
+      file.variable = in.text();
+      file.path = in.text();
+      file.optional = in.num<uint8_t>() != 0;
+    }
+  const uint8_t reads = in.rest().empty() ? uint8_t{0} : in.num<uint8_t>();
+  input = reads != 0;
+  terminal = (reads & kReadsTerminal) != 0;
+  if (!in.rest().empty()) {
+    Reader inner(in.text());
+    if (!inner.rest().empty()) space = core::node::read_space(inner);
+    if (!inner.ok()) return false;
+  }
+  if (!in.rest().empty()) {
+    privileges.none_new = in.num<uint8_t>() != 0;
+    privileges.dropped = in.num<uint64_t>();
+  }
+  return in.ok();
+}
+
+void Launch::read(OwnerCommand built) {
+  command = std::move(built);
+  cwd = command.cwd;
+  home = command.home;
+  secrets = command.secrets;
+  for (std::string& word : command.argv) argv.push_back(word.data());
+  for (const std::string& variable : command.env) add_variable(variable);
+}
+
+SpacePlan Launch::space_plan(int report) const {
+  return {.cwd = cwd,
+          .home = home,
+          .terminal = terminal,
+          .report = report,
+          .not_after_ms = not_after_ms,
+          .dropped = privileges.dropped};
+}
+
+void Launch::wrap(const Fd& plan) {
+  std::vector<char*> before;
+  if (plan) {
+    plan_fd_ = std::to_string(plan.get());
+    before = {mutable_text(kSpaceName), plan_fd_.data()};
+  }
+  if (terminal) before.push_back(mutable_text(kTerminalName));
+  argv.insert(argv.begin(), before.begin(), before.end());
+}
+
+}  // namespace muster::keeper

@@ -1,0 +1,61 @@
+// Launch: what a process is to be, whatever ordered it: the agent, on a node of one user, or a
+// permit, where processes run as their owners.
+#pragma once
+
+#include "base/fd.hpp"
+#include "core/node/space.hpp"
+#include "keeper/kernel/cgroup.hpp"
+#include "keeper/kernel/privileges.hpp"
+#include "keeper/kernel/proc.hpp"
+#include "keeper/start/search_path.hpp"
+#include "keeper/start/space_main.hpp"
+#include "keeper/users/owners.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::keeper {
+
+struct Launch {
+  // Without the nulls at their ends. They point into the order or into `command`, and below.
+  std::vector<char*> argv, envp;
+  std::string cwd;
+  bool home = false;  // falls back to "/" if cwd is missing
+  std::string_view path = kDefaultPath;
+  std::vector<core::node::SecretFile> secrets;
+  core::node::Space space;
+  Privileges privileges{};  // to give up
+  Limits limits{};
+  bool contained = false;  // gets a cgroup
+  bool input = false;
+  bool terminal = false;
+  int64_t not_after_ms = 0;   // boot time; 0: none
+  std::string_view out, err;  // the files that it writes to; with a permit, the pod's
+  OwnerCommand command{};     // of a permit
+
+  Launch() = default;
+  Launch(const Launch&) = delete;  // since pointers point into it
+  Launch& operator=(const Launch&) = delete;
+
+  // Begins the environment with what a process is recognized by.
+  void name(const Token& token, bool session);
+  // Reads an agent's order, the frame `spawn` after its note (protocol.hpp); `order` must outlive
+  // this. False: it is malformed.
+  bool read(std::string_view order);
+  // Takes over a command that was built from a permit.
+  void read(OwnerCommand built);
+  // What muster-space does for it, without its space. `report`: where failures are written.
+  SpacePlan space_plan(int report) const;
+  // Whether muster-space or muster-terminal is to be started, which look up the command themselves.
+  bool wrapped() const { return terminal || !plan_fd_.empty(); }
+  // Puts them before the command. `plan`: what muster-space reads; none: no mounts are needed.
+  void wrap(const Fd& plan);
+
+ private:
+  void add_variable(std::string_view variable);
+  std::string token_, session_, plan_fd_;
+};
+
+}  // namespace muster::keeper
