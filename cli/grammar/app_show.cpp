@@ -376,13 +376,17 @@ Verb add_why(CLI::App& root) {
   verb.app->add_option("what", *what, "Job, or one index of it")
       ->type_name("job/J[/INDEX]")
       ->required();
-  add_key(verb, *find_key(Section::client, "output"), "-o,--output");
+  Key form = *find_key(Section::client, "output");
+  form.words = {"table", "json", "yaml"};
+  form.help = "Output format: table, json or yaml";
+  add_key(verb, form, "-o,--output");
   add_target(verb);
   verb.app->footer("Examples:\n  muster why job/sweep\n  muster why job/sweep/950");
   verb.finish = [o, what](const Settings& settings, const Target& target) -> Judged {
     o->target = target;
-    o->output = read_output(settings.text("output"));
-    if (o->output == Output::tsv) return Usage{"-o: must be table, json or yaml"};
+    // The configuration may name a form that is for other verbs.
+    const Output wanted = read_output(settings.text("output"));
+    if (wanted == Output::json || wanted == Output::yaml) o->output = wanted;
     std::string word = *what;
     const size_t last = word.rfind('/');
     const bool kind_first = parse_kind(word.substr(0, word.find('/'))).has_value();

@@ -425,7 +425,9 @@ TEST(App, TheJoblogIsOfAttempts) {
   EXPECT_EQ(options<AttemptsOptions>({"get", "attempts", "job/j", "-o", "tsv"}).output,
             Output::tsv);
   EXPECT_NE(complaint({"get", "jobs", "-o", "tsv"}).find("muster get attempts"), std::string::npos);
-  EXPECT_NE(complaint({"why", "job/j", "-o", "tsv"}), "");
+  EXPECT_NE(complaint({"why", "job/j", "-o", "tsv"}).find("json"), std::string::npos)
+      << "it lists what `why` takes";
+  EXPECT_EQ(options<WhyOptions>({"why", "job/j", "-o", "yaml"}).output, Output::yaml);
 }
 
 TEST(App, UnknownWords) {
