@@ -53,10 +53,10 @@ class ClusterActor : public GatedActor<cluster_actor> {
           forget_idle(m.job);
         },
         [this](const ChangeNode& m) {
-          decide(fold::SpecRequest{wait_for(requests_, {m.name, m.done}), m.name, m.seen, m.spec});
+          decide(fold::SpecRequest{keep(requests_, {m.name, m.done}), m.name, m.seen, m.spec});
         },
         [this](const DeleteNode& m) {
-          decide(fold::DeleteRequest{wait_for(requests_, {m.name, m.done}), m.name});
+          decide(fold::DeleteRequest{keep(requests_, {m.name, m.done}), m.name});
         },
         [this](const durable_atom&, uint64_t number, uint64_t commit) {
           gate_.open(number, commit);
@@ -101,13 +101,13 @@ class ClusterActor : public GatedActor<cluster_actor> {
   }
   // Keeps what an effect with the returned token needs.
   template <class T>
-  uint64_t wait_for(std::map<uint64_t, T>& waiting, T what) {
+  uint64_t keep(std::map<uint64_t, T>& waiting, T what) {
     waiting.emplace(++last_token_, std::move(what));
     return last_token_;
   }
 
   void enroll(const RegisterAgent& m) {
-    const uint64_t token = wait_for(hellos_, m);
+    const uint64_t token = keep(hellos_, m);
     decide(fold::AgentRegisters{token, m.hello, !m.hello.ends.empty()});
   }
 
@@ -122,15 +122,14 @@ class ClusterActor : public GatedActor<cluster_actor> {
     if (!cluster_.slots().knows(job)) actors_.erase(job);
   }
 
-  void decide(fold::Event event) {
-    std::vector<fold::Event> events;
-    events.push_back(std::move(event));
+  void decide(const fold::Event& event) {
     fold::Decision decision =
-        fold::decide(cluster_, events,
+        fold::decide(cluster_, event,
                      {clock_(), uptime(), options_.last_commit(),
-                      options_.next_job ? options_.next_job->load() : JobId{0}});
+                      options_.next_job ? std::optional(options_.next_job->load()) : std::nullopt});
     for (fold::AtOnce& effect : decision.at_once)
       std::visit([this](auto& one) { carry_out(one); }, effect);
+    // Not before at_once: jobs that are forgotten now were told there to return their slots.
     if (std::any_of(decision.records.begin(), decision.records.end(), fold::is_end))
       std::erase_if(actors_,
                     [this](const auto& one) { return !cluster_.slots().knows(one.first); });
@@ -173,7 +172,10 @@ class ClusterActor : public GatedActor<cluster_actor> {
     };
     send(registry_(), std::move(report));
   }
-  void carry_out(const fold::StopOutdated& e) { options_.outdated(e.why); }
+  void carry_out(const fold::StopOutdated& e) {
+    hellos_.erase(e.token);
+    options_.outdated(e.why);
+  }
   void carry_out(const fold::AllRegistered&) { options_.all_here(); }
   void carry_out(const NodeReadyNow& e) { send(registry_(), e); }
   void carry_out(const fold::ShowHealth& e) { options_.show(e.health); }

@@ -145,7 +145,7 @@ struct JobIsHidden {
 
 using core::cluster::Freed;  // from a job to the cluster
 using core::cluster::Want;   // likewise
-// From the cluster to a job: every node that could take its pods is one of those.
+// From the cluster to a job: every node that could take its pods is one that could not start them.
 struct HasNowhere {};
 using core::cluster::JobLeft;  // from the registry to the cluster: its actor has ended
 // From the cluster to a job: preempt this many of its pods on each node, for pods of higher

@@ -11,12 +11,16 @@
 namespace muster::api {
 namespace {
 
+std::string held_text(const core::NodeInfo& node) {
+  return node.loss_held ? "; no node responds, so none is lost" : "";
+}
+
 // The last heartbeat is unknown for a node that was lost before the coordinator started.
 std::string unresponsive(const core::NodeInfo& node) {
   return (node.heartbeat_ms == 0
               ? "the agent does not respond"
               : "the agent has not responded since " + time_text(node.heartbeat_ms)) +
-         (node.loss_held ? "; no node does, so none is lost: no node could take the pods" : "");
+         held_text(node);
 }
 
 // Whether the node enforces the limits of containers.
@@ -62,7 +66,7 @@ ReadyCondition ready_condition(const core::NodeInfo& node) {
       return {"Unknown", "NodeStatusUnknown", "the node is lost: " + unresponsive(node)};
     case Health::unknown:
       return {"Unknown", "NodeStatusNeverUpdated",
-              "the agent has not registered since the coordinator's start"};
+              "the agent has not registered since the coordinator's start" + held_text(node)};
   }
   return {"Unknown", "", ""};
 }

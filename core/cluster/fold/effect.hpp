@@ -37,9 +37,9 @@ struct AskJobs {
 struct NodeIsLost {
   NodeId node = kNoNode;
   EndCause cause = EndCause::node_lost;
-  Millis silent_ms = 0;  // the node was answered nothing for at least this
+  Millis silent_ms = 0;  // for at least this long, no message of the node has been answered
 };
-// No session of the node is served any more.
+// Close the node's session: its agent must register again.
 struct DropLink {
   NodeId node = kNoNode;
 };
@@ -54,6 +54,7 @@ struct TakeEnds {
 };
 // The data-dir lacks what this cluster has already done: the coordinator must stop.
 struct StopOutdated {
+  uint64_t token = 0;  // of the registration, which gets no answer
   std::string why;
 };
 // Every node on record has registered without contradicting the data-dir.
@@ -93,7 +94,7 @@ struct TellLeave {
 struct TellNowhere {
   JobId job = 0;
 };
-// PlaceNow is due: after what has arrived by then, or after this time.
+// Send PlaceNow: behind what is already in the mailbox, or after this time.
 struct PlaceSoon {};
 struct PlaceAfter {
   Millis ms = 0;

@@ -1,4 +1,4 @@
-// Events: what the cluster reacts to. Those with a token are answered by an effect with that token.
+// Events: what the cluster reacts to. One with a token leads to an effect with that token.
 #pragma once
 
 #include "core/cluster/fold/hello.hpp"
@@ -15,11 +15,12 @@ namespace muster::core::cluster {
 
 // ---- nodes
 
-// Answered by AnswerHello, or by an effect that asks for more first: TakeEnds, AskJobs.
+// Answered by AnswerHello, sooner or later: TakeEnds and AskJobs come first where they are needed.
+// StopOutdated takes its place.
 struct AgentRegisters {
   uint64_t token = 0;
   Hello hello;
-  bool left_ends = false;  // it has ends of pods that an earlier agent left
+  bool has_earlier_ends = false;  // ends of pods that an earlier agent left
 };
 // All jobs have answered AskJobs; their answers are durable.
 struct JobsAnswered {
@@ -66,17 +67,17 @@ struct DeleteRequest {
 // ---- slots
 
 // `pending`: the number of a job's waiting pods. `received`: how many of the slots ever granted to
-// the job have arrived.
+// the job have arrived; those in flight count against `pending`.
 struct Want {
   JobId job = 0;
   uint32_t pending = 0;
   uint64_t received = 0;
-  JobObjectPtr object;
+  JobObjectPtr object;  // what its pods request: resources, selector, tolerations, priority
 };
 struct Freed {
   JobId job = 0;
   std::map<NodeId, uint32_t> slots;
-  QuickEndsOfNodes quick{};
+  QuickEndsOfNodes quick{};     // of these, the ones freed by short pods
   std::vector<NodeId> avoid{};  // nodes that could not start a pod of the job
 };
 // Nothing is left of the job's pods.

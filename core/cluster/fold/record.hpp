@@ -1,4 +1,4 @@
-// Records of the cluster: what it holds to be true of its nodes. Only Cluster::apply() changes it.
+// Records: what has happened to nodes. Only Cluster::apply() turns them into state.
 //
 // Records carry outcomes, so apply() evaluates no rule. Those for which is_durable() holds change a
 // node's row; the others are about what is in memory only and starts over with the coordinator.
@@ -66,7 +66,7 @@ struct NodeDisconnected {
   NodeId node = kNoNode;
   Millis at_ms = 0;
 };
-// A heartbeat, which renews the lease. A node that was suspect is ready.
+// A heartbeat, which renews the lease. A node that was suspect is ready again.
 struct NodeResponded {
   NodeId node = kNoNode;
   Millis at_ms = 0;
@@ -80,11 +80,11 @@ struct NodeSuspected {
   NodeId node = kNoNode;
   Millis at_ms = 0;
 };
-// The node has been silent for long enough to be lost, but no node is ready.
+// The node has been silent for long enough to be lost, but no node responds.
 struct LossHeld {
   NodeId node = kNoNode;
 };
-// A tick of every lease.
+// One tick for the lease of each node that is not gone.
 struct TickPassed {};
 
 using Record = std::variant<NodeRegistered, NodeReplaced, NodeLost, NodeDeleted, NodeSpecChanged,

@@ -5,8 +5,7 @@
 // own ticks: a coordinator that was frozen for an hour has seen one late tick, not an hour of
 // silence, and a restart starts over.
 //
-// While no node is ready, none is lost: it is rather the coordinator that is cut off, and no node
-// could take the pods.
+// While no node responds, none is lost: more likely the coordinator itself is cut off.
 //
 // Invariant: ready -> suspect -> lost, one step at a time; a renewal returns a node to ready, but
 // never from lost.

@@ -4,9 +4,9 @@
 
 namespace muster::core::cluster {
 
-Decision decide(Cluster& cluster, const std::vector<Event>& events, const Now& now) {
+Decision decide(Cluster& cluster, const Event& event, const Now& now) {
   Turn turn{cluster, now};
-  for (const Event& event : events) std::visit([&turn](const auto& one) { turn.take(one); }, event);
+  std::visit([&turn](const auto& one) { turn.take(one); }, event);
   return std::move(turn.out);
 }
 

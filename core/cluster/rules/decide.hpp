@@ -1,8 +1,10 @@
-// decide(): the rules of nodes' lives and of who gets their slots. Pure.
+// decide(): the rules of nodes' lives and of who gets their slots.
+//
+// Pure: time is an argument. It changes only the cluster: nodes by records, slots directly.
 //
 // An agent that registers is refused, or continues its incarnation, or begins the next one
 // (registration.cpp). A node lives by its lease (life.cpp): silent for --node-grace, it is lost,
-// unless no node at all is ready; then it is held until one is. Slots go to jobs in rounds
+// unless no node at all responds; then its loss is held until one does. Slots go to jobs in rounds
 // (placing.cpp).
 //
 // Invariants: a node gets grants only between NodeConnected and the loss of its session or lease;
@@ -16,11 +18,9 @@
 #include "core/cluster/fold/decision.hpp"
 #include "core/cluster/fold/event.hpp"
 
-#include <vector>
-
 namespace muster::core::cluster {
 
 // Applies the records that it returns.
-Decision decide(Cluster& cluster, const std::vector<Event>& events, const Now& now);
+Decision decide(Cluster& cluster, const Event& event, const Now& now);
 
 }  // namespace muster::core::cluster

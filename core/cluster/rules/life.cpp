@@ -49,7 +49,7 @@ void lose(Turn& turn, NodeId id) {
   turn.then(NodeIsLost{id, EndCause::node_lost, silence_ms(grace_ms)});
 }
 
-// No node is ready: it is rather the coordinator that is cut off, and no node could take the pods.
+// No node responds: more likely the coordinator itself is cut off.
 void hold_loss(Turn& turn, const std::vector<NodeId>& silent) {
   bool said = false;
   for (NodeId id : silent) said |= turn.cluster.node(id)->info.loss_held;
@@ -60,8 +60,7 @@ void hold_loss(Turn& turn, const std::vector<NodeId>& silent) {
   }
   if (!said)
     turn.log(Log::Level::warn,
-             "no node responds; until one does, none is lost, however long it has been silent: no "
-             "node could take the pods");
+             "no node responds; until one does, none is lost, however long it has been silent");
 }
 
 }  // namespace
@@ -101,8 +100,7 @@ void Turn::take(const Heartbeat& event) {
 }
 
 void Turn::take(const AgentLeaves& event) {
-  const Cluster::Node* node = cluster.node(event.node);
-  if (!node || node->link != event.link) return;
+  if (!with_session(*this, event.node, event.link)) return;
   log(Log::Level::info, named(event.node) + " is draining");
   record(NodeLeft{event.node, now.wall_ms});
   show(event.node);

@@ -58,7 +58,7 @@ struct Registration {
   }
   std::string beyond_ours() const;
   bool proves_later() const;
-  void reject(const std::string& beyond) const;
+  void answer_later_history(const std::string& beyond) const;
   Offer offered(NodeId known) const;
   NodeInfo next_info(NodeId old, bool same, NodeId known) const;
 };
@@ -70,9 +70,9 @@ std::string Registration::beyond_ours() const {
            " and commit " + std::to_string(hello.highest_commit) + ", which this data-dir (epoch " +
            std::to_string(turn.settings().line.last().epoch) + ", commit " +
            std::to_string(turn.now.last_commit) + ") does not contain";
-  if (turn.now.next_job == 0) return "";
+  if (!turn.now.next_job) return "";
   for (PodId pod : all_pods(hello))
-    if (pod.job >= turn.now.next_job)
+    if (pod.job >= *turn.now.next_job)
       return "node " + hello.node + " has pods of job j" + std::to_string(pod.job) +
              ", but this data-dir never assigned that id";
   return "";
@@ -89,8 +89,8 @@ bool Registration::proves_later() const {
                      [this](const auto& node) { return is_of(hello, node.second.info); });
 }
 
-void Registration::reject(const std::string& beyond) const {
-  if (proves_later()) return turn.at_once(StopOutdated{beyond});
+void Registration::answer_later_history(const std::string& beyond) const {
+  if (proves_later()) return turn.at_once(StopOutdated{event.token, beyond});
   turn.at_once(Log{
       Log::Level::error,
       beyond + "; rejecting it, because it cannot prove " +
@@ -167,7 +167,7 @@ void Registration::decide() {
                       ": use another --work-dir, or end those pods first");
   const bool restored = ours && standing() == Standing::restored;
   if (std::string beyond = ours && !restored ? beyond_ours() : ""; !beyond.empty())
-    return reject(beyond);
+    return answer_later_history(beyond);
 
   const NodeId old = cluster.living(hello.node);
   const Cluster::Node* living = cluster.node(old);
@@ -178,16 +178,19 @@ void Registration::decide() {
                       " belongs to another agent that responded within --node-grace: choose "
                       "another --name, or use that agent's --work-dir");
   const bool same = same_dir && living->info.boot_id == hello.boot_id;
-  if (same_dir && !same && event.left_ends) return turn.at_once(TakeEnds{event.token, old});
+  if (same_dir && !same && event.has_earlier_ends) return turn.at_once(TakeEnds{event.token, old});
 
   const NodeInfo info = next_info(old, same, cluster.newest(hello.node));
   turn.return_slots();
   if (living && !same) {
     turn.record(NodeReplaced{old, turn.now.wall_ms});
+    turn.then(DropLink{old});  // its agent may only have been frozen
     turn.then(NodeIsLost{old, EndCause::node_lost});
   }
   const bool last = cluster.awaited().size() == 1 && cluster.awaited().contains(hello.node);
+  const bool was_held = same && living->info.loss_held;
   turn.record(NodeRegistered{info});
+  if (was_held) turn.show(info.id);
   turn.log(Log::Level::info, "node " + hello.node + " registered (n" + std::to_string(info.id) +
                                  ", " + std::to_string(info.slots) + " slots, " +
                                  std::to_string(hello.running.size()) + " running, " +
@@ -212,8 +215,11 @@ void Turn::take(const JobsAnswered& event) {
   std::vector<PodId> end = event.end, spared;
   if (event.restored) {
     const std::set<PodId> runs(event.running.begin(), event.running.end());
+    const auto& strangers = cluster.node(event.node)->info.strangers;
+    const std::set<PodId> known(strangers.begin(), strangers.end());
     std::erase_if(end, [&](PodId pod) {
       if (!runs.contains(pod)) return false;
+      if (known.contains(pod)) return true;
       spared.push_back(pod);
       log(Log::Level::warn, named(event.node) + " is running " + to_string(pod) +
                                 ", which the restored state does not contain; leaving it alone");

@@ -42,8 +42,17 @@ TEST_F(WhyTest, SaysWhyANodeWithPodsIsNotReady) {
   node.loss_held = true;
   EXPECT_EQ(details(node),
             std::vector<std::string>{"node n1 is not ready: NodeStatusUnknown: the agent has not "
-                                     "responded since 2023-11-14T22:13:20Z; no node does, so none "
-                                     "is lost: no node could take the pods"});
+                                     "responded since 2023-11-14T22:13:20Z; no node responds, so "
+                                     "none is lost"});
+}
+
+TEST_F(WhyTest, SaysThatNoNodeIsLostWhileNoneHasRegistered) {
+  core::NodeInfo node = make_node(1, "n1", Health::unknown);
+  node.loss_held = true;
+  EXPECT_EQ(details(node),
+            std::vector<std::string>{"node n1 is not ready: NodeStatusNeverUpdated: the agent has "
+                                     "not registered since the coordinator's start; no node "
+                                     "responds, so none is lost"});
 }
 
 }  // namespace

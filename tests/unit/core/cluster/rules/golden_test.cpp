@@ -204,7 +204,7 @@ class NodesTranscript {
   }
 
   void decided(const Event& event) {
-    const Decision decision = decide(*cluster_, {event}, now_);
+    const Decision decision = decide(*cluster_, event, now_);
     for (const Record& record : decision.records) {
       if (is_durable(record)) rows_[node_of(record)] = cluster_->node(node_of(record))->info;
       if (!std::holds_alternative<TickPassed>(record) &&

@@ -1,8 +1,8 @@
 // Random histories of nodes against core::cluster::decide(), each step checked against a model that
 // is written from the rules in docs/scheduling.md and docs/guarantees.md, not from the code.
 //
-// With each plant (a fault built in on purpose, in one place), some history must break a rule.
-// MUSTER_HISTORIES sets how many histories are played.
+// With each plant (a fault at the border of decide(): an event or an effect is lost, or wrong),
+// some history must break a rule. MUSTER_HISTORIES sets how many histories are played.
 #include "core/cluster/rules/decide.hpp"
 #include "tests/unit/core/cluster/rules/cluster_text.hpp"
 
@@ -29,7 +29,11 @@ enum class NodePlant : uint8_t {
   disconnect_unseen,   // the end of a session changes nothing
   late_beat_believed,  // a heartbeat of an earlier session counts
   reboot_unseen,       // a reboot continues the incarnation
-  secret_unchecked,    // whoever knows a name may have it
+  name_unchecked,      // whoever knows a name may have it
+  secret_unchecked,    // whoever knows a work-dir's id may have its name
+  answer_lost,         // a refused agent is not answered
+  ask_unheard,         // what a job wants leads to no placement
+  health_unshown,      // changes of a node's health are not shown
   cordon_dropped,      // a change is answered, and not made
   spec_not_inherited,  // the next incarnation starts without the spec of its name
   drain_unseen,        // an agent's shutdown changes nothing
@@ -41,23 +45,13 @@ enum class NodePlant : uint8_t {
   count,
 };
 
-constexpr const char* kNodePlants[] = {"none",
-                                       "tick_skipped",
-                                       "lost_too_early",
-                                       "loss_unsaid",
-                                       "session_kept",
-                                       "disconnect_unseen",
-                                       "late_beat_believed",
-                                       "reboot_unseen",
-                                       "secret_unchecked",
-                                       "cordon_dropped",
-                                       "spec_not_inherited",
-                                       "drain_unseen",
-                                       "trouble_unseen",
-                                       "row_lost",
-                                       "freed_twice",
-                                       "slots_kept",
-                                       "strangers_ended"};
+constexpr const char* kNodePlants[] = {
+    "none",           "tick_skipped",      "lost_too_early",     "loss_unsaid",
+    "session_kept",   "disconnect_unseen", "late_beat_believed", "reboot_unseen",
+    "name_unchecked", "secret_unchecked",  "answer_lost",        "ask_unheard",
+    "health_unshown", "cordon_dropped",    "spec_not_inherited", "drain_unseen",
+    "trouble_unseen", "row_lost",          "freed_twice",        "slots_kept",
+    "strangers_ended"};
 static_assert(sizeof kNodePlants / sizeof *kNodePlants == static_cast<size_t>(NodePlant::count));
 
 constexpr uint32_t kSlots = 2;
@@ -66,6 +60,7 @@ constexpr int kSteps = 400;
 // An agent, with or without the right to its name.
 struct Agent {
   std::string name, dir;
+  std::string secret = "secret of " + dir;
   int boot = 1;
   bool frozen = false;    // sends no heartbeats
   uint64_t link = 0;      // of its session; 0: none
@@ -76,9 +71,10 @@ struct Agent {
 
 // What the model knows of an incarnation.
 struct Known {
-  std::string name, dir;
+  std::string name, dir, secret;
   int boot = 1;
   bool gone = false, deleted = false, draining = false, cordoned = false, troubled = false;
+  bool held = false;  // its loss
   uint64_t link = 0;
   uint32_t silent = 0;   // ticks since it was heard
   uint32_t granted = 0;  // slots
@@ -96,12 +92,15 @@ class History {
     settings_.line = restored_ ? EpochLine({{1, 1, 1}, {100, 100, 100, true}, {101, 101, 101}})
                                : EpochLine({{1, 1, 1}});
     cluster_ = std::make_unique<Cluster>(settings_, std::vector<NodeInfo>{});
-    agents_ = {{"a", "d1"}, {"b", "d2"}, {"c", "d3"}, {"a", "thief"}};
+    agents_ = {{"a", "d1"}, {"b", "d2"}, {"c", "d3"}, {"a", "thief"}, {"a", "d1", "guessed"}};
   }
 
   // The first rule that is broken; empty: none.
   std::string play() {
-    for (int step = 0; step < kSteps && broken_.empty(); ++step) this->step();
+    for (int step = 0; step < kSteps && broken_.empty(); ++step) {
+      this->step();
+      check_shown();
+    }
     return broken_;
   }
 
@@ -166,7 +165,7 @@ class History {
     hello.link = ++links_;
     hello.node = agent.name;
     hello.work_dir_id = agent.dir;
-    hello.secret = "secret of " + agent.dir;
+    hello.secret = agent.secret;
     hello.boot_id = "b" + std::to_string(agent.boot);
     hello.cluster_id = "ours";
     hello.cluster_key = "key";
@@ -175,13 +174,16 @@ class History {
     hello.running = {{1, 7, 0}};
     registering_ = &agent;
     expected_ = expected_answer(agent);
-    if (planted(NodePlant::secret_unchecked) && living(agent.name) != kNoNode) {
+    if (planted(NodePlant::name_unchecked) && living(agent.name) != kNoNode) {
       hello.work_dir_id = known_.at(living(agent.name)).dir;
-      hello.secret = "secret of " + hello.work_dir_id;
+      hello.secret = known_.at(living(agent.name)).secret;
     }
+    if (planted(NodePlant::secret_unchecked)) hello.secret = "secret of " + agent.dir;
     if (planted(NodePlant::reboot_unseen) && living(agent.name) != kNoNode)
       hello.boot_id = "b" + std::to_string(known_.at(living(agent.name)).boot);
+    answered_ = false;
     decided(event);
+    expect(answered_, "a registration is answered");
     registering_ = nullptr;
   }
 
@@ -190,7 +192,8 @@ class History {
     const NodeId old = living(agent.name);
     if (old == kNoNode) return next_;
     const Known& known = known_.at(old);
-    if (known.dir == agent.dir) return known.boot == agent.boot ? old : next_;
+    if (known.dir == agent.dir && known.secret == agent.secret)
+      return known.boot == agent.boot ? old : next_;
     return known.silent >= kTicksPerTerm ? next_ : kNoNode;
   }
 
@@ -207,6 +210,7 @@ class History {
     Known& known = known_.at(node);
     if (known.link == link && !known.gone) {
       known.silent = 0;
+      known.held = false;
       known.troubled = static_cast<bool>(trouble);
     }
     Heartbeat event{node, link, trouble};
@@ -233,22 +237,38 @@ class History {
   void check_silent() {
     bool some_ready = false;
     for (const auto& [id, known] : known_) some_ready |= known.ready();
-    for (const auto& [id, known] : known_)
+    for (auto& [id, known] : known_) {
       expect(!some_ready || known.gone || known.silent < kTicksPerTerm,
              "a node that is silent for a whole term is lost");
+      known.held |= !known.gone && known.silent >= kTicksPerTerm;
+    }
   }
 
   void change(const std::string& name) {
     const NodeId newest = newest_of(name);
+    const bool stale = below(4) == 0;
     SpecRequest event{++tokens_, name, {}, {}};
-    if (newest != kNoNode) event.seen.unschedulable = known_.at(newest).cordoned;
+    if (newest != kNoNode) event.seen.unschedulable = known_.at(newest).cordoned != stale;
     event.spec.unschedulable = below(2) == 0;
-    if (newest != kNoNode) known_.at(newest).cordoned = event.spec.unschedulable;
+    if (newest != kNoNode && !stale) known_.at(newest).cordoned = event.spec.unschedulable;
     if (planted(NodePlant::cordon_dropped)) event.spec = event.seen;
-    decided(event);
+    using Outcome = AnswerRequest::Outcome;
+    request(event, newest == kNoNode ? Outcome::not_found
+                   : stale           ? Outcome::conflict
+                                     : Outcome::done);
   }
 
-  void erase(const std::string& name) { decided(DeleteRequest{++tokens_, name}); }
+  void request(const Event& event, AnswerRequest::Outcome outcome) {
+    outcome_.reset();
+    decided(event);
+    expect(outcome_ == outcome, "a request gets the answer that it must have");
+  }
+
+  void erase(const std::string& name) {
+    using Outcome = AnswerRequest::Outcome;
+    const Outcome expected = newest_of(name) == kNoNode ? Outcome::not_found : Outcome::done;
+    request(DeleteRequest{++tokens_, name}, expected);
+  }
 
   void ask(JobId job) {
     auto& wanted = wanted_[job];
@@ -260,10 +280,17 @@ class History {
 
   void place() {
     decided(PlaceNow{});
+    check_free();
     for (const auto& [job, wanted] : wanted_)
       expect(wanted == 0 || std::none_of(keepers_.begin(), keepers_.end(),
                                          [this](JobId one) { return keeps(one); }),
              "while a job waits for slots, no job keeps any");
+  }
+  void check_free() {
+    bool waits = false, free = false;
+    for (const auto& [job, wanted] : wanted_) waits |= wanted > 0;
+    for (const auto& [id, known] : known_) free |= known.takes_pods() && known.granted < kSlots;
+    expect(!waits || !free, "no slot stays free while a job waits for one");
   }
   // A job that holds no slot has none to keep.
   bool keeps(JobId job) { return keepers_.contains(job) && !held_[job].empty(); }
@@ -298,8 +325,9 @@ class History {
     for (auto& [id, known] : known_) {
       known.link = 0;
       known.silent = known.granted = 0;
-      known.draining = known.troubled = false;
+      known.draining = known.troubled = known.held = false;
     }
+    shown_.clear();
     for (Agent& agent : agents_) agent.earlier = std::exchange(agent.link, 0);
     held_.clear();
     received_.clear();
@@ -310,12 +338,21 @@ class History {
   // ---- what the cluster decides
 
   void decided(const Event& event) {
-    Decision decision = decide(*cluster_, {event}, now_);
+    Decision decision = decide(*cluster_, event, now_);
+    if (planted(NodePlant::ask_unheard) && std::holds_alternative<Want>(event))
+      decision.at_once.clear();
+    if (planted(NodePlant::health_unshown))
+      std::erase_if(decision.at_once,
+                    [](const AtOnce& e) { return std::holds_alternative<ShowHealth>(e); });
+    if (planted(NodePlant::answer_lost) && std::holds_alternative<AgentRegisters>(event))
+      std::erase_if(decision.effects,
+                    [](const Effect& e) { return std::holds_alternative<AnswerHello>(e); });
+    check_prompt(event, decision);
     if (planted(NodePlant::slots_kept))
       std::erase_if(decision.at_once,
                     [](const AtOnce& e) { return std::holds_alternative<TakeKept>(e); });
     for (const Record& record : decision.records) take(record);
-    check_ends(decision);
+    check_ends(event, decision);
     std::set<JobId> before = keepers_;
     for (const AtOnce& effect : decision.at_once)
       std::visit([this](const auto& e) { carry_out(e); }, effect);
@@ -357,19 +394,34 @@ class History {
       Known& known = known_.at(info.id);
       known.link = 0;
       known.silent = 0;
-      known.draining = false;
+      known.draining = known.held = false;
       return;
     }
     expect(info.id == next_, "ids rise by one and are never used again");
     next_ = std::max(next_, info.id + 1);
     const NodeId before = newest_of(agent.name);
-    Known known{agent.name, agent.dir, agent.boot};
+    Known known{agent.name, agent.dir, agent.secret, agent.boot};
     known.cordoned = before != kNoNode && known_.at(before).cordoned;
     known_[info.id] = known;
   }
 
-  // Every end of an incarnation is told to the jobs, and to its session, and nothing else is.
-  void check_ends(Decision& decision) {
+  // What must lead to a round of placement, and what the jobs must hear.
+  void check_prompt(const Event& event, const Decision& decision) {
+    bool soon = false, ready = false;
+    for (const AtOnce& effect : decision.at_once) {
+      soon |= std::holds_alternative<PlaceSoon>(effect);
+      ready |= std::holds_alternative<NodeReadyNow>(effect);
+    }
+    const auto* up = std::get_if<LinkUp>(&event);
+    const bool connects = up && !known_.at(up->node).gone;
+    expect(soon || !(connects || std::holds_alternative<Want>(event) ||
+                     std::holds_alternative<Freed>(event)),
+           "slots are placed soon after they are wanted or free");
+    expect(ready == connects, "the jobs hear of each connection of a node, and of nothing else");
+  }
+
+  // The end of each incarnation is told to the jobs and closes its session.
+  void check_ends(const Event& event, Decision& decision) {
     std::multiset<NodeId> ended, said, dropped;
     for (const Record& record : decision.records)
       if (is_end(record)) ended.insert(node_of(record));
@@ -384,9 +436,21 @@ class History {
       if (const auto* e = std::get_if<DropLink>(&effect)) dropped.insert(e->node);
     }
     expect(ended == said, "the jobs are told of the end of each incarnation, once");
-    for (const Record& record : decision.records)
-      if (is_end(record) && !std::holds_alternative<NodeReplaced>(record))
-        expect(dropped.contains(node_of(record)), "the session of a node that is gone is closed");
+    expect(std::holds_alternative<LinkUp>(event) || dropped == ended,
+           "the session of a node that is gone is closed, and no other");
+  }
+
+  void check_shown() {
+    for (const auto& [id, known] : known_) {
+      if (known.gone) continue;
+      const auto it = shown_.find(id);
+      const NodeHealth shown = it == shown_.end() ? NodeHealth{} : it->second;
+      expect((shown.health == NodeInfo::Health::ready) == known.ready() &&
+                 shown.draining == known.draining &&
+                 static_cast<bool>(shown.trouble) == known.troubled &&
+                 shown.loss_held == known.held,
+             "a node is shown as it is");
+    }
   }
 
   void check_kept(const Decision& decision, const std::set<JobId>& before) {
@@ -419,11 +483,7 @@ class History {
     e.keep ? void(keepers_.insert(e.job)) : void(keepers_.erase(e.job));
   }
   void carry_out(const TakeKept& e) { keepers_.erase(e.job); }
-  void carry_out(const ShowHealth& e) {
-    const Known& known = known_.at(e.health.id);
-    expect((e.health.health == NodeInfo::Health::ready) == known.ready(),
-           "a node is shown as it is");
-  }
+  void carry_out(const ShowHealth& e) { shown_[e.health.id] = e.health; }
   void carry_out(const AskJobs& e) {
     JobsAnswered event{e.token, e.node, e.restored, {{1, 7, 0}}, {}};
     if (restored_) event.end = e.known;  // the restored state does not contain it
@@ -435,6 +495,7 @@ class History {
   }
   void carry_out(const AnswerHello& e) {
     Agent& agent = *registering_;
+    answered_ = true;
     if (e.answer.kind != HelloAnswer::Kind::welcome)
       return expect(expected_ == kNoNode, "an agent with the right to its name is welcome");
     expect(e.answer.node == expected_, "an agent without the right to its name is refused");
@@ -445,6 +506,7 @@ class History {
     Known& known = known_.at(agent.node);
     known.link = agent.link;
     known.silent = 0;
+    known.held = false;
     decided(LinkUp{agent.node, agent.link});
   }
   void carry_out(const DropLink& e) {
@@ -452,6 +514,7 @@ class History {
       if (agent.node == e.node && agent.link != 0) agent.earlier = std::exchange(agent.link, 0);
   }
   void carry_out(const StopOutdated&) { expect(false, "nobody proves that this is outdated"); }
+  void carry_out(const AnswerRequest& e) { outcome_ = e.outcome; }
   template <class E>
   void carry_out(const E&) {}
 
@@ -475,6 +538,9 @@ class History {
   std::map<NodeId, NodeInfo> rows_;
   std::vector<Agent> agents_;
   Agent* registering_ = nullptr;
+  bool answered_ = false;
+  std::optional<AnswerRequest::Outcome> outcome_;
+  std::map<NodeId, NodeHealth> shown_;
   NodeId expected_ = kNoNode;
   uint64_t asked_link_ = 0;
   std::map<NodeId, Known> known_;
