@@ -372,7 +372,8 @@ Result<Response> ApiClient::ask(const Question& question) {
   return patiently([&] {
     const bool kept = question.again && loop_->kept.get() != nullptr;
     auto answer = once(question, !question.again);
-    return kept && lost(answer) ? once(question, true) : answer;
+    if (kept && lost(answer)) return once(question, true);
+    return answer;
   });
 }
 
