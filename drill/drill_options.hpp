@@ -25,7 +25,7 @@ struct DrillOptions {
   bool baseline = true;          // run the canary without faults first
   bool yes = false;              // do not ask
   std::string binary, pid_file, witness_dir;
-  struct Hooks {  // the operator's commands in a running cluster; drill/reach.hpp explains them
+  struct Hooks {  // the operator's commands in a running cluster; process/reach.hpp explains them
     std::string on_node, start, switch_to, restore;
     bool operator==(const Hooks&) const = default;
   } hooks;

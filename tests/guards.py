@@ -205,7 +205,7 @@ GUARDS = [
           ["api_test NamespaceAccessTest.P12OrphansDoNotOutliveTheirNamespace", "users.py Owners.test_p12_orphans_do_not_hold_a_namespace"]),
     Guard("terminal", "text of another user that acts on the terminal of who reads it", "`SafeOutput`, `client/terminal/safe_output.cpp`",
           [("client/terminal/safe_output.cpp", "    return put(visible(data));", "    return put(OFF ? std::string(data) : visible(data));")],
-          ["cli_test SafeOutput.P12EscapesWhateverAVerbPrints", "users.py Owners.test_p12_what_users_write_does_not_act_on_anybodys_terminal"]),
+          ["client_test SafeOutput.P12EscapesWhateverAVerbPrints", "users.py Owners.test_p12_what_users_write_does_not_act_on_anybodys_terminal"]),
 ]
 
 

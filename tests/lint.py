@@ -18,27 +18,27 @@ LAYERS = {
     "base": ((), "spdlog"),
     "base/text": (("base",), "nlohmann-json, yaml-cpp"),
     "core": (("base",), ""),
-    "schema": (("base", "core"), "Cap'n Proto"),
+    "schema": (("core",), "Cap'n Proto"),
     "trust/tls": (("base",), "KJ, OpenSSL"),
     "trust/munge": (("base",), "libmunge, loaded when it is used"),
     "trust/permit": (("base", "core/node", "core/spec"), "OpenSSL"),
     "storage": (("base", "core", "schema"), "RocksDB, Cap'n Proto, KJ"),
-    "trust/store": (("base", "core", "storage", "trust/tls", "trust/munge"), ""),
+    "trust/store": (("base", "core", "storage", "trust/tls", "trust/munge"), "OpenSSL"),
     "actors": (("base", "core", "storage"), "CAF"),
     "api": (("base", "base/text", "core"), "KJ, nlohmann-json, prometheus-cpp"),
     "coordinator": (("base", "base/text/json.hpp", "core", "schema", "storage", "actors", "api", "trust"), "CAF, KJ, Cap'n Proto"),
     "keeper": (("base", "core/node", *CORE_VALUES_OF_PODS, "trust/permit"), "libpam, and OpenSSL through permits; nothing else"),
     "agent": (("base", "core/node", *CORE_VALUES_OF_PODS, "core/spec/values/inputs.hpp", "core/spec/fields/mpi.hpp", "schema", "trust/tls",
-               "keeper/protocol.hpp"), "KJ, Cap'n Proto"),
-    "client": (("base", "base/text", "core/spec", *CORE_VALUES_OF_PODS, "core/index_set.hpp", "core/job/fold/text.hpp", "core/trust.hpp",
-                "trust/tls", "trust/munge"), "KJ, nlohmann-json"),
-    "drill": (("base", "base/text", "client", "core/spec", *CORE_VALUES_OF_PODS, "core/index_set.hpp", "core/job/fold/text.hpp",
-               "core/job/rules/decide.hpp", "trust/tls"), "KJ, nlohmann-json"),
+               "keeper/protocol.hpp"), "KJ, Cap'n Proto, OpenSSL"),
+    "client": (("base", "base/text", "core/spec", "core/pod_name.hpp", "core/index_set.hpp", "core/trust.hpp", "trust/tls", "trust/munge"),
+               "KJ"),
+    "drill": (("base", "base/text", "client", "core/spec", "core/ids.hpp", "core/index_set.hpp", "core/job/fold/text.hpp",
+               "core/job/rules/decide.hpp", "trust/tls"), ""),
     # The verbs, and the daemons' main functions.
-    "cli": (("base", "base/text", "client", "drill", "core/spec", *CORE_VALUES_OF_PODS, "core/index_set.hpp", "core/trust.hpp",
-             "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "schema", "trust/tls", "trust/munge", "agent/agent.hpp",
+    "cli": (("base", "base/text", "client", "drill", "core/spec", "core/index_set.hpp", "core/trust.hpp",
+             "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "schema", "trust/tls", "agent/agent.hpp",
              "agent/run/environment.hpp", "agent/pod_programs/rsh.hpp", "agent/pod_programs/pmi.hpp", "coordinator/coordinator.hpp",
-             "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/protocol.hpp"), "CLI11, nlohmann-json, KJ"),
+             "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/protocol.hpp"), "CLI11"),
 }
 TOPS = sorted({name.split("/")[0] for name in LAYERS})
 # The rooms of a folder, bottom up: a room (or a file) may include itself and those before it. Files in none of them are above all rooms.
@@ -67,7 +67,7 @@ CORE_APART = {"job", "cluster", "node"}
 CORE_VALUES = {"core/cluster/nodes/node_info.hpp"}
 # Libraries, by the first folder of their headers: only those whose row names them may include them.
 LIBRARIES = {"caf": "CAF", "capnp": "Cap'n Proto", "kj": "KJ", "rocksdb": "RocksDB", "spdlog": "spdlog", "fmt": "spdlog",
-             "nlohmann": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI": "CLI11"}
+             "nlohmann": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI": "CLI11", "openssl": "OpenSSL"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -167,7 +167,7 @@ NOT_PROSE = re.compile(r"\s*(\||!\[|    |<)|\s*`[^`]*`$")  # tables, pictures, c
 
 
 def check_document(path):
-    code = made = False  # within a block of code; within what make_tables.py writes
+    code = made = False  # within a block of code; within a table that make_tables.py or --write writes
     for number, line in enumerate(path.read_text().splitlines(), 1):
         made = (made or line in ("<!-- fields -->", "<!-- layers -->")) and not line.startswith("<!-- end of the ")
         code ^= line.lstrip().startswith("```")

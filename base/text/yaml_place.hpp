@@ -1,4 +1,4 @@
-// Positions in a YAML text, for messages. Used only inside text/.
+// Positions in a YAML text, for messages. Used only inside base/text/.
 #pragma once
 
 #include "base/text/text_place.hpp"

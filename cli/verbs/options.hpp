@@ -1,7 +1,7 @@
-// Options: the parsed command line, one plain struct per verb.
+// Options: the parsed command line, one plain struct per verb (drill: drill/drill_options.hpp).
 //
-// Verbs do not see the parser (parser.hpp). A struct is checked as far as the command line and the
-// configuration allow: durations parse, kinds exist.
+// Verbs do not see the parser (cli/grammar/parser.hpp). A struct is checked as far as the command
+// line and the configuration allow: durations parse, kinds exist.
 #pragma once
 
 #include "agent/agent.hpp"

@@ -13,9 +13,9 @@ namespace muster::cli {
 // "job.yaml:3:7"
 std::string file_place(const std::string& file, const TextPlace& place);
 
-// An error about a document, as lines (output/exit_codes.hpp) in file order: its violations, the
-// fields that its message names as undecodable, or else the message. Unchanged if the coordinator
-// could not be reached.
+// An error about a document, as lines (client/terminal/exit_codes.hpp) in file order: its
+// violations, the fields that its message names as undecodable, or else the message. Unchanged if
+// the coordinator could not be reached.
 Error placed(Error error, const Document& document);
 
 // The same for a warning, which may begin with the path of a field.

@@ -235,7 +235,7 @@ Dirs open_dirs(const char* work_dir) {
 
 // The lock is on the directory, so that removing the file opens nothing; earlier versions lock the
 // file.
-void take_lock(Dirs& dirs, int64_t patience_ms) {
+void take_lock(Dirs& dirs, unsigned patience_ms) {
   dirs.lock = openat(dirs.keeper, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (dirs.lock < 0) fail("lock");
   for (const int fd : {dirs.keeper, dirs.lock})
