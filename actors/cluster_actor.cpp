@@ -138,11 +138,9 @@ class ClusterActor : public GatedActor<cluster_actor> {
 
   // Appends the rows of the nodes that durable records have changed; then come the effects.
   void journal(fold::Decision decision) {
-    std::vector<NodeId> changed;
+    std::set<NodeId> changed;
     for (const fold::Record& record : decision.records)
-      if (const NodeId node = node_of(record);
-          is_durable(record) && std::find(changed.begin(), changed.end(), node) == changed.end())
-        changed.push_back(node);
+      if (is_durable(record)) changed.insert(node_of(record));
     if (changed.empty() && decision.effects.empty()) return;
     auto then = [this, effects = std::move(decision.effects)](const Durable& durable) {
       for (const fold::Effect& effect : effects)

@@ -40,6 +40,7 @@ struct Registration {
   const AgentRegisters& event;
   const Hello& hello = event.hello;
   const Cluster& cluster = turn.cluster;
+  std::vector<PodId> pods = all_pods(hello);
 
   void decide();
 
@@ -71,7 +72,7 @@ std::string Registration::beyond_ours() const {
            std::to_string(turn.settings().line.last().epoch) + ", commit " +
            std::to_string(turn.now.last_commit) + ") does not contain";
   if (!turn.now.next_job) return "";
-  for (PodId pod : all_pods(hello))
+  for (PodId pod : pods)
     if (pod.job >= *turn.now.next_job)
       return "node " + hello.node + " has pods of job j" + std::to_string(pod.job) +
              ", but this data-dir never assigned that id";
@@ -159,7 +160,7 @@ NodeInfo Registration::next_info(NodeId old, bool same, NodeId known) const {
 
 void Registration::decide() {
   const bool ours = hello.cluster_id == turn.settings().cluster_id;
-  if (!ours && !all_pods(hello).empty())
+  if (!ours && !pods.empty())
     return refuse(Kind::other_cluster,
                   "its work-dir has pods of " +
                       (hello.cluster_id.empty() ? "no cluster" : "cluster " + hello.cluster_id) +
@@ -197,10 +198,9 @@ void Registration::decide() {
                                  std::to_string(hello.waiting.size()) + " waiting, " +
                                  std::to_string(hello.ended.size()) + " ended)");
   if (last) turn.at_once(AllRegistered{});
-  std::vector<PodId> known = all_pods(hello);
   const std::set<PodId> strangers(info.strangers.begin(), info.strangers.end());
-  std::erase_if(known, [&strangers](PodId pod) { return strangers.contains(pod); });
-  turn.then(AskJobs{event.token, info.id, hello.link, std::move(known), restored});
+  std::erase_if(pods, [&strangers](PodId pod) { return strangers.contains(pod); });
+  turn.then(AskJobs{event.token, info.id, hello.link, std::move(pods), restored});
 }
 
 }  // namespace
