@@ -45,7 +45,7 @@ bool Launch::read(std::string_view order) {
   if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
   if (!in.rest().empty())
     for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
-      auto& file = secrets.emplace_back();
+      auto& file = secret_files.emplace_back();
       file.variable = in.text();
       file.path = in.text();
       file.optional = in.num<uint8_t>() != 0;
@@ -67,9 +67,9 @@ bool Launch::read(std::string_view order) {
 
 void Launch::read(OwnerCommand built) {
   command = std::move(built);
-  cwd = command.cwd;
+  cwd = std::move(command.cwd);
   home = command.home;
-  secrets = command.secrets;
+  secret_files = std::move(command.secrets);
   for (std::string& word : command.argv) argv.push_back(word.data());
   for (const std::string& variable : command.env) add_variable(variable);
 }
@@ -91,6 +91,12 @@ void Launch::wrap(const Fd& plan) {
   }
   if (terminal) before.push_back(mutable_text(kTerminalName));
   argv.insert(argv.begin(), before.begin(), before.end());
+}
+
+void Launch::end(Secrets& secrets) {
+  secrets.add_to(envp);
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
 }
 
 }  // namespace muster::keeper

@@ -10,6 +10,7 @@
 #include "keeper/start/search_path.hpp"
 #include "keeper/start/space_main.hpp"
 #include "keeper/users/owners.hpp"
+#include "keeper/users/secrets.hpp"
 
 #include <cstdint>
 #include <string>
@@ -19,12 +20,12 @@
 namespace muster::keeper {
 
 struct Launch {
-  // Without the nulls at their ends. They point into the order or into `command`, and below.
+  // Null-terminated once end() is called. They point into the order or into `command`, and below.
   std::vector<char*> argv, envp;
   std::string cwd;
   bool home = false;  // falls back to "/" if cwd is missing
   std::string_view path = kDefaultPath;
-  std::vector<core::node::SecretFile> secrets;
+  std::vector<core::node::SecretFile> secret_files;
   core::node::Space space;
   Privileges privileges{};  // to give up
   Limits limits{};
@@ -52,6 +53,8 @@ struct Launch {
   bool wrapped() const { return terminal || !plan_fd_.empty(); }
   // Puts them before the command. `plan`: what muster-space reads; none: no mounts are needed.
   void wrap(const Fd& plan);
+  // Adds the secrets' variables and ends both lists.
+  void end(Secrets& secrets);
 
  private:
   void add_variable(std::string_view variable);

@@ -143,11 +143,9 @@ int owner_main(void* argument) {
   return kExitCannotStart;
 }
 
-// Where the owner's shell would look for it. muster-space (`plan`) and muster-terminal look up the
-// command themselves.
-std::vector<std::string> programs_for(const Launch& launch, const Fd& plan) {
-  if (launch.terminal || plan) return {kOwnProgram};
-  const std::string name = launch.argv[0];
+// Where the owner's shell would look for the program `name`.
+std::vector<std::string> programs_for(const std::string& name, const Launch& launch) {
+  if (launch.wrapped()) return {kOwnProgram};
   if (name.find('/') != std::string::npos) return {name};
   std::vector<std::string> candidates;
   search_path(name, launch.path, ".", [&candidates](std::string candidate) {
@@ -234,13 +232,12 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
         !why.empty())
       return not_here(std::move(why));
 
-  const std::vector<std::string> paths = programs_for(launch, plan_file);
-  const std::vector<const char*> programs = pointers_to(paths);
+  const std::string command_name = launch.argv[0];
   launch.wrap(plan_file);
-  Secrets secrets(launch.secrets);
-  secrets.add_to(launch.envp);
-  launch.argv.push_back(nullptr);
-  launch.envp.push_back(nullptr);
+  const std::vector<std::string> paths = programs_for(command_name, launch);
+  const std::vector<const char*> programs = pointers_to(paths);
+  Secrets secrets(launch.secret_files);
+  launch.end(secrets);
 
   Fd out, err;
   if (auto why = open_outputs_as(job, permit, out, err, result); !why.empty())

@@ -528,9 +528,13 @@ Spawned Spawner::refused(Spawned result, std::string why, int exit_code) {
   return result;
 }
 
+Spawned Spawner::failed(Spawned result, const std::string& what, int error) {
+  return refused(std::move(result), what + ": " + std::strerror(error), code_of(error));
+}
+
 Spawned Spawner::no_room(Spawned result, const std::string& what, int error) {
   result.node_fault = true;
-  return refused(std::move(result), what + ": " + std::strerror(error), code_of(error));
+  return failed(std::move(result), what, error);
 }
 
 bool Spawner::open_report(Fd& reads, Fd& writes) {
@@ -577,15 +581,14 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   std::string program;
   if (int error = find_program(launch, plan_file, program); error != 0)
     return failed(std::move(result), "exec " + program, error);
-  Secrets secrets(launch.secrets);
-  secrets.add_to(launch.envp);
-  launch.argv.push_back(nullptr);
-  launch.envp.push_back(nullptr);
+  Secrets secrets(launch.secret_files);
+  launch.end(secrets);
 
   Output out, err;
-  for (auto [path, output] : {std::pair{launch.out, &out}, std::pair{launch.err, &err}})
-    if ((output == &out || launch.err != launch.out) && !open_own(job, path, *output, result))
-      return no_room(std::move(result), "open " + std::string(path), errno);
+  if (!open_own(job, launch.out, out, result))
+    return no_room(std::move(result), "open " + std::string(launch.out), errno);
+  if (launch.err != launch.out && !open_own(job, launch.err, err, result))
+    return no_room(std::move(result), "open " + std::string(launch.err), errno);
   InputPipe input;
   if (launch.input && !input.open()) return no_room(std::move(result), "open a pipe", errno);
   result.cgroup = cgroup_for(job, launch);
@@ -612,8 +615,10 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.not_after_ms = launch.not_after_ms;
   plan.mask = mask_;
   if (!plan_file) plan.privileges = launch.privileges;
-  plan.secrets = secrets.empty() ? nullptr : &secrets;
-  plan.uid = geteuid();
+  if (!secrets.empty()) {
+    plan.secrets = &secrets;
+    plan.uid = geteuid();
+  }
   const uint64_t start_ns = boot_ns();
   const int pid = clone_own(plan, result.cgroup.get(), born_in_cgroup_, job.joins_cgroup, stack,
                             kStackBytes, &pidfd);
@@ -627,10 +632,6 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   result.input = std::move(input.writes);
   if (plan_file) report = report_reads.release();
   return result;
-}
-
-Spawned Spawner::failed(Spawned result, const std::string& what, int error) {
-  return refused(std::move(result), what + ": " + std::strerror(error), code_of(error));
 }
 
 // What has failed in the child before its exec.
