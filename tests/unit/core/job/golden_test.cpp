@@ -2,41 +2,17 @@
 // MUSTER_GOLDEN_WRITE=1 rewrites the answers.
 #include "core/job/fold/text.hpp"
 #include "core/spec/rules/defaults.hpp"
-#include "tests/unit/checked_in.hpp"
 #include "tests/unit/core/job/transcript.hpp"
+#include "tests/unit/core/transcript_file.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <charconv>
-#include <filesystem>
 #include <map>
 #include <optional>
-#include <sstream>
 
 namespace muster::core {
 
 namespace {
-
-std::vector<std::string> split(std::string_view text, char at) {
-  std::vector<std::string> parts;
-  std::string part;
-  std::istringstream in{std::string(text)};
-  while (std::getline(in, part, at)) {
-    auto first = part.find_first_not_of(' ');
-    if (first == std::string::npos) continue;
-    parts.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
-  }
-  return parts;
-}
-
-int64_t number(std::string_view text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  EXPECT_TRUE(error == std::errc{} && end == text.data() + text.size())
-      << "not a number: \"" << text << "\"";
-  return value;
-}
 
 Millis span(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -55,16 +31,6 @@ PodKey pod(std::string_view text) {
   EXPECT_NE(hash, std::string_view::npos) << "no pod: \"" << text << "\"";
   return {static_cast<uint32_t>(number(text.substr(0, hash))),
           static_cast<uint32_t>(number(text.substr(hash + 1)))};
-}
-
-// Parses "key=value" words; a word without "=" has an empty value.
-std::map<std::string, std::string> options(const std::vector<std::string>& words, size_t from) {
-  std::map<std::string, std::string> found;
-  for (size_t i = from; i < words.size(); ++i) {
-    auto equal = words[i].find('=');
-    found[words[i].substr(0, equal)] = equal == std::string::npos ? "" : words[i].substr(equal + 1);
-  }
-  return found;
 }
 
 EndCause cause(const std::string& text) {
@@ -224,41 +190,15 @@ std::vector<std::string> Transcript::play(std::string_view line) {
 
 namespace {
 
-std::filesystem::path folder() {
-  return checkout() / "tests/golden";
-}
-
-std::vector<std::string> transcripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder()))
-    if (entry.path().extension() == ".txt") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class Golden : public testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, AnswersAsWritten) {
-  const std::string name = "tests/golden/" + GetParam() + ".txt";
-  const std::string written = read_checked_in(name);
-  std::string played, line;
-  ASSERT_TRUE(written.starts_with("# " + name + ": "))
-      << "a transcript opens with its name and what it shows";
   Transcript transcript;
-  std::istringstream lines(written);
-  while (std::getline(lines, line)) {
-    if (line.starts_with("> ")) continue;
-    played += line + "\n";
-    if (line.empty() || line.starts_with("#")) continue;
-    for (const auto& answer : transcript.play(line)) {
-      EXPECT_FALSE(answer.starts_with("error")) << line << ": " << answer;
-      played += "> " + answer + "\n";
-    }
-  }
-  expect_checked_in(name, played);
+  expect_answers("tests/golden/" + GetParam() + ".txt",
+                 [&](const std::string& line) { return transcript.play(line); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Transcripts, Golden, testing::ValuesIn(transcripts()),
+INSTANTIATE_TEST_SUITE_P(Transcripts, Golden, testing::ValuesIn(transcripts_in("tests/golden")),
                          [](const auto& info) { return info.param; });
 
 // Every event prints on one line that starts with its name.

@@ -19,48 +19,33 @@
 // records that only repeat (TickPassed, NodeResponded) are not printed.
 // MUSTER_GOLDEN_WRITE=1 rewrites the answers.
 #include "core/cluster/rules/decide.hpp"
-#include "tests/unit/checked_in.hpp"
 #include "tests/unit/core/cluster/rules/cluster_text.hpp"
+#include "tests/unit/core/transcript_file.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <charconv>
-#include <filesystem>
 #include <map>
 #include <memory>
-#include <sstream>
 
 namespace muster::core::cluster {
 
 namespace {
 
-std::vector<std::string> parts_of(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  std::string part;
-  std::istringstream in(text);
-  while (std::getline(in, part, at))
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
-int64_t whole(std::string_view text) {
-  int64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  EXPECT_TRUE(read.ec == std::errc{}) << "not a number: " << text;
-  return value;
+// "16s", "100r"
+int64_t before_letter(std::string_view text) {
+  return number(text.substr(0, text.find_first_not_of("0123456789")));
 }
 // "n1", "j7", "+5s"
-int64_t after_letter(const std::string& text) {
-  return whole(std::string_view(text).substr(1));
+int64_t after_letter(std::string_view text) {
+  return before_letter(text.substr(1));
 }
 std::vector<PodId> pods_in(const std::string& text) {
   std::vector<PodId> pods;
-  for (const std::string& one : parts_of(text, ',')) {
+  for (const std::string& one : split(text, ',')) {
     const size_t slash = one.find('/'), hash = one.find('#');
-    pods.push_back({static_cast<JobId>(whole(one.substr(1, slash - 1))),
-                    static_cast<uint32_t>(whole(one.substr(slash + 1, hash - slash - 1))),
-                    static_cast<uint32_t>(whole(one.substr(hash + 1)))});
+    pods.push_back({static_cast<JobId>(number(one.substr(1, slash - 1))),
+                    static_cast<uint32_t>(number(one.substr(slash + 1, hash - slash - 1))),
+                    static_cast<uint32_t>(number(one.substr(hash + 1)))});
   }
   return pods;
 }
@@ -68,13 +53,8 @@ std::vector<PodId> pods_in(const std::string& text) {
 class NodesTranscript {
  public:
   std::vector<std::string> play(const std::string& line) {
-    words_ = parts_of(line, ' ');
-    values_.clear();
-    for (size_t i = 1; i < words_.size(); ++i) {
-      const size_t equal = words_[i].find('=');
-      values_[words_[i].substr(0, equal)] =
-          equal == std::string::npos ? "" : words_[i].substr(equal + 1);
-    }
+    words_ = split(line, ' ');
+    values_ = options(words_, 1);
     answers_.clear();
     const std::string& verb = words_[0];
     if (verb == "grace") return begin(), answers_;
@@ -90,11 +70,11 @@ class NodesTranscript {
 
  private:
   void begin() {
-    settings_.node_grace_ms = whole(words_.at(1)) * 1'000;
+    settings_.node_grace_ms = before_letter(words_.at(1)) * 1'000;
     if (const auto line = values_.find("line"); line != values_.end()) {
       std::vector<EpochEntry> entries;
-      for (const std::string& one : parts_of(line->second, ',')) {
-        const auto epoch = static_cast<uint64_t>(whole(one));
+      for (const std::string& one : split(line->second, ',')) {
+        const auto epoch = static_cast<uint64_t>(before_letter(one));
         entries.push_back({epoch, epoch, epoch, one.ends_with('r')});
       }
       settings_.line = EpochLine(entries);
@@ -116,23 +96,23 @@ class NodesTranscript {
     hello.secret = value("secret", "s-" + hello.work_dir_id);
     hello.cluster_id = value("cluster", "ours");
     hello.cluster_key = value("key", "key");
-    hello.highest_epoch = static_cast<uint64_t>(whole(value("epoch", "1")));
+    hello.highest_epoch = static_cast<uint64_t>(number(value("epoch", "1")));
     hello.epoch_nonce = hello.highest_epoch;
-    hello.highest_commit = static_cast<uint64_t>(whole(value("commit", "1")));
-    hello.slots = static_cast<uint32_t>(whole(value("slots", "2")));
+    hello.highest_commit = static_cast<uint64_t>(number(value("commit", "1")));
+    hello.slots = static_cast<uint32_t>(number(value("slots", "2")));
     hello.must_prove = has("remote");
     hello.running = pods_in(value("running"));
     hello.waiting = pods_in(value("waiting"));
     hello.ended = pods_in(value("ended"));
-    for (const std::string& label : parts_of(value("labels"), ',')) {
-      const auto pair = parts_of(label, ':');
+    for (const std::string& label : split(value("labels"), ',')) {
+      const auto pair = split(label, ':');
       hello.labels[pair.at(0)] = pair.size() > 1 ? pair[1] : "";
     }
     if (has("claims")) {
-      const auto claims = parts_of(value("claims"), ':');
+      const auto claims = split(value("claims"), ':');
       hello.claims.emplace();
       hello.claims->labels = {claims.at(0)};
-      hello.claims->slots_max = static_cast<uint32_t>(whole(claims.at(1)));
+      hello.claims->slots_max = static_cast<uint32_t>(number(claims.at(1)));
     }
     return hello;
   }
@@ -169,7 +149,7 @@ class NodesTranscript {
     if (node != kNoNode && !has("stale")) event.seen = cluster_->node(node)->info.spec;
     event.spec.unschedulable = has("cordon");
     if (has("taint")) {
-      const auto taint = parts_of(value("taint"), ':');
+      const auto taint = split(value("taint"), ':');
       event.spec.taints = {{taint.at(0), "", taint.at(1)}};
     }
     return event;
@@ -178,23 +158,23 @@ class NodesTranscript {
   Event want() {
     const auto job = static_cast<JobId>(after_letter(words_.at(1)));
     auto object = std::make_shared<JobObject>();
-    object->spec.pod.priority = static_cast<int32_t>(whole(value("priority", "0")));
+    object->spec.pod.priority = static_cast<int32_t>(number(value("priority", "0")));
     if (has("gang")) object->meta.annotations["muster.dev/gang"] = "true";
     if (!objects_[job] || has("priority") || has("gang")) objects_[job] = object;
-    return Want{job, static_cast<uint32_t>(whole(words_.at(2))), granted_[job], objects_[job]};
+    return Want{job, static_cast<uint32_t>(number(words_.at(2))), granted_[job], objects_[job]};
   }
 
   Event freed() {
     Freed event{static_cast<JobId>(after_letter(words_.at(1))), {}};
     for (const auto& [key, count] : values_)
       if (key != "avoid" && key.starts_with('n'))
-        event.slots[static_cast<NodeId>(after_letter(key))] = static_cast<uint32_t>(whole(count));
+        event.slots[static_cast<NodeId>(after_letter(key))] = static_cast<uint32_t>(number(count));
     if (has("avoid")) event.avoid = {static_cast<NodeId>(after_letter(value("avoid")))};
     return event;
   }
 
   void ticks() {
-    for (int64_t left = whole(words_.at(1)); left > 0; --left) {
+    for (int64_t left = number(words_.at(1)); left > 0; --left) {
       now_.wall_ms += tick_ms(settings_.node_grace_ms);
       now_.up_ms += tick_ms(settings_.node_grace_ms);
       for (size_t i = 2; i < words_.size(); ++i)
@@ -254,37 +234,16 @@ class NodesTranscript {
   uint64_t links_ = 0, tokens_ = 0;
 };
 
-std::vector<std::string> nodes_transcripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(checkout() / "tests/golden/nodes"))
-    names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class NodesGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(NodesGolden, AnswersAsWritten) {
-  const std::string name = "tests/golden/nodes/" + GetParam() + ".txt";
-  const std::string written = read_checked_in(name);
-  ASSERT_TRUE(written.starts_with("# " + name + ": "))
-      << "a transcript opens with its name and what it shows";
   NodesTranscript transcript;
-  std::string played, line;
-  std::istringstream lines(written);
-  while (std::getline(lines, line)) {
-    if (line.starts_with("> ")) continue;
-    played += line + "\n";
-    if (line.empty() || line.starts_with("#")) continue;
-    for (const std::string& answer : transcript.play(line)) {
-      EXPECT_FALSE(answer.starts_with("error")) << line << ": " << answer;
-      played += "> " + answer + "\n";
-    }
-  }
-  expect_checked_in(name, played);
+  expect_answers("tests/golden/nodes/" + GetParam() + ".txt",
+                 [&](const std::string& line) { return transcript.play(line); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Transcripts, NodesGolden, testing::ValuesIn(nodes_transcripts()),
+INSTANTIATE_TEST_SUITE_P(Transcripts, NodesGolden,
+                         testing::ValuesIn(transcripts_in("tests/golden/nodes")),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
