@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 namespace muster::keeper {
@@ -36,11 +37,17 @@ void OutputLimit::check(const std::string& path, uint64_t& allowed) {
   if (fstatat(base_fd_, path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (static_cast<uint64_t>(info.st_size) <= allowed) return;
   const Fd file(open_(path));
-  if (!file || ftruncate(file.get(), static_cast<off_t>(allowed)) != 0) return;
-  if (allowed != max_bytes_) return;
-  const std::string line = "\nmuster: this output is cut here, at " + std::to_string(max_bytes_) +
-                           " bytes (--output-max); what follows is lost\n";
-  if (write_whole(file.get(), line)) allowed += line.size();
+  if (!file) return;
+  if (allowed == max_bytes_) {
+    // Over what is there, before the cut: appended after it, the line could end up behind what the
+    // process writes at the same time, and the next cut would take it along.
+    const std::string line = "\nmuster: this output is cut here, at " + std::to_string(max_bytes_) +
+                             " bytes (--output-max); what follows is lost\n";
+    if (!write_whole_at(file.get(), line, static_cast<off_t>(max_bytes_))) return;
+    allowed += line.size();
+  }
+  // Should this fail, the next look cuts it.
+  std::ignore = ftruncate(file.get(), static_cast<off_t>(allowed));
 }
 
 }  // namespace muster::keeper

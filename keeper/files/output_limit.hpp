@@ -22,8 +22,8 @@ class OutputLimit {
   static constexpr uint64_t kDefaultBytes = uint64_t{10} << 30;
   static constexpr size_t kLooks = 256;  // files in one turn
 
-  // `base_fd`: where relative paths begin. `open`: for appending, follows no link; -1 if it is not
-  // an output. 0 bytes: no maximum.
+  // `base_fd`: where relative paths begin. `open`: for writing anywhere (an O_APPEND file takes no
+  // offset), follows no link; -1 if it is not an output. 0 bytes: no maximum.
   OutputLimit(uint64_t max_bytes, int base_fd, std::function<int(const std::string& path)> open);
 
   // The process with this number writes to these files, which have their names.

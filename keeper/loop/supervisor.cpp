@@ -65,7 +65,7 @@ Supervisor::Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner&
                     [owners](const std::string& path) {
                       return owners != nullptr
                                  ? owners->reopen_output(path)
-                                 : open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+                                 : open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
                     }),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
   watch(epoll_fd_, EPOLL_CTL_ADD, listen_fd_, EPOLLIN, kListenEvent);

@@ -176,7 +176,7 @@ std::string Owners::output_path(const Permit& permit, PodId pod, size_t containe
 }
 
 int Owners::reopen_output(const std::string& path) const {
-  const int fd = open_beneath(settings_.work_fd, path, O_WRONLY | O_APPEND);
+  const int fd = open_beneath(settings_.work_fd, path, O_WRONLY);
   struct stat found = {};
   if (fd >= 0 && fstat(fd, &found) == 0 && is_plain(found) && found.st_uid >= settings_.uid_min)
     return fd;

@@ -79,7 +79,7 @@ class Owners {
   std::string output_path(const Permit& permit, PodId pod, size_t container, bool err,
                           uint16_t session) const;
   int work_fd() const { return settings_.work_fd; }
-  // Opens such a file again, for appending; -1: it is not a user's output.
+  // Opens such a file again, for writing; -1: it is not a user's output.
   int reopen_output(const std::string& path) const;
   // Opens an output for reading; -1: there is none. Opens no other file, whatever the agent put in
   // its place.

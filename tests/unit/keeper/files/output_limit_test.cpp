@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <unistd.h>
 
 namespace muster::keeper {
@@ -33,7 +35,7 @@ class OutputLimitTest : public testing::Test {
     return all.str();
   }
   static int reopen(const std::string& path) {
-    return open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+    return open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   }
 
   std::string dir_;
@@ -79,6 +81,27 @@ TEST_F(OutputLimitTest, P11LooksInTurnsAndFollowsNoLink) {
   limit.look();
   for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(text(std::to_string(i))[10], '\n') << i;
   EXPECT_EQ(text("precious"), std::string(20, 'x'));
+}
+
+TEST_F(OutputLimitTest, P11LineStaysWhenProcessKeepsWriting) {
+  const std::string line =
+      "\nmuster: this output is cut here, at 100 bytes (--output-max); what follows is lost\n";
+  for (int round = 0; round < 20; ++round) {
+    const std::string name = "out-" + std::to_string(round);
+    append(name, std::string(200, 'x'));
+    OutputLimit limit(100, AT_FDCWD, reopen);
+    limit.add(1, {file(name)});
+    std::atomic<bool> done = false;
+    std::thread process([&] {
+      std::ofstream out(file(name), std::ios::app);
+      while (!done) out << "yyyyyyyyyy" << std::flush;
+    });
+    for (int looks = 0; looks < 50; ++looks) limit.look();
+    done = true;
+    process.join();
+    limit.look();
+    EXPECT_EQ(text(name), std::string(100, 'x') + line);
+  }
 }
 
 TEST_F(OutputLimitTest, P11ZeroIsNoMaximum) {
