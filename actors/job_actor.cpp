@@ -377,7 +377,7 @@ void JobActor::act(const core::PodsClosed& order, const Durable&) {
 }
 
 void JobActor::act(const core::JobOver& order, const Durable&) {
-  send(around_.registry, JobIsOver{job_.id(), order.forgotten, order.wake_ms, order.complete});
+  send(around_.registry, JobIsOver{job_.id(), order});
 }
 
 void JobActor::act(const core::Answer& order, const Durable& durable) {

@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 #include "core/cluster/fold/effect.hpp"
 #include "core/cluster/fold/event.hpp"
+#include "core/job/facts/effect.hpp"
 #include "core/job/facts/event.hpp"
 #include "core/job/fold/batch.hpp"
 #include "core/kept.hpp"
@@ -121,9 +122,7 @@ struct JobHears {
 // From a job to the registry: it has finished, or nothing is left of it.
 struct JobIsOver {
   JobId job = 0;
-  bool forgotten = false;
-  std::optional<Millis> wake_ms;  // when to load it again (job time)
-  std::optional<bool> complete;   // else Failed; absent: it did not finish
+  core::JobOver how;
 };
 
 // From the registry to a job: whether other jobs wait for its end and have not recorded it yet.

@@ -1,12 +1,13 @@
-// RegistryActor: names and ids of jobs.
+// RegistryActor: the way to every job.
 //
-// Owns the table of all jobs that exist, spawns a JobActor for each that is not over, and forwards
-// reports, registrations and losses of nodes to the jobs. Its death ends the process. A finished
-// job has no actor: it is loaded from disk for a request, or when its TTL expires.
+// Owns the registry of all jobs that exist (core/registry/registry.hpp), which decides what this
+// actor does: spawns a JobActor for each job that is not over, and forwards requests, reports,
+// registrations and losses of nodes to the jobs. Its death ends the process. A finished job has no
+// actor: it is loaded from disk for a request, or when its TTL expires.
 //
-// Invariants: two creates of one name can't both succeed; a job id is durable before anything uses
-// it; a report that names a job that is gone is acknowledged (its id was issued, and there is no
-// such job), unless the job is quarantined.
+// Invariants: a job id is durable before anything uses it; a job has at most one actor, counting
+// one that was asked to stop; a report that names a job that is gone is acknowledged (its id was
+// issued, and there is no such job), unless the job is quarantined.
 //
 // A job whose rows can't be read is quarantined: its name stays taken, requests to it fail with the
 // reason, and agents neither end its pods nor get their ends acknowledged.
@@ -48,8 +49,9 @@ struct RegistryOptions {
   ElapsedClock elapsed;
   core::Knobs knobs;
   LoadJob load_job;
-  std::shared_ptr<std::atomic<JobId>> next_job;  // kept at the next id to issue; may be null
-  uint64_t finished_jobs_max = UINT64_MAX;       // to keep; the oldest beyond it are deleted
+  // Kept at the next id to issue.
+  std::shared_ptr<std::atomic<JobId>> next_job = std::make_shared<std::atomic<JobId>>();
+  uint64_t finished_jobs_max = UINT64_MAX;  // to keep; the oldest beyond it are deleted
   uint64_t tail_bytes_min = kTailBytesMin;
   decltype(JobSurroundings::synced) synced = nullptr;
   std::shared_ptr<WaitingPods> waiting = std::make_shared<WaitingPods>();
