@@ -135,6 +135,20 @@ TEST_F(Dependents, OfAJobThatIsDeletedAtOnceStillKnowHowItEnded) {
   FAIL() << "`main` was not notified";
 }
 
+// A crash left rows of a job that is gone, and nobody is told in its place.
+TEST_F(Dependents, ThatAreGoneWaitForNothing) {
+  core::JobState state;
+  state.forgotten = true;
+  state.dependencies.push_back({1, {core::Needed::any, "prep"}});
+  RegistryStart start;
+  start.jobs.push_back({.job = core::Job(2, job("main"), std::move(state)), .next_seq = 2});
+  start.next_job = 3;
+  restart(std::move(start));
+  create("main");
+  run();
+  EXPECT_THAT(replies_, ElementsAre("create main: done"));
+}
+
 // For a user's job, another user's is the same as none.
 TEST_F(Dependents, P12AUsersJobWaitsOnlyForTheUsersOwn) {
   const auto of = [](uint32_t uid, const std::string& name, const std::string& after = "",
