@@ -114,8 +114,8 @@ class RegistryActor : public GatedActor<registry_actor> {
     for (core::JobSummary& r : start.unloaded) registry_.adopt(std::move(r), now());
     for (const storage::RecoveredJob& r : start.jobs)
       r.job.state().forgotten ? forget(r) : registry_.adopt(r.job, now());
-    for (storage::DamagedJob& d : start.damaged)
-      registry_.adopt_damaged(d.id, d.object, std::move(d.why));
+    for (const storage::DamagedJob& d : start.damaged)
+      registry_.adopt_damaged(d.id, d.object, d.why);
     for (storage::RecoveredJob& r : start.jobs) {
       const registry::Entry* entry = registry_.job(r.job.id());
       if (entry && entry->place == registry::Place::running) spawn_job(std::move(r));
@@ -136,12 +136,7 @@ class RegistryActor : public GatedActor<registry_actor> {
     return "j" + std::to_string(id) + " " + entry.ns + "/" + entry.name;
   }
 
-  Error damage_of(JobId id) const {
-    const registry::Entry& entry = *registry_.job(id);
-    return {Errc::unavailable,
-            "job " + entry.ns + "/" + entry.name + " is damaged: " + entry.damage,
-            {}};
-  }
+  Error damage_of(JobId id) const { return {Errc::unavailable, registry_.job(id)->damage, {}}; }
 
   // Then passes on the requests that waited for it.
   void spawn_job(storage::RecoveredJob r) {
@@ -325,7 +320,8 @@ class RegistryActor : public GatedActor<registry_actor> {
     if (gone.empty()) return;
     const JobId job = gone.mapped().first;
     send(around_.cluster, JobLeft{job});
-    if (registry_.actor_left(job) && asks_.contains(job)) load(job);
+    registry_.actor_left(job);
+    if (asks_.contains(job)) load(job);
   }
 
   void carry_out(const registry::Effects& effects) {

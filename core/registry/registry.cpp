@@ -64,11 +64,11 @@ void Registry::adopt(JobSummary job, const Now& now) {
   add(job.id, std::move(entry));
 }
 
-void Registry::adopt_damaged(JobId id, const JobObjectPtr& object, std::string why) {
+void Registry::adopt_damaged(JobId id, const JobObjectPtr& object, const std::string& why) {
   unrecovered_.insert(id);
   if (!object) return;
   add(id, entry_of(object->meta, Place::quarantined));
-  jobs_.at(id).damage = std::move(why);
+  quarantine(id, why);
 }
 
 Effects Registry::settle() {
@@ -138,10 +138,10 @@ void Registry::set_running(JobId id) {
   set_wake(id, entry, std::nullopt, 0);
 }
 
-void Registry::quarantine(JobId id, std::string why) {
+void Registry::quarantine(JobId id, const std::string& why) {
   Entry& entry = jobs_.at(id);
   entry.place = Place::quarantined;
-  entry.damage = std::move(why);
+  entry.damage = "job " + entry.ns + "/" + entry.name + " is damaged: " + why;
   set_wake(id, entry, std::nullopt, 0);
 }
 
@@ -176,11 +176,8 @@ void Registry::free_name(JobId id) {
   if (entry && holder(entry->ns, entry->name) == id) names_.erase({entry->ns, entry->name});
 }
 
-bool Registry::actor_left(JobId id) {
-  auto it = jobs_.find(id);
-  if (it == jobs_.end() || it->second.place != Place::leaving) return false;
-  it->second.place = Place::unloaded;
-  return true;
+void Registry::actor_left(JobId id) {
+  if (auto it = jobs_.find(id); it != jobs_.end()) it->second.place = Place::unloaded;
 }
 
 Effects Registry::dependent_knows(JobId dependent, JobId of) {

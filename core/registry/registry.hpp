@@ -10,10 +10,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "core/job/facts/dependency.hpp"
-#include "core/job/facts/effect.hpp"
 #include "core/job/facts/event.hpp"
-#include "core/job/facts/record.hpp"
 #include "core/job/fold/job.hpp"
 #include "core/job/fold/job_clock.hpp"
 #include "core/job/shown/summary.hpp"
@@ -45,7 +42,7 @@ struct Entry {
   std::string ns, name, uid;
   Place place = Place::creating;
   JobClock clock{};                    // shared by all actors that it gets in this run
-  std::string damage{};                // why it is quarantined
+  std::string damage{};                // the answer to requests if it is quarantined
   std::optional<DependencyEnd> end{};  // how it ended; absent: it has not
   std::vector<Dependency> after{};     // when it was created or adopted
   bool owner_known = true;             // false: not read from disk in this run
@@ -105,7 +102,7 @@ class Registry {
   // null if not even that can be read); then what they lead to together.
   void adopt(const Job& job, const Now& now);
   void adopt(JobSummary job, const Now& now);
-  void adopt_damaged(JobId id, const JobObjectPtr& object, std::string why);
+  void adopt_damaged(JobId id, const JobObjectPtr& object, const std::string& why);
   Effects settle();
 
   // `holder_asked`: AskHolder was answered, with no.
@@ -114,11 +111,10 @@ class Registry {
   Result<JobId> find(const std::string& ns, const std::string& name, const std::string& uid) const;
 
   void set_running(JobId id);
-  void quarantine(JobId id, std::string why);
+  void quarantine(JobId id, const std::string& why);
   Effects over(JobId id, const JobOver& how, const Now& now);
   void free_name(JobId id);
-  // The actor that was asked to stop has ended. False: nothing is left of the job.
-  bool actor_left(JobId id);
+  void actor_left(JobId id);  // the one that was asked to stop
   // The dependent has recorded how the other job ended, or is gone itself.
   Effects dependent_knows(JobId dependent, JobId of);
   // The unloaded jobs to load now: their next decision acts on the time.
