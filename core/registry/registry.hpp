@@ -1,12 +1,13 @@
-// Registry: which jobs exist, what they are called, where each of them is, and who waits for whom.
+// Registry: which jobs exist, what they are called, where each of them is, and which of them wait
+// for others.
 //
-// A value: it decides who may have a name, which jobs are told of an end, which unloaded jobs are
-// due, and which finished jobs are too many. The RegistryActor has the actors of the jobs and does
-// what it says. It needs no records: none of this is durable, as the jobs' own records say it all,
-// and each start adopts the jobs that were recovered.
+// A value that decides for the RegistryActor: who may have a name, which jobs are told of an end,
+// which unloaded jobs are due, and which finished jobs are too many. It has no records of its own:
+// what it knows follows from those of the jobs, and at each start it adopts the jobs that were
+// recovered.
 //
-// Invariants: a name has at most one job; an id is never issued twice; a job that waits for another
-// one is told of that one's end at least once after both are in the registry.
+// Invariants: a name has at most one job; an id is issued once; a job that waits for another one is
+// told of its end, in each run until it has recorded that.
 #pragma once
 
 #include "base/result.hpp"
@@ -51,7 +52,7 @@ struct Entry {
   std::optional<Millis> finished_ms{};  // its place among the finished jobs
 };
 
-// What is to be done about jobs, in this order. A job without an actor is loaded first.
+// ---- effects: what is to be done, in this order. A job without an actor is loaded first.
 
 // To a job that waits for another one, which has ended or is gone.
 struct TellEnd {
@@ -77,7 +78,8 @@ struct DeleteFinished {
 using Effect = std::variant<TellEnd, TellDependents, StopActor, DeleteFinished>;
 using Effects = std::vector<Effect>;
 
-// What a request to create a job leads to: the job, an error, or a question to answer first.
+// ---- what a request to create a job leads to: the job, an error, or a question to answer first
+
 struct Admitted {
   JobId id = 0;
   JobAdmitted record;
@@ -99,7 +101,7 @@ class Registry {
   Registry(JobId next_id, uint64_t finished_max) : next_id_(next_id), finished_max_(finished_max) {}
 
   // At the start: a job that is in memory, an unloaded one, one that can't be recovered (`object`:
-  // null if not even that can be read); then what they lead to together.
+  // null if not even that can be read); then what follows from all of them.
   void adopt(const Job& job, const Now& now);
   void adopt(JobSummary job, const Now& now);
   void adopt_damaged(JobId id, const JobObjectPtr& object, const std::string& why);
