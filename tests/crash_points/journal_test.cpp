@@ -543,7 +543,7 @@ TEST_F(CrashPoints, NothingAcknowledgedIsLostAndEveryRunEndsTheSame) {
 }
 
 // The power fails again while a coordinator recovers from a crash.
-TEST_F(CrashPoints, ARecoveryCanBeCutToo) {
+TEST_F(CrashPoints, CrashDuringRecoveryLosesNothingAcknowledged) {
   Tally tally;
   const std::vector<Op>& ops = recorded().ops;
   const size_t step = ops.size() / 4;
@@ -667,7 +667,7 @@ TEST_F(CrashPoints, DISABLED_FailsSystemCalls) {
   }
 }
 
-TEST_F(CrashPoints, AfterASystemCallFailedNothingIsAcknowledgedThatIsNotThere) {
+TEST_F(CrashPoints, FailedSystemCallAcknowledgesNothingThatIsNotOnDisk) {
   auto number = [](const fs::path& path) {
     uint64_t number = 0;
     std::ifstream(path) >> number;
@@ -770,7 +770,7 @@ const Planted kPlanted[] = {
 
 struct PlantedTest : CrashPoints, testing::WithParamInterface<Planted> {};
 
-TEST_P(PlantedTest, IsNoticed) {
+TEST_P(PlantedTest, PlantedJournalFaultIsNoticed) {
   std::vector<Op> ops = recorded().ops;
   ops.resize(ops.size() / 6);
   GetParam().plant(ops);

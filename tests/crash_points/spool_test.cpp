@@ -262,7 +262,7 @@ std::string cut_everywhere(const std::vector<Op>& ops, uint64_t& points) {
   return "";
 }
 
-TEST(SpoolCrashPoints, NoReportedEndIsLostOrDoubled) {
+TEST(SpoolCrashPoints, CrashNeitherLosesNorDuplicatesReportedEnd) {
   ASSERT_TRUE(recorded().whole) << "a system call that changes files was missed";
   uint64_t points = 0;
   EXPECT_EQ(cut_everywhere(recorded().ops, points), "");
@@ -309,7 +309,7 @@ const Planted kPlanted[] = {
 
 struct SpoolPlantedTest : testing::TestWithParam<Planted> {};
 
-TEST_P(SpoolPlantedTest, IsNoticed) {
+TEST_P(SpoolPlantedTest, PlantedSpoolFaultIsNoticed) {
   std::vector<Op> ops = recorded().ops;
   // The notes of its lengths would only be in the way of what is planted.
   const auto notes = std::find_if(ops.begin(), ops.end(), [](const Op& op) {

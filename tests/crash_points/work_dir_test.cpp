@@ -213,7 +213,7 @@ std::string cut_everywhere(const std::vector<Op>& ops, uint64_t& points) {
   return "";
 }
 
-TEST(WorkDirCrashPoints, TheNextAgentIsTheSameNodeAndKnowsWhatTheLastLearned) {
+TEST(WorkDirCrashPoints, CrashKeepsNodeIdentityAndLearnedState) {
   ASSERT_TRUE(recorded().whole) << "a system call that changes files was missed";
   uint64_t points = 0;
   EXPECT_EQ(cut_everywhere(recorded().ops, points), "");
@@ -260,7 +260,7 @@ const Planted kPlanted[] = {
 
 struct WorkDirPlantedTest : testing::TestWithParam<Planted> {};
 
-TEST_P(WorkDirPlantedTest, IsNoticed) {
+TEST_P(WorkDirPlantedTest, PlantedWorkDirFaultIsNoticed) {
   std::vector<Op> ops = recorded().ops;
   GetParam().plant(ops);
   uint64_t points = 0;

@@ -132,7 +132,7 @@ class Directories(World):
 
 
 class Environment(World):
-    def test_p10_keeper_and_pods_get_a_short_list(self):
+    def test_p10_keeper_and_pods_inherit_only_listed_variables(self):
         cluster = self.cluster(agents=1, kind=Secretive)
         noted = cluster.dir / "noted"
         self.submit(cluster, shell_job("env", f"env > {noted}.new; mv {noted}.new {noted}; sleep 300", [("MINE", "yes")]))

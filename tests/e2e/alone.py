@@ -41,12 +41,12 @@ class Alone(unittest.TestCase):
                 done = self.run_here("/usr/bin/python3", "-c", load)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_scenario_of_conformance_holds(self):
+    def test_conformance_check_runs_a_scenario_from_a_clean_copy(self):
         done = self.run_here("/usr/bin/python3", "tests/conformance/check.py", "--only", "V01")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("1 of 1 scenarios hold", done.stdout)
 
-    def test_each_section_that_a_comment_cites_is_there(self):
+    def test_each_cited_section_of_job_semantics_exists(self):
         reference = (self.copy / "docs/reference/job-semantics.md").read_text()
         sections = set(re.findall(r"^#+ ([\d.]*\d)\b", reference, re.M))
         cited = {}

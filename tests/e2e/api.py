@@ -119,7 +119,7 @@ class ApiWorld(World):
 
 
 class Lists(ApiWorld):
-    def test_pages(self):
+    def test_list_pages_are_complete(self):
         cluster = self.hollow(1000)
         for name in ("b", "a"):
             self.submit(cluster, sh_job(name, "true", 30))
@@ -146,7 +146,7 @@ class Lists(ApiWorld):
         self.assertEqual(uids, [event["metadata"]["uid"] for event in self.call(cluster, "GET", "/api/v1/events")[1]["items"]])
         self.assertEqual(len(self.pages(cluster, "/api/v1/nodes", 1)), 1)
 
-    def test_tokens(self):
+    def test_wrong_or_expired_continue_tokens_are_refused(self):
         cluster = self.hollow(20)
         first = self.call(cluster, "GET", PODS + "?limit=5")[1]
         token = urllib.parse.quote(first["metadata"]["continue"])
@@ -170,7 +170,7 @@ class Lists(ApiWorld):
         self.assertEqual((code, answer["reason"]), (410, "Expired"))
         self.assertIn("must start a new list", answer["message"])
 
-    def test_versions(self):
+    def test_list_checks_resource_version(self):
         cluster = self.hollow(3)
         version = int(self.call(cluster, "GET", PODS)[1]["metadata"]["resourceVersion"])
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion={version}&resourceVersionMatch=NotOlderThan")[0], 200)
@@ -216,7 +216,7 @@ class Watches(ApiWorld):
             self.assertEqual(answer.status, 200)
             return [json.loads(line) for line in answer.read().splitlines()]
 
-    def test_ends_in_time_and_goes_on(self):
+    def test_watch_ends_at_timeout_and_resumes_by_version(self):
         cluster = self.hollow(5)
         began = time.monotonic()
         first = self.events(cluster, PODS, 1)
@@ -232,7 +232,7 @@ class Watches(ApiWorld):
         self.assertEqual([event["type"] for event in initial][:3], ["ADDED", "ADDED", "BOOKMARK"])
         self.assertEqual(initial[2]["object"]["metadata"]["annotations"], {"k8s.io/initial-events-end": "true"})
 
-    def test_too_old(self):
+    def test_watch_of_expired_version_is_refused(self):
         cluster = self.hollow(5)
         version = self.call(cluster, "GET", PODS)[1]["metadata"]["resourceVersion"]
         self.submit(cluster, sh_job("later", "true", 1))
@@ -244,7 +244,7 @@ class Watches(ApiWorld):
         self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&resourceVersion=x")[0], 400)
         self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&timeoutSeconds=x")[0], 400)
 
-    def test_those_who_stop_reading_cost_nothing(self):
+    def test_watchers_that_stop_reading_cost_no_memory(self):
         cluster = self.hollow(100)
         idle = [Raw(cluster) for _ in range(50)]
         for one in idle:
@@ -260,7 +260,7 @@ class Watches(ApiWorld):
         for one in idle:
             one.close()
 
-    def test_those_who_vanish_are_let_go(self):
+    def test_connections_of_vanished_watchers_are_closed(self):
         cluster = self.hollow(3)
         before = sockets(cluster.coord.pid)
         watchers = [Raw(cluster) for _ in range(100)]
@@ -299,7 +299,7 @@ class Apply(ApiWorld):
         code, answer = self.apply(cluster, "applied", manifest, manager="another")
         self.assertEqual((code, answer["metadata"]["generation"]), (200, generation))
 
-    def test_a_node(self):
+    def test_server_side_apply_sets_and_removes_node_labels(self):
         cluster = self.cluster(agents=1)
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-0", "labels": {"disk": "ssd"}}}
         path = "/api/v1/nodes/node-0?fieldManager=me"
@@ -342,7 +342,7 @@ class OthersWrite(ApiWorld):
 class Attacks(ApiWorld):
     """Requests designed to hold up the API are answered, and so is the next request."""
 
-    def test_p04_one_request(self):
+    def test_p04_no_single_request_holds_up_the_api(self):
         cluster = self.cluster(agents=1)
         self.submit(cluster, sh_job("target", "while :; do sleep 1; done", 1))
         ops, strategic = "application/json-patch+json", "application/strategic-merge-patch+json"
@@ -432,7 +432,7 @@ class BadInput(ApiWorld):
             self.assertEqual((status["kind"], status["status"], status["code"]), ("Status", "Failure", code), text)
         return code, head, status
 
-    def test_what_is_no_request_for_us(self):
+    def test_invalid_requests_get_their_status(self):
         cluster = self.cluster(agents=1)
         js = "Content-Type: application/json\r\n"
         rows = [
@@ -460,7 +460,7 @@ class BadInput(ApiWorld):
             self.assertEqual(code, 405, (method, path))
             self.assertIn(f"allow: {allowed.lower()}\r\n", head.lower() + "\r\n", (method, path))
 
-    def test_what_is_no_http(self):
+    def test_bytes_that_are_not_http_are_rejected(self):
         cluster = self.cluster(agents=1)
         for text in ("hello\r\n\r\n", "GET\r\n\r\n", "\0\0\0\0\r\n\r\n", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n",
                      "GET / HTTP/1.1\r\nbroken\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"):
@@ -476,7 +476,7 @@ class BadInput(ApiWorld):
         raw.close()
         self.assertEqual(self.call(cluster, "GET", "/healthz")[0], 200)
 
-    def test_bodies_that_are_too_long(self):
+    def test_bodies_above_the_maximum_are_refused(self):
         cluster = self.cluster(agents=1)
         js = "Content-Type: application/json\r\n"
         code, _, status = self.one(cluster, "POST", JOBS, js, " " * (3 << 20) + "{}")
@@ -491,7 +491,7 @@ class BadInput(ApiWorld):
         self.assertEqual(raw.answer()[0], 413)
         raw.close()
 
-    def test_stale_versions(self):
+    def test_writes_of_stale_versions_conflict(self):
         cluster = self.cluster(agents=1)
         old = self.submit(cluster, sh_job("stale", "while :; do sleep 1; done", 2))
         self.assertEqual(cluster.api.patch("stale", {"spec": {"parallelism": 1}})[0], 200)
@@ -507,7 +507,7 @@ class BadInput(ApiWorld):
         self.assertEqual(self.call(cluster, "DELETE", f"{JOBS}/stale", {"preconditions": {"uid": "x"}})[0], 409)
         self.assertEqual(cluster.api.job("stale")["spec"]["parallelism"], 1)
 
-    def test_patches_that_make_no_job(self):
+    def test_invalid_patches_leave_the_job_unchanged(self):
         cluster = self.cluster(agents=1)
         self.submit(cluster, sh_job("kept", "while :; do sleep 1; done", 2))
         before = cluster.api.job("kept")
@@ -534,7 +534,7 @@ class BadInput(ApiWorld):
             self.assertIn(code, (400, 422), (patch, answer))
         self.assertEqual(cluster.api.job("kept")["spec"], before["spec"])
 
-    def test_those_who_are_slow_are_cut(self):
+    def test_slow_clients_time_out(self):
         cluster = self.cluster(agents=1)
         began = time.monotonic()
         silent = Raw(cluster, 60)
@@ -548,7 +548,7 @@ class BadInput(ApiWorld):
             raw.close()
         self.assertEqual(self.call(cluster, "GET", "/healthz")[0], 200)
 
-    def test_ten_thousand_requests(self):
+    def test_ten_thousand_pipelined_requests_are_answered(self):
         cluster = self.hollow(10)
         paths = ["/healthz", JOBS, JOBS + "/many", PODS + "?limit=1", JOBS + "/none", "/api/v1/nodes/node-0", "/version", PODS + "?labelSelector=%3D"]
         codes = [200, 200, 200, 200, 404, 200, 200, 400]
@@ -597,7 +597,7 @@ class BadInput(ApiWorld):
             if n == 0:
                 return head
 
-    def test_too_many_connections(self):
+    def test_idle_connection_gives_way_to_a_new_one_at_the_maximum(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = 4096
         if hard != resource.RLIM_INFINITY and hard < wanted + 1024:

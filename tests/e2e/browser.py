@@ -220,7 +220,7 @@ class Page(World):
         (witness.folder / "go").touch()
         self.clean()
 
-    def test_a_job_that_is_scaled_deleted_and_made_anew(self):
+    def test_page_follows_a_job_that_is_scaled_deleted_and_recreated(self):
         cluster = self.cluster(agents=1, slots=8)
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("turns", UNTIL_GO, 2))
@@ -246,7 +246,7 @@ class Page(World):
         (witness.folder / "go").touch()
         self.clean(deleted="turns")
 
-    def test_a_killed_coordinator_comes_back(self):
+    def test_page_reconnects_to_a_restarted_coordinator(self):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("long", UNTIL_GO, 3))
@@ -270,7 +270,7 @@ class Page(World):
         self.see("#detail-status", "Complete")
         self.clean(lost=True)
 
-    def test_hostile_text_is_text(self):
+    def test_hostile_text_is_escaped(self):
         cluster = self.cluster(agents=1, slots=2)
         job = sh_job("hostile", "exit 0", 1, backoffLimit=0)
         job["metadata"]["annotations"] = {"note": EVIL}
@@ -331,7 +331,7 @@ class Page(World):
 
     # ---- what has failed, and why
 
-    def test_failed_jobs_come_first_and_counts_filter(self):
+    def test_failed_jobs_are_listed_first_and_counts_act_as_filters(self):
         cluster = self.cluster(agents=1, slots=4)
         for name, command in (("broken", "exit 3"), ("done", "exit 0")):
             self.submit(cluster, sh_job(name, command, 1, backoffLimit=0))
@@ -408,7 +408,7 @@ class Page(World):
         self.assertEqual(self.js("document.images.length"), 0)
         self.clean()
 
-    def test_why_and_when_it_goes_on(self):
+    def test_page_shows_why_a_job_waits_and_until_when(self):
         cluster = self.cluster(agents=0, base="10m", top="10m")
         self.submit(cluster, sh_job("waits", "exit 1", 2000, parallelism=1500, backoffLimitPerIndex=1))
         self.open(cluster, "waits")
@@ -425,7 +425,7 @@ class Page(World):
             eventually(lambda: self.text("#why") != before, "the time runs without another explanation")  # noqa: B023
         self.clean()
 
-    def test_pace_and_the_time_left(self):
+    def test_page_shows_rate_and_time_left(self):
         # The same estimates as in `muster run`: ten pods of 10 minutes on 4 slots, after 10 minutes.
         cluster = self.cluster(agents=1, slots=10, agent_extra=["--hollow", "--hollow-duration", "100ms"])
         untaint(cluster)
@@ -455,7 +455,7 @@ class Page(World):
 
     # ---- large jobs
 
-    def test_a_hundred_thousand_indexes(self):
+    def test_page_stays_responsive_with_a_hundred_thousand_indexes(self):
         cluster = self.cluster(agents=1, slots=500, agent_extra=["--hollow", "--hollow-duration", "40ms"])
         untaint(cluster)
         self.open(cluster)
@@ -502,7 +502,7 @@ class Page(World):
         self.see("#cell", "index 999999: not created")
         self.clean()
 
-    def test_a_thousand_jobs_and_a_filter(self):
+    def test_page_lists_and_filters_a_thousand_jobs(self):
         cluster = self.cluster(agents=0)
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(lambda i: self.submit(cluster, sh_job(f"many-{i:04}", "exit 0", 1, suspend=True)), range(1000)))
@@ -591,7 +591,7 @@ class Page(World):
             self.assertEqual(self.js(moves), expected, wish)
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
-    def test_tables_are_tables(self):
+    def test_tables_have_accessible_headers(self):
         cluster = self.cluster(agents=1)
         self.open(cluster)
         self.see("#nodes-table", "node-0")

@@ -33,7 +33,7 @@ def failing_attempts(index):
 
 
 class Chaos(World):
-    def test_every_counter_equals_the_witness(self):
+    def test_counters_match_the_witness_under_random_kills(self):
         rng = random.Random(SEED)
         print(f"CHAOS_SEED={SEED}", flush=True)
         cluster = self.cluster(agents=3, slots=6, base="100ms", top="400ms", grace="30s")
@@ -95,7 +95,7 @@ class Chaos(World):
             truth.setdefault(index, []).append(code)
         self.assertEqual({i: sorted(c) for i, c in found.items()}, {i: sorted(c) for i, c in truth.items()})
 
-    def test_a_coordinator_that_dies_in_a_loop(self):
+    def test_coordinator_killed_in_a_loop_loses_nothing(self):
         rng = random.Random(SEED)
         cluster = self.cluster(agents=1, slots=4, grace="30s")
         witness = self.witness(cluster)
@@ -118,7 +118,7 @@ class Chaos(World):
         self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed", 0)), (12, 1))
         self.nothing_left(witness)
 
-    def test_an_agent_that_dies_in_a_loop(self):
+    def test_agent_killed_in_a_loop_loses_nothing(self):
         rng = random.Random(SEED)
         cluster = self.cluster(agents=1, slots=4, grace="30s")
         witness = self.witness(cluster)

@@ -63,19 +63,19 @@ class Case(CommandCase):
 
 
 class Run(Case):
-    def test_complete_leaves_nothing(self):
+    def test_complete_run_leaves_no_files(self):
         r = self.muster("run", "--slots", "4", "-n", "5", "--name", "hi", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
         self.assertIn("job/hi Complete: 5/5 succeeded", r.stderr)
         poll("the temporary directory is gone", lambda: not self.left_in_tmp())
 
-    def test_failed_says_what_and_keeps_the_state(self):
+    def test_failed_run_prints_cause_and_keeps_its_state(self):
         job = self.file("j.yaml", manifest("bad", '[ "$JOB_COMPLETION_INDEX" != 1 ] || { echo row 1 is bad >&2; exit 42; }'))
         r = self.muster("run", "--slots", "2", job, code=1)
         for part in ("job/bad Failed: FailedIndexes", "failed indexes 1", "exit 42", "| row 1 is bad", "kept in"):
             self.assertIn(part, r.stderr)
         self.assertEqual(len(self.left_in_tmp()), 1)
 
-    def test_data_dir_goes_on_after_kill(self):
+    def test_killed_run_resumes_from_its_data_dir(self):
         witness = self.dir / "witness"
         job = self.file("j.yaml", manifest("long", f"echo $JOB_COMPLETION_INDEX >> {witness}; sleep 0.2", completions=8, parallelism=2))
         p = self.start("run", "--data-dir", "d", "--slots", "2", job)
@@ -109,7 +109,7 @@ class Run(Case):
         self.assertEqual(p.wait(DEADLINE), 130)
         self.assertEqual(alive(marker), [])
 
-    def test_interrupt_counts_nowhere_and_the_next_run_goes_on(self):
+    def test_interrupt_is_uncounted_and_the_next_run_resumes(self):
         marker = f"muster-cli-{os.getpid()}-goes-on"
         script = f": {marker}; [ -e go ] || while :; do sleep 0.1; done"
         job = self.file("j.yaml", manifest("x", script).replace("spec:", "spec:\n  backoffLimit: 0", 1))
@@ -139,17 +139,17 @@ class Run(Case):
         self.assertEqual(p.wait(DEADLINE), 130)
         poll("all are gone", lambda: not alive(marker))
 
-    def test_timeout(self):
+    def test_timeout_ends_the_run(self):
         r = self.muster("run", "--timeout", "1s", "-n", "1", "--", "sleep", "1000", code=124)
         self.assertIn("--timeout expired", r.stderr)
 
-    def test_examples(self):
+    def test_example_manifests_run(self):
         self.muster("run", str(ROOT / "examples/hello.yaml"))
         self.muster("run", str(ROOT / "examples/nonindexed.yaml"))
         r = self.muster("run", str(ROOT / "examples/backoff-per-index.yaml"), code=1)
         self.assertIn("failed indexes 7", r.stderr)
 
-    def test_rejected(self):
+    def test_invalid_manifest_is_rejected(self):
         bad = self.file("bad.yaml", manifest("x", "true").replace("parallelism: 3", "parallelism: -1"))
         self.assertIn("spec.parallelism: ", self.muster("run", bad, code=5).stderr)
         self.assertEqual(self.left_in_tmp(), [])
@@ -205,7 +205,7 @@ class Starved(Case):
 class FirstMinutes:
     """The first commands a user types, run locally (Here) and against a coordinator (There)."""
 
-    def test_p25_what_was_typed_is_what_runs(self):
+    def test_p25_command_runs_exactly_as_typed(self):
         r = self.muster("run", "-n", "2", "--name", "typed", "--", "sh", "-c", 'echo "/tmp/work.$$" "$(MUSTER_JOB_NAME)" $((1+1))',
                         "sh")
         lines = [line for line in r.stdout.splitlines() if " | " in line]
@@ -235,7 +235,7 @@ class FirstMinutes:
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(DEADLINE), 130)
 
-    def test_p27_one_bad_index_stops_nobody(self):
+    def test_p27_failed_index_does_not_stop_others(self):
         r = self.muster("run", "-n", "30", "-j", "4", "--", "sh", "-c", "[ $JOB_COMPLETION_INDEX != 3 ]", code=1)
         self.assertIn("29/30 succeeded, 1 failed pod, failed indexes 3", r.stderr)
 
@@ -253,7 +253,7 @@ class FirstMinutes:
         self.muster("run", "-n", "1", "--", "sh", "-c", "exit 42", code=42)
         self.muster("run", "-n", "1", "--", "sh", "-c", "kill -9 $$", code=137)
 
-    def test_p28_environment_and_directory_go_along(self):
+    def test_p28_pods_get_environment_and_directory_of_the_shell(self):
         (self.dir / "there").mkdir()
         show = ["--", "sh", "-c", "printf '%s,%s,%s,%s\n' \"$PWD\" \"$TYPED\" \"$MUSTER_PLANT\" \"$JOB_COMPLETION_INDEX\""]
         env = {"TYPED": "a $(HOME) $$ 'b", "MUSTER_PLANT": "x", "JOB_COMPLETION_INDEX": "77"}
@@ -282,14 +282,14 @@ class FirstMinutes:
         job = self.file("j.yaml", manifest("printer", "echo index $JOB_COMPLETION_INDEX"))
         self.assertIn("2 | index 2\n", self.muster("run", job).stdout)
 
-    def test_p29_while_it_runs(self):
+    def test_p29_pod_output_is_shown_while_it_runs(self):
         p = self.start("run", "-n", "1", "--timeout", f"{DEADLINE:g}s", "--", "sh", "-c", "echo first; sleep 1000")
         while (line := p.stdout.readline()) != "first\n":
             self.assertNotEqual(line, "")
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(DEADLINE), 130)
 
-    def test_p29_nothing_is_lost_of_many(self):
+    def test_p29_output_of_many_pods_is_complete(self):
         r = self.muster("run", "-n", "300", "-j", "8", "--", "sh", "-c", "echo a $JOB_COMPLETION_INDEX; echo b $JOB_COMPLETION_INDEX")
         shown = [line for line in r.stdout.splitlines() if " | " in line]
         self.assertEqual(sorted(shown), sorted(f"{i} | {x} {i}" for i in range(300) for x in "ab"))
@@ -356,7 +356,7 @@ class Daemons(Cluster):
         self.muster("wait", "job/j1", "--for=delete", "--timeout", "30s")
         self.muster("get", "job", "j1", code=3)
 
-    def test_watch_over_a_restart(self):
+    def test_watch_survives_a_coordinator_restart(self):
         self.muster("create", "-f", "-", stdin=manifest("first", "true"))
         watch = self.start("get", "jobs", "-w", "-o", "name")
         self.assertEqual(watch.stdout.readline(), "job.batch/first\n")
@@ -370,7 +370,7 @@ class Daemons(Cluster):
             seen = watch.stdout.readline()
             self.assertIn(seen, ("job.batch/first\n", "job.batch/later\n"))
 
-    def test_run_there_and_detach(self):
+    def test_run_on_a_coordinator_detaches_on_interrupt(self):
         job = self.file("j.yaml", manifest("there", "true"))
         self.assertIn("job/there Complete", self.muster("run", job).stderr)
         p = self.start("run", self.file("k.yaml", manifest("slow", "sleep 1000")))
@@ -396,7 +396,7 @@ class Daemons(Cluster):
         self.muster("scale", "job/nope", "--parallelism", "1", code=3)
         self.muster("delete", "job/wide")
 
-    def test_apply(self):
+    def test_apply_creates_changes_and_refuses(self):
         text = manifest("applied", "sleep 1000")
         self.assertIn("created", self.muster("apply", "-f", "-", stdin=text).stdout)
         self.assertIn("unchanged", self.muster("apply", "-f", "-", stdin=text).stdout)
@@ -460,7 +460,7 @@ class Daemons(Cluster):
         self.assertEqual(r.stderr, "muster: warning: stdin:3:26: metadata.annotations[muster.dev/backof-base]: unknown annotation; "
                                    "did you mean muster.dev/backoff-base?\n")
 
-    def test_what_is_wrong_does_not_hide_the_rest(self):
+    def test_invalid_documents_do_not_hide_valid_ones(self):
         one, two, three = (manifest(name, "true", 1, 1) for name in ("one", "two", "three"))
         self.file("all.yaml", "---\n".join((one, "a: b: c\n", two.replace("Never", "never"), "kind: Pod\napiVersion: v1\n", three)))
         self.file("d/1.yaml", one)
@@ -481,7 +481,7 @@ class Daemons(Cluster):
             self.muster("delete", "-f", "d", code=5)
             self.muster("wait", "job/one", "job/three", "--for=delete")
 
-    def test_other_refusals(self):
+    def test_missing_files_and_objects_set_the_exit_code(self):
         self.muster("create", "-f", "missing.yaml", code=5)
         self.muster("delete", "job", "nope", code=3)
         self.muster("describe", "pod", "nope", code=3)
@@ -548,7 +548,7 @@ class Daemons(Cluster):
         self.assertEqual(drain.wait(DEADLINE), 0, "drained over a restart")
         self.assertIn("drained: no pods left", drain.stdout.read())
 
-    def test_p30_a_hollow_node_takes_nobody_who_does_not_ask(self):
+    def test_p30_hollow_node_takes_only_tolerant_pods(self):
         self.start("agent", "--coordinator", self.listen, "--hollow", "--name", "h1", "--slots", "100", "--log-level", "warn")
         poll("the node is there", lambda: "h1" in self.muster("get", "nodes", "-o", "name").stdout)
         text = manifest("picky", "exit 3", 8, 8)
@@ -613,14 +613,14 @@ class Alone(Case):
             self.assertEqual(self.left_in_tmp(), [f"muster-run-{name}" for name in ("linked", "living", "wanted", "young0")])
             self.assertTrue((outside / "file").exists())
 
-    def test_nobody_there(self):
+    def test_unreachable_coordinator_is_reported(self):
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", code=4)
         self.assertTrue(r.stderr.startswith(
             "muster: waiting up to 5s for the coordinator at 127.0.0.1:9\n"
             "muster: cannot reach the coordinator at 127.0.0.1:9: connection refused (from --api)\n"
             "  running jobs are not affected"), r.stderr)
 
-    def test_version(self):
+    def test_version_prints_the_client_version(self):
         self.assertRegex(self.muster("version", "--client").stdout, r"^muster \d")
 
 

@@ -38,7 +38,7 @@ class Objects(Kubectl):
     def get(self, name):
         return json.loads(self.kubectl("get", "cm", name, "-o", "json"))
 
-    def test_create_show_and_delete(self):
+    def test_kubectl_creates_shows_and_deletes_config_maps(self):
         binary, text = self.home / "bin.dat", self.home / "text.conf"
         binary.write_bytes(bytes(range(256)))
         text.write_text("a = 1\n")
@@ -54,7 +54,7 @@ class Objects(Kubectl):
         self.kubectl("delete", "cm", "a")
         self.assertIn("NotFound", self.refused("get", "cm", "a"))
 
-    def test_change(self):
+    def test_kubectl_changes_config_maps(self):
         self.kubectl("create", "configmap", "a", "--from-literal=x=1", "--from-literal=y=2")
         self.kubectl("label", "cm", "a", "tier=web")
         self.kubectl("annotate", "cm", "a", "note=first")
@@ -66,7 +66,7 @@ class Objects(Kubectl):
         made["metadata"]["resourceVersion"] = "1"
         self.assertIn("Conflict", self.refused("replace", "-f", "-", stdin=json.dumps(made)))
 
-    def test_apply(self):
+    def test_kubectl_applies_config_maps(self):
         for more in [], ["--server-side"]:
             with self.subTest(more):
                 name = f"a{len(more)}"
@@ -75,14 +75,14 @@ class Objects(Kubectl):
                 self.assertEqual(self.get(name)["data"], {"k": "2", "new": ""})
 
     @since(26, "apply --server-side by several managers")
-    def test_managers(self):
+    def test_config_map_fields_have_managers(self):
         self.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(config_map("a", {"k": "1"})))
         other = ["apply", "--server-side", "--field-manager=other", "-f", "-"]
         self.assertIn("conflict with \"kubectl\": .data.k", self.refused(*other, stdin=json.dumps(config_map("a", {"k": "2"}))))
         self.kubectl(*other, stdin=json.dumps(config_map("a", {"j": "2"})))
         self.assertEqual(self.get("a")["data"], {"k": "1", "j": "2"})
 
-    def test_what_is_refused(self):
+    def test_invalid_and_immutable_config_maps_are_refused(self):
         for wrong, said in {
                 json.dumps(config_map("a", {"no/key": ""})): "a valid config key must consist of alphanumeric characters",
                 json.dumps(config_map("a", {"k": "x" * (1 << 20), "l": "x"})): "may not be more than 1048576 bytes",
@@ -97,7 +97,7 @@ class Objects(Kubectl):
         self.assertIn("Forbidden", self.refused("delete", "cm", "kube-root-ca.crt"))
         self.kubectl("delete", "cm", "fixed")
 
-    def test_watch(self):
+    def test_config_map_watch_reports_changes(self):
         self.kubectl("create", "configmap", "a", "--from-literal=x=1")
         watch = self.start("get", "cm", "-w", "--output-watch-events")
         lines = []
@@ -115,7 +115,7 @@ class Namespaces(Kubectl):
     def phase(self, name):
         return next((r["STATUS"] for r in self.table("ns") if r["NAME"] == name), None)
 
-    def test_life(self):
+    def test_namespace_deletion_removes_its_objects(self):
         self.kubectl("create", "namespace", "blue")
         self.assertIn("AlreadyExists", self.refused("create", "namespace", "blue"))
         self.kubectl("label", "ns", "blue", "team=x")
@@ -129,7 +129,7 @@ class Namespaces(Kubectl):
         for kind in "jobs", "pods", "cm":
             self.assertIn("No resources found", self.run_kubectl("get", kind, "-n", "blue").stderr)
 
-    def test_used_without_creating(self):
+    def test_namespace_in_use_exists_without_creation(self):
         self.kubectl("create", "-n", "green", "configmap", "c", "--from-literal=a=b")
         self.assertEqual(self.phase("green"), "Active")
         self.kubectl("label", "ns", "green", "team=x")
@@ -137,7 +137,7 @@ class Namespaces(Kubectl):
         self.assertIsNone(self.phase("green"))
         self.assertIn("this namespace may not be deleted", self.refused("delete", "ns", "default"))
 
-    def test_terminating(self):
+    def test_terminating_namespace_waits_for_its_pods(self):
         job = self.job("slow", "trap '' TERM; echo begun; while :; do sleep 0.1; done", completions=1)
         job["metadata"]["namespace"] = "red"
         job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 600
@@ -154,7 +154,7 @@ class Namespaces(Kubectl):
         self.kubectl("delete", "pods", "-n", "red", "--all", "--grace-period=0", "--force", "--wait=false")
         eventually(lambda: self.phase("red") is None, "the namespace is gone")
 
-    def test_what_clients_look_for(self):
+    def test_objects_that_clients_expect_exist(self):
         self.assertEqual([r["NAME"] for r in self.table("sa")], ["default"])
         self.assertEqual(json.loads(self.kubectl("get", "sa", "default", "-o", "json"))["metadata"]["namespace"], "default")
         self.assertEqual(json.loads(self.kubectl("get", "cm", "kube-root-ca.crt", "-o", "json"))["data"], {"ca.crt": ""})
@@ -173,7 +173,7 @@ class Pods(Kubectl):
         states = [s["state"] for p in self.pods_of(self.it, name) for s in p["status"].get("containerStatuses", [])]
         return [s["waiting"] for s in states if s.get("waiting", {}).get("reason") == "CreateContainerConfigError"]
 
-    def test_variables(self):
+    def test_config_maps_set_variables(self):
         self.put("a", {"x": "1", "y": "two words", "z": "$(x)"})
         self.put("b", {"x": "b's"})
         job = with_env(self.job("j", 'echo "$A|$p_y|$p_z|$x|$GONE|$C"', completions=1),
@@ -185,7 +185,7 @@ class Pods(Kubectl):
         self.complete(self.create(job))
         self.assertEqual(self.logs("j")[0], "1|two words|$(x)|b's||1two words")
 
-    def test_a_pod_waits_for_what_is_missing(self):
+    def test_pod_waits_for_missing_config_map(self):
         self.create(with_env(self.job("j", 'echo "$A"', completions=2), [key_ref("A", "late", "k")]))
         waiting = eventually(lambda: self.reason("j"), "a pod waits")
         self.assertEqual(waiting[0]["message"], 'configmap "late" not found')
@@ -201,7 +201,7 @@ class Pods(Kubectl):
         job = json.loads(self.kubectl("get", "job", "j", "-o", "json"))
         self.assertEqual(job["status"].get("failed", 0), 0)
 
-    def test_files(self):
+    def test_config_map_volume_has_keys_as_files(self):
         """A volume has the keys as files. Like variables, it waits for the config map."""
         job = self.job("f", "cat /files/a /files/sub/b; ls /files | xargs; touch /files/x 2>&1 || echo refused", completions=1)
         pod = job["spec"]["template"]["spec"]
@@ -220,7 +220,7 @@ class Pods(Kubectl):
         self.kubectl("delete", "job", "j", timeout=20)
         eventually(lambda: not self.pods_of(self.it, "j"), "its pods are gone")
 
-    def test_each_start_sees_the_value_of_its_time(self):
+    def test_each_start_sees_the_current_value(self):
         script = '[ "$A" = 2 ] && exit 0; touch {0}; while [ ! -e {1} ]; do sleep 0.05; done; exit 1'
         for policy in "Never", "OnFailure":
             with self.subTest(policy):
@@ -234,7 +234,7 @@ class Pods(Kubectl):
                 go_on.touch()
                 self.complete(job["metadata"]["name"])
 
-    def test_agent_and_coordinator_are_killed_meanwhile(self):
+    def test_pod_waits_for_config_map_across_agent_and_coordinator_kills(self):
         self.create(with_env(self.job("j", 'echo "$A"', completions=3), [key_ref("A", "late", "k")]))
         eventually(lambda: self.reason("j"), "a pod waits")
         self.it.kill_agent("node-0")
@@ -256,7 +256,7 @@ class Pods(Kubectl):
 
 
 class Durable(World):
-    def test_nothing_answered_is_lost(self):
+    def test_acknowledged_config_maps_survive_coordinator_kills(self):
         it = self.cluster(agents=0)
         answered, stop = [], threading.Event()
 
@@ -298,7 +298,7 @@ class CommandLine(World):
         self.file.write_text(self.MANIFEST)
         self.addCleanup(lambda: (self.file.unlink(), self.file.parent.rmdir()))
 
-    def test_run_embedded(self):
+    def test_run_reads_a_config_map_of_its_manifest(self):
         done = self.muster("run", "-f", str(self.file))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("from the file", done.stdout + done.stderr)

@@ -189,7 +189,7 @@ class Damage(World):
         self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed", 0)), (1, 0), "its end was kept by the agent")
         self.assertEqual(len(witness.starts()), 2, "nothing ran twice")
 
-    def test_p14_a_database_that_is_gone_is_no_empty_cluster(self):
+    def test_p14_coordinator_refuses_to_start_without_its_database(self):
         cluster = self.cluster(agents=1)
         cluster.kill_coordinator()
         data = cluster.dir / "coordinator"
@@ -212,7 +212,7 @@ class Damage(World):
         self.assertEqual(cluster.coord.wait(timeout=20), 1)
         self.assertIn("nothing written there would be kept", cluster.log("coordinator"))
 
-    def test_p29_a_data_dir_that_is_deleted_while_nothing_is_written(self):
+    def test_p29_deleted_data_dir_ends_the_idle_coordinator(self):
         cluster = self.cluster(agents=0)
         shutil.rmtree(cluster.dir / "coordinator")
         self.assertEqual(cluster.coord.wait(timeout=20), 1)

@@ -25,7 +25,7 @@ from world import Cluster  # noqa: E402
 
 
 class Docs(unittest.TestCase):
-    def test_each_example_of_a_job(self):
+    def test_each_job_example_ends_as_documented(self):
         examples = re.findall(r"^```yaml\n# (\w+)(?:: (\w+))?\n(.*?)^```", 
                               (ROOT / "docs/job.md").read_text() + (ROOT / "docs/volumes.md").read_text(), re.M | re.S)
         self.assertGreater(len(examples), 9)
@@ -41,7 +41,7 @@ class Docs(unittest.TestCase):
                 if end == "Failed":
                     self.assertIn(reason, done.stderr)
 
-    def test_the_table_of_guards(self):
+    def test_table_of_guards_is_up_to_date(self):
         self.assertIn(guards.table(), (ROOT / "docs/security.md").read_text(), "write it by tests/guards.py --write")
         guards.edited()  # the code of each guard is where the list says
 
@@ -107,14 +107,14 @@ class Transcripts(unittest.TestCase):
         cluster.wait_nodes()
         return cluster.api_addr
 
-    def test_from_slurm(self):
+    def test_from_slurm_prints_what_is_shown(self):
         self.follow("from-slurm", MUSTER_API=self.served())
 
-    def test_from_parallel(self):
+    def test_from_parallel_prints_what_is_shown(self):
         self.follow("from-parallel")
 
     @unittest.skipUnless(shutil.which("kubectl"), "needs kubectl")
-    def test_from_kubernetes(self):
+    def test_from_kubernetes_prints_what_is_shown(self):
         self.follow("from-kubernetes", MUSTER_API=self.served())
 
 
@@ -175,7 +175,7 @@ class FirstCluster(unittest.TestCase):
             lines.append(line)
         raise AssertionError(f"{command}: the shell has ended: {lines}")
 
-    def test_two_machines(self):
+    def test_readme_first_cluster_prints_what_is_shown(self):
         def shape(line):  # without what differs between runs
             if re.match(r"\d+/\d+  running", line):
                 return "progress"

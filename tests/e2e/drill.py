@@ -144,7 +144,7 @@ class Scenarios(Folder):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertNotIn("VERDICT", done.stdout)
 
-    def test_a_clock_that_jumps_needs_a_library(self):
+    def test_clock_jump_needs_libfaketime(self):
         refused = self.drill("run", "clock-jump", "--local", MUSTER_FAKETIME="")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("not possible on this machine", refused.stderr)
@@ -198,7 +198,7 @@ class Planted(Folder):
         self.assertEqual(done.returncode == 1, report["verdict"] == "BROKEN")
         return {finding["promise"] for round_ in report["rounds"] for finding in round_["findings"]}
 
-    def test_planted_each_promise(self):
+    def test_planted_fault_breaks_its_promise(self):
         if not self.PROGRAM.exists():
             self.skipTest(f"there is no {self.PROGRAM}")
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -433,13 +433,13 @@ class Running(Folder, World):
         for promise in promises:
             self.assertRegex(done.stdout, rf"(?m)^  {promise}: \d+ ", done.stdout)
 
-    def test_it_holds_and_cleans_up(self):
+    def test_drill_holds_and_cleans_up(self):
         before = self.it.coord.pid
         _, said = self.site.held("coordinator-kill", "--times", "2")
         self.assertIn(f"pid {before}", said, "the plan names its victim")
         self.assertNotEqual(self.it.coord.pid, before)
 
-    def test_it_asks_first(self):
+    def test_drill_asks_before_it_disturbs_others(self):
         self.submit(self.it, sh_job("theirs", "sleep 60", 2))
         eventually(lambda: self.it.api.job("theirs")["status"].get("ready") == 2, "pods of others run")
         before = [p.pid for p in (self.it.coord, *self.it.agents.values())]
@@ -462,7 +462,7 @@ class Running(Folder, World):
         self.assertIn("1 unfinished job of others", refused.stderr)
         self.assertEqual(list(self.witnesses.iterdir()), [])
 
-    def test_it_keeps_to_its_nodes(self):
+    def test_drill_uses_only_labeled_nodes(self):
         self.site.label("node-1", None)
         report, said = self.site.held("agent-kill", "--times", "3")
         self.assertEqual({fault["node"] for fault in report["rounds"][0]["faults"]}, {"node-0"})
@@ -491,7 +491,7 @@ class Running(Folder, World):
             self.site.clean()
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, whose notes have a common parent")
-    def test_the_common_parent_of_notes_stays(self):
+    def test_drill_keeps_the_shared_parent_directory(self):
         """Another drill's hand may be about to create its folder there."""
         parent = pathlib.Path("/run/muster-drill")
         parent.mkdir(exist_ok=True)
@@ -499,7 +499,7 @@ class Running(Folder, World):
         self.site.held("agent-kill")
         self.assertEqual(parent.stat().st_ino, before)
 
-    def test_an_agent_that_nobody_restarts_proves_nothing(self):
+    def test_drill_is_inconclusive_if_the_agent_is_not_restarted(self):
         self.site.idle.update(self.it.agents)
         done = self.against("agent-kill", "--restart-within", "1s")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
@@ -530,7 +530,7 @@ class Running(Folder, World):
             self.assertIn("everything was cleaned up", err)
             self.site.clean()
 
-    def test_a_killed_drill_is_undone_by_the_next(self):
+    def test_next_drill_cleans_up_after_a_killed_one(self):
         code, _, _ = self.interrupted("agent-freeze", signal.SIGKILL)
         self.assertEqual(code, -9)
         eventually(lambda: not self.hit("agent-freeze"), "the agent goes on by itself")
@@ -549,7 +549,7 @@ class Running(Folder, World):
         process.communicate(timeout=60)
         self.site.clean()
 
-    def test_a_coordinator_that_nobody_restarts_proves_nothing(self):
+    def test_drill_can_be_interrupted_if_the_coordinator_is_not_restarted(self):
         self.site.idle.add("coordinator")
         process = self.start(*self.site.words("coordinator-kill"))
         eventually(lambda: self.it.coord.poll() is not None, "it is killed", 60)
@@ -629,7 +629,7 @@ class Running(Folder, World):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-    def test_planted_work_that_dies_with_its_manager(self):
+    def test_planted_pod_killed_with_its_agent_is_found(self):
         def act(pid, words, variables):
             with self.held_at_work(pid) as at_work:
                 if at_work:
@@ -657,7 +657,7 @@ class BadInput(Folder):
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         return done.stderr
 
-    def test_words(self):
+    def test_wrong_arguments_are_refused(self):
         for words, said in (
                 (["run"], "muster drill list"),
                 (["run", "coordinator-kil", "--local"], "did you mean coordinator-kill"),
@@ -691,7 +691,7 @@ class BadInput(Folder):
             with self.subTest(words):
                 self.assertIn(said, self.refused(*words))
 
-    def test_files(self):
+    def test_unreadable_reports_are_refused(self):
         report = self.dir / "report.json"
         report.write_text("{")
         self.assertIn("holds no plan", self.refused("run", "storm", "--local", "--replay", report))

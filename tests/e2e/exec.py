@@ -153,7 +153,7 @@ class Case(World):
 
 
 class Exec(Case):
-    def test_both_streams_and_the_pods_context(self):
+    def test_exec_returns_both_streams_and_runs_in_the_pods_context(self):
         self.start(completions=2)
         done = self.shell('echo $JOB_COMPLETION_INDEX $MUSTER_POD_NAME; pwd; echo to stderr >&2; cat', index=1)
         where = os.readlink(f"/proc/{self.seeing.starts()[0][3]}/cwd")
@@ -173,7 +173,7 @@ class Exec(Case):
         self.assertEqual(process.wait(10), 130)
         self.none_left()
 
-    def test_exit_codes(self):
+    def test_exec_exits_with_code_of_the_command(self):
         self.start()
         self.shell("exit 0")
         self.shell("exit 7", code=7)
@@ -183,7 +183,7 @@ class Exec(Case):
         self.assertIn(b"/no/such/program", self.run_in(self.pod[0], "/no/such/program", code=127).stderr)
         self.assertIn(b"/etc/passwd", self.run_in(self.pod[0], "/etc/passwd", code=126).stderr)
 
-    def test_errors(self):
+    def test_exec_reports_errors(self):
         self.start()
         self.assertIn(b"not found", self.run_in("nobody-0-abcde", "true", code=3).stderr)
         self.assertIn(b"not found", self.run_in("job/nothing", "true", code=3).stderr)
@@ -199,7 +199,7 @@ class Exec(Case):
         self.assertIn(b"has ended", late)
         self.assertIn(b"no running pod", self.run_in("job/j", "true", code=5).stderr)
 
-    def test_100_megabytes(self):
+    def test_exec_returns_100_megabytes_to_a_slow_reader(self):
         """Two streams at once, to a reader that pauses until everything is written."""
         self.start()
         size = 100 << 20
@@ -227,7 +227,7 @@ class Exec(Case):
         self.assertEqual((done.stdout, done.returncode), (b"y\n", 141), done.stderr)
         self.none_left()
 
-    def test_an_interrupt_kills_what_ignores_sigterm(self):
+    def test_interrupt_kills_a_command_that_ignores_sigterm(self):
         self.start()
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.begin("trap '' TERM; echo on; while :; do sleep 1; done # marker-of-a-session")
@@ -238,7 +238,7 @@ class Exec(Case):
             self.none_left()
         self.assertIn(self.seeing.starts()[0][3], processes_of(self.seeing.folder), "the pod itself runs on")
 
-    def test_the_pod_ends_meanwhile(self):
+    def test_command_ends_with_its_pod(self):
         self.start()
         process = self.begin("echo on; sleep 300 # marker-of-a-session")
         self.assertEqual(process.stdout.readline(), b"on\n")
@@ -248,7 +248,7 @@ class Exec(Case):
         self.assertIsNotNone(condition(self.it.api.job("j"), "Complete"))
         self.none_left()
 
-    def test_the_coordinator_is_killed_meanwhile(self):
+    def test_output_survives_a_coordinator_kill(self):
         self.start()
         process = self.begin(COUNTS)
         self.assertEqual(process.stdout.readline(), b"0\n")
@@ -258,7 +258,7 @@ class Exec(Case):
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
 
-    def test_an_interrupt_while_the_coordinator_is_away(self):
+    def test_interrupt_works_while_the_coordinator_is_down(self):
         self.start()
         process = self.begin("echo on; sleep 300 # marker-of-a-session")
         self.assertEqual(process.stdout.readline(), b"on\n")
@@ -268,7 +268,7 @@ class Exec(Case):
         self.assertEqual(process.wait(20), 130)
         self.none_left()
 
-    def test_the_agent_is_killed_meanwhile(self):
+    def test_output_survives_an_agent_kill(self):
         self.start()
         process = self.begin(COUNTS)
         self.assertEqual(process.stdout.readline(), b"0\n")
@@ -278,7 +278,7 @@ class Exec(Case):
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
 
-    def test_the_command_ends_while_nobody_reads(self):
+    def test_output_is_kept_when_the_command_ends_unread(self):
         """Its pod ends, too. Output and exit code are still available to a client that comes back."""
         self.start()
         process = self.begin('echo first; until [ -e "$WITNESS/on" ]; do sleep 0.05; done; echo last; : > "$WITNESS/over"; exit 5')
@@ -292,7 +292,7 @@ class Exec(Case):
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out), (5, b"last\n"), err)
 
-    def test_clients_that_die_are_stopped_or_read_slowly(self):
+    def test_abandoned_session_ends_and_slow_reader_keeps_it(self):
         """A session ends a minute after it was last read and never restarts; a session that is read continues."""
         self.start()
         slow = self.begin(f'head -c {4 << 20} /dev/zero; until [ -e "$WITNESS/on" ]; do sleep 0.1; done; echo last; exit 6')
@@ -314,7 +314,7 @@ class Exec(Case):
         self.assertIn(b"the exit code of the command is not known: the session is over", err)
         self.assertEqual((self.seeing.folder / "runs").read_text(), "on\n")
 
-    def test_a_session_is_that_of_its_pod(self):
+    def test_session_is_reachable_only_through_its_pod(self):
         self.start(completions=2)
         path = {i: f"/apis/muster.dev/v1/namespaces/default/pods/{pod}/exec" for i, pod in self.pod.items()}
         session = "0123456789abcdef" * 2
@@ -336,7 +336,7 @@ class Exec(Case):
         self.assertEqual(self.it.api.call("DELETE", f"{path[0]}?session={session}")[0], 200)
         eventually(lambda: post(0, again) == over, "its end")
 
-    def test_several_containers(self):
+    def test_exec_selects_a_container(self):
         self.it = self.cluster(agents=1, slots=4)
         self.seeing = self.witness(self.it)
         job = self.seeing.job("two", WAITS, 1)
@@ -358,7 +358,7 @@ class Input(Case):
         self.addCleanup(self.drop, process)
         return process
 
-    def test_there_and_back(self):
+    def test_input_is_passed_unchanged(self):
         self.start()
         for size in (0, 1, 65_536, 5 << 20):
             data = os.urandom(size)
@@ -367,7 +367,7 @@ class Input(Case):
             self.assertEqual((process.returncode, hashlib.sha256(out).hexdigest()), (3, hashlib.sha256(data).hexdigest()), err)
         self.none_left()
 
-    def test_what_is_written_is_read_at_once(self):
+    def test_input_is_read_as_it_is_written(self):
         self.start()
         process = self.feed("cat")
         for word in (b"one\n", b"two\n"):
@@ -377,7 +377,7 @@ class Input(Case):
         process.stdin.close()
         self.assertEqual(process.wait(10), 0)
 
-    def test_a_file_and_a_command_that_reads_a_part_of_it(self):
+    def test_command_may_leave_input_unread(self):
         self.start()
         with tempfile.TemporaryFile() as big:
             big.truncate(50 << 20)
@@ -390,7 +390,7 @@ class Input(Case):
         (self.seeing.folder / "on").touch()
         self.assertEqual(closed.wait(20), 4)
 
-    def test_a_command_that_does_not_read(self):
+    def test_unread_input_is_bounded_and_interruptible(self):
         """No more than a few hundred KiB are in flight, and the command can be interrupted."""
         self.start()
         process = self.feed("sh", "-c", "echo on; sleep 300 # marker-of-a-session")
@@ -428,13 +428,13 @@ class Input(Case):
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual((len(out), hashlib.sha256(out).hexdigest()), (len(data), hashlib.sha256(data).hexdigest()), err)
 
-    def test_the_coordinator_is_killed_meanwhile(self):
+    def test_input_survives_a_coordinator_kill(self):
         self.killed_meanwhile(lambda: self.it.kill_coordinator(), lambda: self.it.start_coordinator())
 
-    def test_the_agent_is_killed_meanwhile(self):
+    def test_input_survives_an_agent_kill(self):
         self.killed_meanwhile(lambda: self.it.kill_agent("node-0"), lambda: self.it.start_agent("node-0"))
 
-    def test_both_are_killed_while_input_flows(self):
+    def test_input_survives_kills_of_agent_and_coordinator(self):
         self.start()
         data = os.urandom(24 << 20)
         process = self.feed("cat")
@@ -452,7 +452,7 @@ class Input(Case):
         self.assertEqual(process.wait(10), 0, process.stderr.read())
         self.assertEqual((len(out), hashlib.sha256(out).hexdigest()), (len(data), hashlib.sha256(data).hexdigest()))
 
-    def test_a_client_that_lies(self):
+    def test_wrong_input_offsets_are_not_taken(self):
         self.start()
         path = f"/apis/muster.dev/v1/namespaces/default/pods/{self.pod[0]}/exec"
         session = "0123456789abcdef" * 2
@@ -490,7 +490,7 @@ class Terminal(Case):
         typist.sees("ready\r\n")
         return typist
 
-    def test_an_interactive_shell(self):
+    def test_interactive_shell_has_size_signals_and_exit_code(self):
         self.start()
         typist = self.shell_at_a_terminal(rows=33, columns=101)
         typist.type("echo $TERM $MUSTER_POD_NAME; stty size; test -t 0 && test -t 1 && test -t 2 && echo al''l\n")
@@ -545,7 +545,7 @@ class Terminal(Case):
         self.assertEqual(over.wait(), 5)
         over.sees("has ended")
 
-    def test_the_pod_ends_meanwhile(self):
+    def test_shell_ends_with_its_pod(self):
         self.start()
         typist = self.shell_at_a_terminal()
         (self.seeing.folder / "go").touch()
@@ -553,7 +553,7 @@ class Terminal(Case):
         self.it.wait("j", finished)
         self.assertEqual(processes_of(self.seeing.folder), [])
 
-    def test_it_goes_on_after_restarts(self):
+    def test_shell_survives_kills_of_coordinator_and_agent(self):
         self.start()
         typist = self.shell_at_a_terminal()
         typist.type("x=still\n")
@@ -569,7 +569,7 @@ class Terminal(Case):
         typist.type("exit 3\n")
         self.assertEqual(typist.wait(), 3)
 
-    def test_a_user_who_is_gone_leaves_nothing(self):
+    def test_closed_terminal_leaves_no_processes(self):
         self.start()
         typist = self.at_a_terminal("sh", "-c", "trap '' HUP; echo on; sleep 300 & wait # marker-of-a-session")
         typist.sees("on\r\n")
@@ -653,13 +653,13 @@ class Mpirun(unittest.TestCase):
         failed = self.mpirun("-N", 2, "--mpi", kind, "--name", "bad", "--", program, 7, code=7)
         self.assertIn("job/bad Failed: the leader (index 0) failed", failed.stderr)
 
-    def test_openmpi(self):
+    def test_mpirun_runs_with_openmpi(self):
         self.check("openmpi")
 
-    def test_mpich(self):
+    def test_mpirun_runs_with_mpich(self):
         self.check("mpich")
 
-    def test_whichever_mpirun_is(self):
+    def test_mpirun_runs_with_the_installed_launcher(self):
         version = subprocess.run(["mpirun", "--version"], text=True, capture_output=True).stdout if shutil.which("mpirun") else ""
         kind = "openmpi" if "Open MPI" in version else "mpich" if "HYDRA" in version else None
         if kind is None:
@@ -677,7 +677,7 @@ class Mpirun(unittest.TestCase):
             self.assertEqual(job["metadata"]["annotations"]["muster.dev/mpi"], "openmpi,slots=1")
             self.assertEqual(json.dumps(job["spec"]["successPolicy"]["rules"][0]["succeededIndexes"]), '"0"')
 
-    def test_a_launcher_that_is_not_there(self):
+    def test_mpirun_reports_a_missing_launcher(self):
         done = self.mpirun("-N", 2, "--name", "none", "--", "/no/such/program", code=127, PATH=str(self.dir))
         self.assertIn("mpirun", done.stdout + done.stderr)
 

@@ -55,7 +55,7 @@ class Processes(World):
         self.assertEqual(len(starts), len(set(starts)), "an attempt was started twice")
         self.nothing_left(witness)
 
-    def test_keeper_and_agent_killed_together(self):
+    def test_pods_are_replaced_when_keeper_and_agent_are_killed(self):
         cluster = self.cluster(agents=1, slots=4, grace="30s")
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("both", "[ $a -ge 1 ] || sleep 300; code=0", 2))
@@ -68,7 +68,7 @@ class Processes(World):
         self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, 2))
         self.nothing_left(witness)
 
-    def test_a_command_that_does_not_exist_is_a_failed_pod(self):
+    def test_missing_command_fails_the_pod(self):
         cluster = self.cluster(agents=1)
         witness = self.witness(cluster)
         for name, command, code in (("absent", "/no/such/command", 127), ("unfit", "/etc/passwd", 126)):
@@ -240,7 +240,7 @@ class Nodes(World):
         self.assertEqual(job.get("failed"), None, "its pods are neither lost nor failed")
         return name
 
-    def test_p13_a_keeper_that_cannot_write_hides_no_end(self):
+    def test_p13_ends_are_reported_after_the_keeper_could_not_write(self):
         cluster = self.cluster(agents=1, slots=4, grace="2s")
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("held", UNTIL_GO, 2, backoffLimit=0))
@@ -260,7 +260,7 @@ class Nodes(World):
         self.assertEqual(cluster.wait(waits, finished)["status"]["succeeded"], 1)
         self.nothing_left(witness)
 
-    def test_p13_a_keeper_that_hangs_hides_no_end(self):
+    def test_p13_ends_are_reported_after_the_keeper_hung(self):
         cluster = self.cluster(agents=1, slots=4, grace="2s")
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("held", UNTIL_GO, 2, backoffLimit=0))
@@ -276,7 +276,7 @@ class Nodes(World):
         eventually(lambda: self.ready(cluster, "node-0") == ("True", "AgentReady"), "the node is ready again")
         self.nothing_left(witness)
 
-    def test_a_name_that_is_taken(self):
+    def test_agent_with_a_taken_name_is_refused(self):
         cluster = self.cluster(agents=1, slots=2)
         witness = self.witness(cluster)
         other = subprocess.Popen([os.environ["MUSTER"], "agent", "--coordinator", cluster.listen, "--name", "node-0",
@@ -308,7 +308,7 @@ class SitesTrouble(World):
             stdout=open(cluster.dir / f"{name}.log", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
         cluster.wait_nodes()
 
-    def test_p15_a_node_without_the_program_fails_nothing(self):
+    def test_p15_pods_avoid_a_node_without_the_program(self):
         cluster = self.cluster(agents=1, slots=2, grace="30s")
         project = cluster.dir / "project"
         project.mkdir()
@@ -324,7 +324,7 @@ class SitesTrouble(World):
         self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (20, None))
         self.assertIn("cannot start its pods, which are placed elsewhere: cwd", cluster.log("coordinator"))
 
-    def test_p15_what_no_node_can_start_counts_with_its_reason(self):
+    def test_p15_pod_that_no_node_can_start_fails_with_reason(self):
         cluster = self.cluster(agents=2, slots=2, grace="30s")
         self.submit(cluster, sh_job("nowhere", "true", 3))
         cluster.wait("nowhere")
@@ -393,7 +393,7 @@ class SitesTrouble(World):
         self.assertEqual(cluster.wait("chatty", finished)["status"].get("succeeded"), 1)
         self.assertIn("this output is cut here, at 1048576 bytes", self.muster("logs", "job/chatty", cluster=cluster).stdout)
 
-    def test_p27_a_keeper_that_cannot_come_back_holds_no_pod(self):
+    def test_p27_pods_are_replaced_if_the_keeper_cannot_restart(self):
         cluster = self.cluster(agents=0, grace="60s")
         programs = cluster.dir / "programs"
         programs.mkdir()
@@ -450,7 +450,7 @@ class SitesTrouble(World):
         status = cluster.wait("moved", finished, 60)["status"]
         self.assertEqual((status.get("succeeded"), status.get("failedIndexes") or ""), (2, ""))
 
-    def test_p27_the_folder_of_outputs_is_made_again(self):
+    def test_p27_deleted_log_directory_is_recreated(self):
         cluster = self.cluster(agents=1, slots=2, grace="30s")
         self.typed(cluster, "many", 200, "sh", "-c", "sleep 0.02; echo x")
         eventually(lambda: cluster.api.job("many")["status"].get("succeeded", 0) > 10, "it runs")
@@ -624,14 +624,14 @@ class DataDir(World):
         for word in (str(cluster.dir / "coordinator"), *words):
             self.assertIn(word, done.stderr)
 
-    def test_started_twice(self):
+    def test_second_coordinator_on_a_data_dir_is_refused(self):
         cluster = self.cluster(agents=1)
         witness = self.witness(cluster)
         self.refused(cluster, "in use", str(cluster.coord.pid))
         self.submit(cluster, witness.job("still", "code=0", 2))
         self.assertEqual(cluster.wait("still", finished)["status"]["succeeded"], 2)
 
-    def test_an_unknown_format_version(self):
+    def test_data_dir_of_unknown_format_is_refused(self):
         cluster = self.cluster(agents=0)
         cluster.kill_coordinator()
         with Rows(cluster.dir / "coordinator") as rows:
@@ -641,7 +641,7 @@ class DataDir(World):
             rows.put(b"mformat", was)
         cluster.start_coordinator()
 
-    def test_a_full_disk(self):
+    def test_full_disk_loses_no_accepted_job(self):
         class SmallDisk(Cluster):
             """A cluster whose data-dir is a small file system."""
             mounted = False
@@ -719,7 +719,7 @@ spec:
     TWO_WRONG = GOOD.replace("spec:\n  template", "spec:\n  parallelism: -1\n  completions: -2\n  backoffLimit: -3\n  template")
     UNKNOWN = GOOD.replace("  template:", "  paralelism: 2\n  template:", 1)
 
-    def test_by_http(self):
+    def test_invalid_manifests_are_refused_by_the_api(self):
         cluster = self.cluster(agents=1)
 
         def post(text):
@@ -740,7 +740,7 @@ spec:
         self.assertEqual((code, answer["reason"]), (409, "AlreadyExists"))
         self.assertEqual([j["metadata"]["name"] for j in cluster.api.call("GET", cluster.api.jobs())[1]["items"]], ["good"])
 
-    def test_by_command_line(self):
+    def test_invalid_manifests_are_refused_by_the_command_line(self):
         cluster = self.cluster(agents=1)
 
         def create(text):

@@ -75,7 +75,7 @@ class Verbs(cli.Cluster):
         err = "".join(x + "\n" for x in r.stderr.splitlines() if not re.match(r"^\d+(/\d+)?( succeeded)?  running ", x))
         self.text.append(self.neutral(f"$ muster {line}\n{r.stdout}{err}exit {r.returncode}\n"))
 
-    def test_transcript(self):
+    def test_transcript_of_verbs_is_as_checked_in(self):
         self.text = ["# What the verbs print and return, in this order, against a coordinator with the node n1 of 4 slots.\n"]
         say = self.say
         say("get jobs")

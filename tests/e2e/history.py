@@ -92,7 +92,7 @@ class History(World):
         self.assertIn("until", answer)
         self.assertIn("exit 3", answer["details"][0])
 
-    def test_a_round_runs_what_failed_and_nothing_else(self):
+    def test_retry_round_runs_only_failed_indexes(self):
         before = self.failed_job()
         self.ok.touch()
         said = self.says("retry", "job/sweep", "--failed", "--wait")

@@ -35,18 +35,18 @@ class Each(Case):
         self.assertEqual(printed[0::2], [f"3|{w}|x{re.sub(r'[.][^.]+$', '', w.split('/')[-1])}|{i + 1}" for i, w in enumerate(words)])
         self.assertIn(f"{len(words)}/{len(words)} succeeded", r.stderr)
 
-    def test_stdin_and_null_bytes(self):
+    def test_each_reads_stdin_and_null_separated_input(self):
         r = self.muster("run", "-0", "--each", "-", "--", "python3", "-c", COUNT, "{}", stdin="a\tb\0c d\0")
         self.assertEqual(self.printed(r), ["1|a\tb", "1|c d"])
         r = self.muster("run", "--", "echo", "<{}>", stdin="a\nb\n")
         self.assertEqual(self.printed(r), ["<a>", "<b>"])
 
-    def test_all_combinations(self):
+    def test_two_lists_give_all_combinations(self):
         self.file("a", "1\n2\n"), self.file("b", "x\ny\nz\n")
         r = self.muster("run", "--each", "a", "--each", "b", "--", "sh", "-c", 'echo "$MUSTER_INPUT_1-$MUSTER_INPUT_2 $1"', "sh", "{2}{1}")
         self.assertEqual(self.printed(r), ["1-x x1", "1-y y1", "1-z z1", "2-x x2", "2-y y2", "2-z z2"])
 
-    def test_csv(self):
+    def test_csv_columns_are_placeholders(self):
         self.file("grid.csv", 'lr,note\r\n0.1,"a ""b"", c"\r\n0.2,\r\n')
         r = self.muster("run", "--each-csv", "grid.csv", "--", "python3", "-c", COUNT, "--lr={lr}", "{note}", "{2}")
         self.assertEqual(self.printed(r), ['3|--lr=0.1|a "b", c|a "b", c', "3|--lr=0.2||"])
@@ -57,7 +57,7 @@ class Each(Case):
         self.assertRegex(r.stderr, r"INDEX +INPUT +ATTEMPT")
         self.assertRegex(r.stderr, r"1 +bad.csv +0 ")
 
-    def test_many_are_in_a_file_of_the_data_dir(self):
+    def test_many_inputs_are_in_a_file_of_the_data_dir(self):
         lines = [f"data/sample-{i:06}.csv" for i in range(4000)]  # more than fit into a manifest
         self.file("list", "\n".join(lines))
         self.muster("run", "--data-dir", "d", "--slots", "4", "--output", "none", "--each", "list", "--", "sh", "-c",
@@ -91,7 +91,7 @@ class Each(Case):
         self.assertIn("job/echo", r.stderr, "what another program passes on is")
         self.assertEqual({line[-1] for line in r.stdout.splitlines() if " | " in line}, {"a", "b"}, r.stderr)
 
-    def test_what_is_piped_too_late_is_noticed(self):
+    def test_late_piped_input_is_warned_of(self):
         p = subprocess.Popen([MUSTER, "run", "-n", "1", "--", "sh", "-c", "echo up; while [ ! -e go ]; do sleep 0.02; done"], env=self.env, cwd=self.dir,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(p.stdout.readline(), "up\n")
@@ -108,7 +108,7 @@ class Each(Case):
         self.assertRegex(r.stdout, f"muster.dev/inputs-file: {self.dir}/d/inputs-")
         self.assertFalse((self.dir / "d").exists())
 
-    def test_wrong_inputs(self):
+    def test_wrong_inputs_are_refused(self):
         self.file("list", "a\n"), self.file("none", "")
         for words, said in ((["--each", "none", "--", "x", "{}"], "none: is empty"),
                             (["--each", "missing", "--", "x", "{}"], "cannot read missing: No such file"),
@@ -135,12 +135,12 @@ spec:
       - {name: main, command: [echo, '$(MUSTER_INPUT/.)', '$(MUSTER_INPUT_2)']}
 """
 
-    def test_lines_in_the_manifest(self):
+    def test_inputs_annotation_fills_placeholders(self):
         self.file("j.yaml", self.JOB % 'muster.dev/inputs: "d/a.x\\t1\\nb\\t2\\nc\\t"')
         # The extension of a/d.x<TAB>1 is everything after its last dot.
         self.assertEqual(self.printed(self.muster("run", "j.yaml")), ["a 1", "b\t2 2", "c\t "])
 
-    def test_a_file_of_the_node(self):
+    def test_inputs_file_annotation_is_read_on_the_node(self):
         self.file("list", "d/a.x\t1\nb.y\t2\nc\t\n")
         self.file("j.yaml", self.JOB % f'muster.dev/inputs-file: "{self.dir}/list"')
         self.assertEqual(len(self.printed(self.muster("run", "j.yaml"))), 3)
@@ -164,7 +164,7 @@ class Submit(Case):
         poll("the node is ready", lambda: "Ready" in subprocess.run(
             [MUSTER, "get", "nodes"], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self.env, cwd=self.dir).stdout)
 
-    def test_array(self):
+    def test_array_runs_like_slurm(self):
         r = self.muster("submit", "--name", "steps", "--array", "3-9:2,20%2", "--wait", "--", "sh", "-c",
                         'echo "$1 $MUSTER_INPUT $SLURM_ARRAY_TASK_ID $JOB_COMPLETION_INDEX" >> out', "sh", "{}")
         self.assertTrue(r.stdout.startswith("job.batch/steps created\n"), r.stdout)
@@ -192,7 +192,7 @@ class Submit(Case):
         self.assertEqual(sorted((self.dir / "out").read_text().split()), lines[999::1000])
         self.assertRegex(self.muster("get", "attempts", "job/many", "--index", "3999").stdout, r"3999 +data/sample-003999.csv ")
 
-    def test_resources(self):
+    def test_resource_flags_are_in_the_manifest(self):
         r = self.muster("submit", "-n", "1", "--cpus", "0.5", "--mem", "64Mi", "--gpus", "1", "--time", "1:00:00", "--priority", "7",
                         "--gang", "--node-selector", "disk=ssd", "--wait", "-o", "json", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES > out")
         job = json.loads(r.stdout[:r.stdout.rindex("}") + 1])
@@ -203,7 +203,7 @@ class Submit(Case):
         self.assertEqual(job["metadata"]["annotations"]["muster.dev/gang"], "true")
         self.assertEqual((self.dir / "out").read_text(), "0\n")
 
-    def test_time_ends_an_attempt(self):
+    def test_time_limit_ends_an_attempt(self):
         r = self.muster("run", "-n", "1", "--time", "1s", "--", "sleep", "60", code=143)
         self.assertIn("DeadlineExceeded", r.stderr)
 

@@ -17,7 +17,7 @@ BUILD = pathlib.Path(cli.MUSTER).parent
 
 
 class Install(unittest.TestCase):
-    def test_a_prefix(self):
+    def test_installed_prefix_runs_and_has_completions_and_manual(self):
         with tempfile.TemporaryDirectory(prefix="muster-install-") as folder:
             prefix = pathlib.Path(folder) / "usr"
             if shutil.which("scdoc"):

@@ -18,20 +18,20 @@ UID = "-o=jsonpath={.metadata.uid}"
 
 
 class Discovery(Kubectl):
-    def test_what_the_server_is(self):
+    def test_version_and_api_versions_are_served(self):
         printed = json.loads(self.kubectl("version", "-o", "json"))
         self.assertIn("muster", printed["serverVersion"]["gitVersion"])
         self.assertIn("is running at", self.kubectl("cluster-info"))
         self.assertEqual(self.kubectl("api-versions").split(), ["authentication.k8s.io/v1", "authorization.k8s.io/v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1", "policy/v1", "v1"])
 
-    def test_api_resources(self):
+    def test_api_resources_list_served_and_watchable_kinds(self):
         names = self.kubectl("api-resources", "-o", "name").split()
         for name in ("jobs.batch", "pods", "nodes", "events", "namespaces"):
             self.assertIn(name, names)
         watched = self.kubectl("api-resources", "--verbs=watch", "-o", "name").split()
         self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "configmaps", "namespaces"})
 
-    def test_explain(self):
+    def test_explain_describes_fields(self):
         self.assertIn("process on a node", " ".join(self.kubectl("explain", "job").split()))
         text = self.kubectl("explain", "job.spec.backoffLimitPerIndex")
         self.assertIn("backoffLimitPerIndex", text)
@@ -44,10 +44,10 @@ class Discovery(Kubectl):
             self.assertIn(word, self.kubectl("explain", path))
         self.assertIn("does not exist", self.refused("explain", "job.spec.nonsense"))
 
-    def test_may_i(self):
+    def test_auth_can_i_answers_yes(self):
         self.assertEqual(self.kubectl("auth", "can-i", "create", "jobs").strip(), "yes")
 
-    def test_namespaces_are_names(self):
+    def test_namespaces_exist_by_use(self):
         self.kubectl("create", "-n", "blue", "-f", "-", stdin=json.dumps(self.job("there")))
         self.assertEqual({r["NAME"]: r["STATUS"] for r in self.table("ns")}, {"blue": "Active", "default": "Active"})
         self.assertEqual([r["NAME"] for r in self.table("jobs", "-n", "blue")], ["there"])
@@ -89,7 +89,7 @@ class Reading(Kubectl):
         self.assertEqual(self.kubectl("get", "jobs", "-o", "go-template={{len .items}}"), "2")
         self.assertEqual(len(json.loads(self.kubectl("get", "pods", "-A", "-o", "json"))["items"]), 4)
 
-    def test_selectors(self):
+    def test_get_by_label_and_field_selectors(self):
         def names(*args):
             return sorted(line.split("/")[1] for line in self.kubectl("get", *args, "-o", "name").split())
         self.assertEqual(names("jobs", "-l", "app=demo"), ["done"])
@@ -101,12 +101,12 @@ class Reading(Kubectl):
         self.assertEqual(len(names("pods", "--field-selector", "spec.nodeName=node-0,status.phase!=Failed")), 3)
         self.assertIn("field label not supported", self.refused("get", "pods", "--field-selector", "spec.colour=red"))
 
-    def test_what_is_not_there(self):
+    def test_missing_objects_and_kinds_are_not_found(self):
         self.assertIn('jobs.batch "nobody" not found', self.refused("get", "job", "nobody"))
         self.assertEqual(self.kubectl("get", "job", "nobody", "--ignore-not-found"), "")
         self.assertIn("the server doesn't have a resource type", self.refused("get", "deployments"))
 
-    def test_describe(self):
+    def test_describe_shows_statuses_and_events(self):
         job = self.kubectl("describe", "job", "broken")
         for part in (r"Pods Statuses: +0 (Active .*|Running) / 1 Succeeded / 1 Failed", r"Warning +FailedIndexes",
                      r"SuccessfulCreate .* Created pod: broken-1-"):
@@ -116,7 +116,7 @@ class Reading(Kubectl):
         for part in (r"Status: +Failed", r"Controlled By: +Job/broken", r"Reason: +Error", r"Exit Code: +3", r"Node: +node-0"):
             self.assertRegex(described, part)
 
-    def test_events(self):
+    def test_events_show_reasons_and_warnings(self):
         listed = self.kubectl("get", "events")
         self.assertRegex(listed, r"Normal +Completed +job/done +Job completed")
         self.assertRegex(listed, r"Warning +FailedIndexes +job/broken")
@@ -124,7 +124,7 @@ class Reading(Kubectl):
         self.assertEqual(warnings, "broken")
 
     @since(26, "kubectl events")
-    def test_events_of_one(self):
+    def test_events_for_a_job_exclude_others(self):
         printed = self.kubectl("events", "--for", "job/done")
         self.assertIn("Completed", printed)
         self.assertNotIn("broken", printed)
@@ -132,7 +132,7 @@ class Reading(Kubectl):
 
 
 class Waiting(Kubectl):
-    def test_watch(self):
+    def test_get_watch_shows_each_change(self):
         self.create(self.sleeper("there", suspend=True))
         watch = self.start("get", "jobs", "-w", "--output-watch-events")
         lines = []
@@ -154,7 +154,7 @@ class Waiting(Kubectl):
         self.assertEqual((seen[0], seen[-1]), ("ADDED", "MODIFIED"))
         self.assertIn("2/2", lines[-1])
 
-    def test_wait(self):
+    def test_wait_ends_at_condition_deletion_or_timeout(self):
         self.create(self.job("good"))
         self.assertEqual(self.kubectl("wait", "job/good", "--for=condition=Complete", "--timeout=30s"), "job.batch/good condition met\n")
         self.create(self.job("bad", "false", backoffLimit=0))
@@ -178,7 +178,7 @@ class Writing(Kubectl):
     def get(self, name, path):
         return self.kubectl("get", "job", name, "-o", f"jsonpath={{{path}}}")
 
-    def test_create(self):
+    def test_create_takes_a_manifest_or_a_command(self):
         manifest = self.it.dir / "job.yaml"
         manifest.write_text("apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: some-}\nspec:\n  template:\n    spec:\n"
                             "      restartPolicy: Never\n      containers: [{name: main, command: ['true']}]\n")
@@ -191,7 +191,7 @@ class Writing(Kubectl):
         self.assertIn("(server dry run)", self.kubectl("create", "job", "tried", "--image=none", "--dry-run=server", "--", "true"))
         self.assertIn('"tried" not found', self.refused("get", "job", "tried"))
 
-    def test_create_what_is_wrong(self):
+    def test_create_of_invalid_jobs_is_refused(self):
         wrong = self.job("wrong", parallelism=-1)
         self.assertIn("spec.parallelism: Invalid value: -1: must be greater than or equal to 0",
                       self.refused("create", "-f", "-", stdin=json.dumps(wrong)))
@@ -199,13 +199,13 @@ class Writing(Kubectl):
         wrong["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "nfs": {"server": "s", "path": "/"}}]
         self.assertIn("spec.template.spec.volumes[0].nfs: Forbidden", self.refused("create", "-f", "-", stdin=json.dumps(wrong)))
 
-    def test_unknown_fields(self):
+    def test_unknown_fields_are_refused(self):
         typo = self.job("typo")
         typo["spec"]["paralelism"] = 3
         self.assertRegex(self.refused("create", "-f", "-", stdin=json.dumps(typo)), r'unknown field "(spec\.)?paralelism"')
 
     @since(27, "--validate=warn")
-    def test_unknown_fields_as_a_warning(self):
+    def test_unknown_fields_are_warned_of_on_request(self):
         typo = self.job("typo")
         typo["spec"]["paralelism"] = 3
         done = self.run_kubectl("create", "--validate=warn", "-f", "-", stdin=json.dumps(typo))
@@ -214,7 +214,7 @@ class Writing(Kubectl):
         typo["metadata"]["name"] = "ignored"
         self.kubectl("create", "--validate=ignore", "-f", "-", stdin=json.dumps(typo))
 
-    def test_apply(self):
+    def test_apply_creates_and_updates_and_removes_left_out_fields(self):
         job = self.sleeper("kept", 4, suspend=True)
         self.assertEqual(self.kubectl("apply", "-f", "-", stdin=json.dumps(job)), "job.batch/kept created\n")
         self.assertEqual(self.kubectl("apply", "-f", "-", stdin=json.dumps(job)), "job.batch/kept unchanged\n")
@@ -237,7 +237,7 @@ class Writing(Kubectl):
         self.assertIn("job.batch/b pruned", pruned)
 
     @since(27, "server-side apply of this suite")
-    def test_apply_at_the_server(self):
+    def test_server_side_apply_reports_conflicts_unless_forced(self):
         job = self.sleeper("shared", 4, suspend=True)
         done = self.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(job))
         self.assertEqual((done.returncode, done.stdout), (0, "job.batch/shared serverside-applied\n"), done.stderr)
@@ -250,7 +250,7 @@ class Writing(Kubectl):
         managers = self.kubectl("get", "job", "shared", "-o", "yaml", "--show-managed-fields")
         self.assertIn("operation: Apply", managers)
 
-    def test_patches(self):
+    def test_patch_by_strategic_merge_merge_and_json(self):
         self.create(self.sleeper("patched", 4, suspend=True))
         self.kubectl("patch", "job", "patched", "-p", '{"spec":{"parallelism":3}}')
         self.assertEqual(self.get("patched", ".spec.parallelism"), "3")
@@ -266,14 +266,14 @@ class Writing(Kubectl):
         self.assertIn("no change", self.kubectl("patch", "job", "patched", "-p", '{"spec":{"parallelism":1}}'))
         self.assertIn("field is immutable", self.refused("patch", "job", "patched", "-p", '{"spec":{"completionMode":"NonIndexed"}}'))
 
-    def test_edit(self):
+    def test_edit_changes_the_job(self):
         self.create(self.sleeper("edited", 4, suspend=True))
         done = self.kubectl("edit", "job", "edited", EDITOR="sed -i s/parallelism:.4/parallelism:\\ 3/")
         self.assertIn("job.batch/edited edited", done)
         self.assertEqual(self.get("edited", ".spec.parallelism"), "3")
         self.assertIn("no changes made", self.run_kubectl("edit", "job", "edited", EDITOR="true").stderr)
 
-    def test_replace(self):
+    def test_replace_refuses_a_stale_version_unless_forced(self):
         self.create(self.sleeper("replaced", 4, suspend=True))
         stale = json.loads(self.kubectl("get", "job", "replaced", "-o", "json"))
         stale["spec"]["parallelism"] = 2
@@ -285,7 +285,7 @@ class Writing(Kubectl):
         self.kubectl("replace", "--force", "-f", "-", stdin=json.dumps(self.sleeper("replaced", 4, suspend=True)))
         self.assertNotEqual(self.kubectl("get", "job", "replaced", UID), uid)
 
-    def test_scale(self):
+    def test_scale_sets_parallelism(self):
         self.runs(self.create(self.sleeper("scaled", 4)), 4)
         self.assertEqual(self.kubectl("scale", "job/scaled", "--replicas=2"), "job.batch/scaled scaled\n")
         self.runs("scaled", 2)
@@ -305,7 +305,7 @@ class Writing(Kubectl):
         self.kubectl("annotate", "job", "named", "note-")
         self.assertEqual(self.get("named", ".metadata.annotations.note"), "")
 
-    def test_delete(self):
+    def test_delete_follows_the_cascade_policy(self):
         for name in ("a", "b", "c"):
             self.create(self.sleeper(name, 1))
         self.runs("a", 1)
@@ -319,7 +319,7 @@ class Writing(Kubectl):
         self.kubectl("delete", "pods", "--all")
         self.assertIn("No resources found", self.run_kubectl("get", "all").stderr)
 
-    def test_delete_many(self):
+    def test_delete_selects_by_label_or_all(self):
         self.create(self.sleeper("one", 1))
         other = self.sleeper("two", 1)
         other["metadata"]["labels"] = {"app": "other"}
@@ -331,7 +331,7 @@ class Writing(Kubectl):
         self.assertIn("not found", self.refused("delete", "job", "one"))
         self.kubectl("delete", "job", "one", "--ignore-not-found")
 
-    def test_diff(self):
+    def test_diff_shows_changes_without_making_them(self):
         job = self.sleeper("differs", 4, suspend=True)
         self.kubectl("apply", "-f", "-", stdin=json.dumps(job))
         self.assertEqual(self.kubectl("diff", "-f", "-", stdin=json.dumps(job)), "")

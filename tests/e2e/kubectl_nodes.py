@@ -35,7 +35,7 @@ class Logs(Kubectl):
         self.assertIn('previous terminated container "main"', self.refused("logs", pod, "--previous"))
         self.assertIn("not found", self.refused("logs", "nobody"))
 
-    def test_of_the_last_while(self):
+    def test_logs_since_filters_by_the_times_of_the_pod(self):
         self.complete(self.create(self.job("recent", LINES, 1)))
         pod = self.pod("recent")
         self.assertEqual(len(self.kubectl("logs", pod, "--since=1h").splitlines()), 3)
@@ -48,7 +48,7 @@ class Logs(Kubectl):
         begun = json.loads(self.kubectl("get", self.pod(job), "-o", "json"))["status"]["startTime"]
         return (datetime.datetime.fromisoformat(begun) + datetime.timedelta(seconds=60)).isoformat()
 
-    def test_when_a_pod_was_there_before(self):
+    def test_logs_since_a_time_within_a_pods_life_are_whole_with_a_warning(self):
         self.runs(self.create(self.sleeper("old", 1)), 1)
         # The pod still runs, so all of its log is shown, with a warning that this may be too much.
         done = self.run_kubectl("logs", "job/old", f"--since-time={self.later('old')}")
@@ -56,7 +56,7 @@ class Logs(Kubectl):
         if VERSION >= (1, 27):
             self.assertIn("Warning: the times of lines are not known", done.stderr)
 
-    def test_of_many(self):
+    def test_logs_by_label_with_prefix(self):
         self.complete(self.create(self.job("many", LINES, 2)))
         printed = self.kubectl("logs", "-l", "app=demo", "--tail=1", "--prefix")
         self.assertEqual(sorted(line.split("] ")[1] for line in printed.splitlines()), ["line 3 of 0", "line 3 of 1"])
@@ -73,7 +73,7 @@ class Logs(Kubectl):
         # kubectl requests the containers in any order.
         self.assertEqual(sorted(self.kubectl("logs", pod, "--all-containers").splitlines()), ["from first", "from main", "from side"])
 
-    def test_follow(self):
+    def test_follow_prints_until_the_pod_ends(self):
         go = self.it.dir / "go"
         self.runs(self.create(self.job("followed", f'echo one; while [ ! -e {go} ]; do sleep 0.05; done; echo two', 1)), 1)
         follower = self.start("logs", "-f", "job/followed")
@@ -98,7 +98,7 @@ class Nodes(Kubectl):
         for part in (r"Ready +True .* AgentReady", r"pods: +8", r"Non-terminated Pods: +\(2 in total\)", r"here-0-"):
             self.assertRegex(described, part)
 
-    def test_cordon(self):
+    def test_cordoned_node_gets_no_pods_until_uncordoned(self):
         self.assertEqual(self.kubectl("cordon", "node-0"), "node/node-0 cordoned\n")
         self.assertEqual(self.table("nodes")[0]["STATUS"], "Ready,SchedulingDisabled")
         self.create(self.job("waits", completions=1))
@@ -107,7 +107,7 @@ class Nodes(Kubectl):
         self.assertEqual(self.kubectl("uncordon", "node-0"), "node/node-0 uncordoned\n")
         self.complete("waits")
 
-    def test_drain(self):
+    def test_drain_evicts_pods_and_cordons_the_node(self):
         job = self.sleeper("moved", backoffLimit=0, podFailurePolicy={"rules": [
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]})
         self.runs(self.create(job))
@@ -123,7 +123,7 @@ class Nodes(Kubectl):
         self.kubectl("uncordon", "node-0")
         self.runs("moved")
 
-    def test_taint(self):
+    def test_taints_are_set_overwritten_and_removed(self):
         self.assertIn("tainted", self.kubectl("taint", "nodes", "node-0", "gpu=yes:NoSchedule"))
         self.assertEqual(json.loads(self.node(".spec.taints")), [{"effect": "NoSchedule", "key": "gpu", "value": "yes"}])
         self.assertIn("already has gpu taint", self.refused("taint", "nodes", "node-0", "gpu=no:NoSchedule"))
@@ -150,7 +150,7 @@ class Nodes(Kubectl):
 
 
 class NotServed(Kubectl):
-    def test_each_says_what_there_is_instead(self):
+    def test_unsupported_verbs_name_an_alternative(self):
         self.runs(self.create(self.sleeper("alive", 1)), 1)
         pod = self.pods_of(self.it, "alive")[0]["metadata"]["name"]
         for args, word in {("exec", pod, "--", "ls"): "muster exec POD -- COMMAND",
@@ -163,7 +163,7 @@ class NotServed(Kubectl):
         self.assertRegex(self.refused("rollout", "status", "job/alive"), "no status viewer|not supported")
 
     @since(27, "a manifest checked by the server")
-    def test_other_kinds(self):
+    def test_unsupported_kinds_are_refused(self):
         manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}
         self.assertIn('no matches for kind "Secret"', self.refused("create", "-f", "-", stdin=json.dumps(manifest)))
 

@@ -155,13 +155,13 @@ class Nodes(Site):
         self.assertEqual(other.wait(20), 5)
         self.assertIn("it is for node c01, but this is node c02", self.log("agent"))
 
-    def test_a_revoked_token_lets_nobody_join(self):
+    def test_revoked_join_token_is_refused(self):
         token = self.token("--node", "c01")
         self.ok("token", "revoke", self.ok("token", "list").splitlines()[1].split()[0])
         self.assertEqual(self.agent("c01", "--token-file", token).wait(20), 5)
         self.assertIn("its join token is unknown, or was revoked", self.log("agent"))
 
-    def test_a_revoked_node_is_out_at_once_and_comes_back_with_a_new_token(self):
+    def test_revoked_node_is_disconnected_and_returns_with_a_new_token(self):
         agent = self.joined("c01")
         self.assertEqual(self.ok("node", "revoke", "c01"), "node/c01 revoked\n")
         self.assertEqual(agent.wait(20), 5)
@@ -200,7 +200,7 @@ class Nodes(Site):
         eventually(lambda: self.ready("c01") and "claimed.muster.dev/site.rack" in self.labels("c01"), "c01 is back")
         self.assertEqual(self.labels("c01"), {"claimed.muster.dev/site.rack": "r7", "claimed.muster.dev/site.secure": "no"})
 
-    def test_p06_bad_claims(self):
+    def test_p06_invalid_claims_are_refused(self):
         for args, wrong in ((("claims", "c01", "--label", "a b=x"), '--label: "a b=x" is not KEY=VALUE'),
                             (("claims", "c01", "--slots-max", "0"), "--slots-max: must be 1 to 1000000"),
                             (("claims", "c01", "--resource", "gpu"), "--resource: `gpu`: must be NAME=MAX"),
@@ -214,7 +214,7 @@ class Nodes(Site):
         self.assertEqual(done.returncode, 2)
         self.assertIn("only for `muster token create --node`", done.stderr)
 
-    def test_an_agent_without_a_token_gets_nowhere(self):
+    def test_agent_without_a_token_is_rejected(self):
         agent = self.agent("c01")
         eventually(lambda: "rejected a connection to the agents' TLS port" in self.log("coordinator"), "rejected")
         self.assertIsNone(agent.poll())
@@ -271,7 +271,7 @@ class Liars(Site):
     def forge(self, name, changes):
         (self.dir / name / "identity").write_text("".join(f"{key} {value}\n" for key, value in {**self.identity(name), **changes}.items()))
 
-    def test_p02_a_claim_without_a_seal_stops_nobody(self):
+    def test_p02_unsealed_history_does_not_stop_the_coordinator(self):
         agent = self.joined("c01")
         eventually(lambda: "sealed" in self.identity("c01"), "what its coordinator told it is on disk")
         self.end(agent)
@@ -299,7 +299,7 @@ class Liars(Site):
         self.joined("c02")
         self.assertIsNone(self.coordinator.poll())
 
-    def test_p02_an_older_copy_is_stopped_by_a_seal(self):
+    def test_p02_sealed_history_stops_an_older_copy(self):
         agent = self.joined("c01")
         self.end(self.coordinator)
         shutil.copytree(self.dir / "data", self.dir / "copy")
@@ -332,7 +332,7 @@ class ShortLives(Site):
         self.assertNotIn("has expired", self.log("coordinator"))
         self.assertTrue(self.ready("c01"))
 
-    def test_an_expired_certificate_is_of_no_use(self):
+    def test_expired_certificate_is_refused(self):
         agent = self.joined("c01")
         agent.kill()
         agent.wait()
@@ -348,7 +348,7 @@ class ShortLives(Site):
 
 
 class Clients(Site):
-    def test_a_token_logs_in(self):
+    def test_user_token_authenticates(self):
         bearer = self.token().read_text().splitlines()[0]
         self.assertEqual(self.https("GET", JOBS, bearer)[0], 200)
         self.assertEqual(self.https("POST", JOBS, bearer, sh_job("one", "true", 1))[0], 201)
@@ -356,14 +356,14 @@ class Clients(Site):
             code, status = self.https("GET", JOBS, wrong)
             self.assertEqual((code, status["reason"]), (401, "Unauthorized"), wrong)
 
-    def test_without_a_token_there_is_health_and_nothing_else(self):
+    def test_only_health_is_served_without_a_token(self):
         self.assertEqual(self.https("GET", "/healthz"), (200, "ok"))
         for path in ("/", "/version", "/metrics", "/openapi/v2", "/api", JOBS, f"{MINE}/links", f"{MINE}/tokens"):
             self.assertEqual(self.https("GET", path)[0], 401, path)
         for path in (JOBS, f"{MINE}/users/root/token", f"{MINE}/nodes/c01/token", f"{MINE}/nodes/c01/revocation"):
             self.assertEqual(self.https("POST", path, None, {})[0], 401, path)
 
-    def test_revoked_and_gone(self):
+    def test_revoked_user_token_is_refused(self):
         bearer = self.token().read_text().splitlines()[0]
         self.assertEqual(self.ok("token", "revoke", bearer.split(".")[0]), f"token/{bearer.split('.')[0]} revoked\n")
         self.assertEqual(self.https("GET", JOBS, bearer)[0], 401)
@@ -414,7 +414,7 @@ class Clients(Site):
             plain.request("GET", "/healthz")
             plain.getresponse()
 
-    def test_who_says_nothing_keeps_nobody_waiting(self):
+    def test_silent_connections_do_not_delay_others(self):
         host, port = self.ends["apiTls"].rsplit(":", 1)
         silent = [socket.create_connection((host, int(port))) for _ in range(50)]
         self.assertEqual(self.https("GET", "/healthz")[0], 200)
@@ -434,7 +434,7 @@ class Clients(Site):
         opened = self.muster("get", "nodes", api=url)
         self.assertIn("can be read by other users: chmod 600", opened.stderr)
 
-    def test_p21_a_command_that_waits_takes_the_new_token_of_its_file(self):
+    def test_p21_waiting_command_rereads_its_token_file(self):
         self.joined("c01")
         old, new = self.token(), self.token()
         bearer = old.read_text().split(".")[0]
@@ -464,7 +464,7 @@ class Clients(Site):
         self.assertIn("its certificate was not issued by this cluster's authority", done.stderr)
         self.assertIn("BEGIN CERTIFICATE", token)
 
-    def test_kubectl_logs_in_by_itself(self):
+    def test_kubectl_authenticates_by_exec_plugin(self):
         if shutil.which("kubectl") is None:
             self.skipTest("kubectl is not installed")
         self.ok("token", "create", "--out", self.home / ".config/muster/token")
@@ -475,7 +475,7 @@ class Clients(Site):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout)
 
-    def test_bad_input(self):
+    def test_invalid_arguments_are_refused(self):
         for args, words in ((("token", "create", "--ttl", "1s"), "--ttl: must be 1m to 30d"),
                             (("token", "create", "--ttl", "31d"), "--ttl: must be 1m to 30d"),
                             (("token", "create", "--node", "c01", "--ttl", "8d"), "--ttl: must be 1m to 7d"),
@@ -508,7 +508,7 @@ class Metrics(Site):
 
 
 class OneMachine(unittest.TestCase):
-    def test_without_links_there_are_no_tokens(self):
+    def test_tokens_need_tls_listeners(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-links-"))
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         process = subprocess.Popen([MUSTER, "coordinator", "--data-dir", folder / "d", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0"],
@@ -558,7 +558,7 @@ class TwoMachines(Site):
             ip("-n", space, "link", "set", "lo", "up")
         super().setUp()
 
-    def test_a_first_cluster(self):
+    def test_second_machine_joins_and_runs_a_job(self):
         node = ("ip", "netns", "exec", self.NODE)
         token = self.token("--node", "c01")
         self.agent("c01", "--token-file", token, prefix=node)

@@ -41,7 +41,7 @@ class Manifests(cli.Cluster):
         text = self.muster("get", "job", name, "-o", "json").stdout
         return text if re.search(r'"type": "(Complete|Failed)"', text) else None
 
-    def test_table(self):
+    def test_table_of_kubernetes_manifests_is_up_to_date(self):
         rows = []
         for path in sorted(FOLDER.glob("*.yaml")):
             page, link = re.match(r"# (.*?): (https://\S+)\n", path.read_text()).groups()

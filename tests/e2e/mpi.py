@@ -355,14 +355,14 @@ class Ranks(Site):
                     self.assertEqual([(a["index"], a["exitCode"]) for a in self.attempts(name) if a["index"] == 0], [(0, 0)])
                     self.gone(name, uid)
 
-    def test_two_indexes_on_one_node(self):
+    def test_ranks_run_with_two_indexes_on_one_node(self):
         for mpi in LAUNCHERS:
             with self.subTest(mpi):
                 name, stop = self.start_ring(mpi, name=f"same-{mpi}", slots=2)
                 self.check_ranks(name, 3, 2, lambda index, pod: "-" if index == 0 else pod, 1)
                 self.check_ring(name, stop)
 
-    def test_more_hosts_than_one_tree(self):
+    def test_launchers_reach_more_than_64_hosts(self):
         """Open MPI starts at most 64 hosts directly, unless configured otherwise."""
         for mpi, pods in (("openmpi", 73), ("mpich", 24)):
             with self.subTest(mpi):
@@ -371,7 +371,7 @@ class Ranks(Site):
                 said = re.findall(r"^from (\S*)\.$", self.log(f"many-{mpi}", 0), re.M)
                 self.assertEqual(sorted(int((re.search(r"-(\d+)-\w+$", pod) or "00")[1]) for pod in said), list(range(pods)))
 
-    def test_what_the_pods_get(self):
+    def test_run_dir_has_hostfiles_and_peers(self):
         script = "cd $MUSTER_RUN_DIR; tail -n +1 hostfile.* hosts.running peers.json; ./discover_hosts.sh; ls bin; stat -c '%a %n' token .; env"
         self.create("get", f"if [ $JOB_COMPLETION_INDEX = 0 ]; then until [ $(wc -l <$MUSTER_RUN_DIR/hosts.running) = 2 ]; do sleep 0.1; done; {script}; "
                     "else exec sleep 600; fi", 2, "openmpi,slots=3,iface=eth0", seat="mpich")
@@ -390,7 +390,7 @@ class Ranks(Site):
     def address(self, node):
         return next(one.address for one in self.nodes if one.name == node)
 
-    def test_scripts_that_call_ssh(self):
+    def test_scripts_reach_workers_by_ssh_and_rsh(self):
         script = ("if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; "
                   "ssh -q -o StrictHostKeyChecking=no me@shim-1 'echo \"$JOB_COMPLETION_INDEX; $0\"'; cd /; rsh -n shim-1.example.com 'test -d / && echo there'; "
                   "ssh 1 'echo to stderr >&2; kill -9 $$'; echo $?; for i in 1 2; do ssh 1 'ls -d $OMPI_MCA_orte_tmpdir_base; exit 3'; echo $?; done")
@@ -405,7 +405,7 @@ class Ranks(Site):
         self.assertFalse(any(pathlib.Path(said[i]).exists() for i in (3, 5)))
         self.assertEqual(self.log("shim", 0, stream="Stderr"), "to stderr\n")
 
-    def test_rendezvous(self):
+    def test_ranks_meet_at_master_addr(self):
         """As torchrun does, with MASTER_ADDR, MASTER_PORT, NODE_RANK and NNODES."""
         manifest = (ROOT / "examples/mpi-rendezvous.yaml").read_text()
         made = self.muster("create", "-f", "-", input=manifest)
@@ -414,7 +414,7 @@ class Ranks(Site):
         self.completed("mpi-rendezvous")
         self.assertRegex(self.log("mpi-rendezvous", 0), r"(?m)^2 nodes met at [0-9.]+:2\d{4}: 0, 1$")
 
-    def test_hosts_follow_the_scale(self):
+    def test_hostfiles_follow_scaling(self):
         """An elastic job: not a gang, and the leader keeps running while the job grows and shrinks."""
         stop = self.stop_file("elastic")
         script = (f"if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; cd $MUSTER_RUN_DIR; "
@@ -443,7 +443,7 @@ class Shells(Site):
         self.completed(name)
         return (self.log(name, 0, stream="Stdout") + self.log(name, 0, stream="Stderr")).splitlines()
 
-    def test_wrong_names(self):
+    def test_rsh_refuses_unknown_hosts(self):
         self.assertEqual(self.rsh("names", "for h in other-1 names-7 7 c9; do muster-rsh $h true; echo $?; done; muster-rsh names-1; echo $?"),
                          ["255"] * 5 + [f"muster-rsh: no pod of this job is called {h}; they are called names-0, names-1"
                                         for h in ("other-1", "names-7", "7", "c9")] +
@@ -456,7 +456,7 @@ class Shells(Site):
                         spec={"parallelism": 2}, annotations={"muster.dev/gang": "false"}, nodeSelector={"kubernetes.io/hostname": "c1"})
         self.assertEqual(said, ["255", "muster-rsh: late-1 could not be reached within 1 s: its pod does not run"])
 
-    def test_tokens(self):
+    def test_rsh_tokens_reach_only_their_job(self):
         """A job reaches only its own pods, even among jobs of one user and with copied tokens."""
         stop = self.stop_file("first")
         self.create("first", f"cp $MUSTER_RSH_TOKEN_FILE {self.dir}/token-of-$JOB_COMPLETION_INDEX; echo ready; "
@@ -493,7 +493,7 @@ class Failures(Site):
             self.goes_on(name)
         return jobs
 
-    def test_daemons_die(self):
+    def test_ranks_survive_kills_of_coordinator_and_agents(self):
         """The coordinator, a worker's agent and the leader's agent are killed and restarted, and an agent is frozen. No program notices."""
         jobs = self.start_both()
         stop = self.stop_file("lines")
@@ -537,7 +537,7 @@ class Failures(Site):
             self.check_ring(name, stop)
             self.assertEqual({a["attempt"] for a in self.attempts(name)}, {0})
 
-    def test_the_leader_is_killed(self):
+    def test_killed_leader_restarts_all_ranks(self):
         """Its ranks disappear everywhere, and the next attempt has new ones."""
         jobs = [self.start_ring(mpi, seat=mpi, spec={"backoffLimitPerIndex": 1}) for mpi in LAUNCHERS]
         for name, stop in jobs:
@@ -549,7 +549,7 @@ class Failures(Site):
                 self.check_ring(name, stop, attempt=1)
                 self.assertEqual([a["exitCode"] for a in self.attempts(name) if a["index"] == 0], [137, 0])
 
-    def test_the_leaders_exit_code(self):
+    def test_job_attempt_has_exit_code_of_the_leader(self):
         for mpi, launcher in LAUNCHERS.items():
             with self.subTest(mpi):
                 self.create(f"code-{mpi}", ["muster-mpi-entry", "--", "sh", "-c", f"{launcher} {RING[mpi]}; exit 9"], 2,
@@ -558,7 +558,7 @@ class Failures(Site):
                 self.assertEqual([a["exitCode"] for a in self.attempts(f"code-{mpi}") if a["index"] == 0], [9])
                 self.assertEqual(len(self.ranks(f"code-{mpi}")), 2)
 
-    def test_a_worker_is_killed(self):
+    def test_killed_worker_fails_the_openmpi_leader(self):
         """Its pod, or only the launcher's daemon in it: Open MPI notices both, and its leader fails."""
         for what in ("pod", "daemon"):
             with self.subTest(what):
@@ -574,7 +574,7 @@ class Failures(Site):
                 eventually(lambda: not living(lambda pid: pid in pids), "the end of all ranks", 10)
                 self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
 
-    def test_a_worker_is_killed_and_has_no_retries(self):
+    def test_killed_worker_without_retries_is_named_as_cause(self):
         """Whether the leader or the worker is reported first, the failure is charged to the worker, and every message names it."""
         limits = {"index": {"maxFailedIndexes": 0}, "job": {"backoffLimit": 0, "backoffLimitPerIndex": None}}
         why = "index 1 (attempt 0) failed with exit code 137"
@@ -596,7 +596,7 @@ class Failures(Site):
                     self.assertIn(why, self.muster("why", f"job/{name}").stdout)
                     self.assertIn(why, self.muster("describe", "job", name).stdout)
 
-    def test_hydra_loses_a_worker(self):
+    def test_killed_worker_restarts_hydra_ranks_once(self):
         """When a worker or Hydra's proxy in it dies, the leader ends, one failure is charged whichever side notices first, and all ranks restart."""
         for what in ("pod", "daemon"):
             with self.subTest(what):
@@ -642,7 +642,7 @@ class Failures(Site):
         self.create("gone", "if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; exit 3", 3)
         self.assertEqual(eventually(lambda: self.over("gone"), "its end", 90), "Failed")
 
-    def test_ranks_without_a_launcher(self):
+    def test_ranks_without_launcher_survive_kills_and_restart_together(self):
         """Each index is a rank. The coordinator and an agent are killed while the ranks run; the failure of one rank restarts all of them."""
         name, stop = "ranks", self.stop_file("ranks")
         self.printers = {"ranks": 2, "one": 1}
@@ -671,7 +671,7 @@ class LostNodes(Site):
     """A node is cut off while its ranks keep running."""
     FLAGS = ("--node-grace", "4s")
 
-    def test_a_worker_is_lost_with_its_node(self):
+    def test_worker_on_a_lost_node_is_replaced(self):
         for mpi in LAUNCHERS:
             with self.subTest(mpi):
                 name, stop = self.start_ring(mpi, seat=mpi, spec={"backoffLimitPerIndex": 1})
@@ -686,7 +686,7 @@ class LostNodes(Site):
 
 
 class Examples(unittest.TestCase):
-    def test_they_run_as_they_stand(self):
+    def test_mpi_examples_run_unchanged(self):
         for path in sorted((ROOT / "examples").glob("mpi-*.yaml")):
             with self.subTest(path.name):
                 done = subprocess.run([MUSTER, "run", "--timeout", "60s", path], text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=90)
@@ -706,7 +706,7 @@ class Owners(users.RootKeeper):
     def job(self, name, script, pods=2):
         return Site.job(self, name, script, pods, "auto,slots=2")
 
-    def test_two_users_side_by_side(self):
+    def test_rings_of_two_users_run_side_by_side(self):
         """Both rings run at once, each as its user; neither job's leader reaches a pod of the other."""
         for mpi, launcher in LAUNCHERS.items():
             stop = self.dir / f"stop.{mpi}"
@@ -734,7 +734,7 @@ class Owners(users.RootKeeper):
                 self.assertEqual([line for line in lines if "uid=" in line], [])
                 self.assertTrue([line for line in lines if line.startswith(f"muster-rsh: no pod of this job is called {mpi}-of-{other}-1")], lines)
 
-    def test_one_users_token_is_worth_nothing_to_another(self):
+    def test_rsh_token_of_another_user_is_refused(self):
         stop = self.dir / "stop"
         self.create("alice", self.job("a", f"cat $MUSTER_RSH_TOKEN_FILE; echo; until [ -e {stop} ]; do sleep 0.1; done"))
         token = eventually(lambda: self.log("alice", "a")[1].strip(), "her token")

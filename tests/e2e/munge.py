@@ -226,7 +226,7 @@ class LogIns(Site):
         done = self.remote("alice", config, command=["/usr/bin/python3", "-c", LIST])
         self.assertEqual((done.returncode, done.stdout), (0, "j\n"), done.stderr)
 
-    def test_a_token_of_a_file_goes_first(self):
+    def test_token_file_precedes_munge(self):
         code, made = self.ask("bob", "POST", f"{MINE}/users/{name('bob')}/token", {})
         self.assertEqual(code, 201)
         folder = self.home("bob") / ".config/muster"
@@ -256,26 +256,26 @@ class Attacks(Site):
         self.assertEqual((code, token["user"]), (201, name("alice")))
         self.refused(credential, "Replayed credential")
 
-    def test_nor_when_munged_has_forgotten_it(self):
+    def test_replayed_credential_is_refused_after_munged_restart(self):
         credential = self.munged.encode(self.claim(), "alice")
         self.assertEqual(self.exchange(credential)[0], 201)
         self.munged.stop()
         self.munged.start()
         self.refused(credential, "it was used before")
 
-    def test_it_is_for_one_cluster(self):
+    def test_credential_for_another_cluster_is_refused(self):
         self.refused(self.munged.encode(self.claim(cluster="0123456789abcdef"), "alice"), "it was made for cluster 0123456789abcdef")
 
-    def test_it_is_for_muster(self):
+    def test_credential_for_another_service_is_refused(self):
         self.refused(self.munged.encode("", "alice"), "its payload is not a muster claim")
         for payload in ("slurm", "muster", self.claim() + "0", self.claim() + " x", "\n" + self.claim()):
             code, status = self.exchange(self.munged.encode(payload, "alice"))
             self.assertEqual((code, status["message"]), (401, UNIFORM), payload)
 
-    def test_it_is_of_the_sites_key(self):
+    def test_credential_of_another_key_is_refused(self):
         self.refused(self.new_munged("munge2").encode(self.claim()), "Invalid credential")
 
-    def test_it_expires(self):
+    def test_expired_credential_is_refused(self):
         credential = self.munged.encode(self.claim(), "alice", "--ttl", 1)
         expired = ["unmunge", "-S", self.munged.socket]
         # Decoding the credential itself would use it up.
@@ -283,10 +283,10 @@ class Attacks(Site):
         eventually(lambda: "Expired" in subprocess.run(expired, input=probe, text=True, capture_output=True).stdout, "expired")
         self.refused(credential, "Expired credential")
 
-    def test_it_may_be_for_another_reader_only(self):
+    def test_credential_for_another_reader_is_refused(self):
         self.refused(self.munged.encode(self.claim(), "alice", "--restrict-uid", name("bob")), "Unauthorized credential")
 
-    def test_garbage_and_too_much(self):
+    def test_malformed_credentials_and_bodies_are_refused(self):
         for text in ("", "MUNGE:", "MUNGE::", "MUNGE:AwQDAAA=:", "x" * 4000, "\0", "MUNGE:" + "A" * 4000 + ":"):
             code, status = self.exchange(text)
             self.assertEqual((code, status["message"]), (401, UNIFORM), text)
@@ -298,7 +298,7 @@ class Attacks(Site):
             self.assertEqual(self.https(method, MUNGE, None, {})[0], 405)
         self.assertEqual(self.audited(0), [], "nobody is known, so nothing is audited")
 
-    def test_who_is_not_logged_in(self):
+    def test_users_without_role_are_refused(self):
         for user in (None, "daemon", "dave"):  # root, the coordinator's own user, and a user without a role
             code, status = self.exchange(self.munged.encode(self.claim(), user))
             self.assertEqual((code, status["reason"]), (403, "Forbidden"), user)
@@ -309,7 +309,7 @@ class Attacks(Site):
         done = self.remote("dave", "get", "jobs")
         self.assertIn(f"user {name('dave')} has no role here", done.stderr)
 
-    def test_a_token_by_munge_makes_no_others(self):
+    def test_munge_token_cannot_create_tokens(self):
         for user in ("alice", "olga"):
             bearer = json.loads(self.ok(user, "token", "credential"))["status"]["token"]
             for path in (f"users/{name(user)}/token", f"users/{name('bob')}/token", "nodes/c01/token"):
@@ -328,7 +328,7 @@ class Attacks(Site):
 
 
 class Trouble(Site):
-    def test_a_munged_that_hangs_holds_up_nobody_else(self):
+    def test_hanging_munged_delays_no_other_requests(self):
         bearer = json.loads(self.ok("alice", "token", "credential"))["status"]["token"]
         credentials = [self.munged.encode(self.claim(), "bob") for _ in range(8)]
         self.munged.process.send_signal(signal.SIGSTOP)
@@ -345,7 +345,7 @@ class Trouble(Site):
         self.munged.process.send_signal(signal.SIGCONT)
         eventually(lambda: self.exchange(self.munged.encode(self.claim(), "bob"))[0] == 201, "munge is back", 30)
 
-    def test_nor_a_coordinator_that_is_to_stop(self):
+    def test_hanging_munged_does_not_delay_shutdown(self):
         credential = self.munged.encode(self.claim(), "bob")
         self.munged.process.send_signal(signal.SIGSTOP)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -357,7 +357,7 @@ class Trouble(Site):
             with contextlib.suppress(OSError, http.client.HTTPException):
                 waiting.result()
 
-    def test_without_munged(self):
+    def test_missing_munged_is_reported(self):
         self.ok("alice", "get", "jobs")
         credential = self.munged.encode(self.claim(), "bob")
         self.munged.stop()
@@ -380,7 +380,7 @@ class Off(Site):
         Served.start_coordinator(self)
         self.url = f"https://{self.ends['apiTls']}"
 
-    def test_it_is_off_unless_asked_for(self):
+    def test_munge_login_is_off_by_default(self):
         credential = self.munged.encode("muster 0 0 " + "0" * 32, "alice")
         for method, body in (("GET", None), ("POST", {"credential": credential})):
             self.assertEqual(self.https(method, MUNGE, None, body)[0], 401)
@@ -388,7 +388,7 @@ class Off(Site):
         self.assertEqual(done.returncode, 5)
         self.assertIn("does not accept munge logins", done.stderr)
 
-    def test_bad_input(self):
+    def test_invalid_munge_settings_are_refused(self):
         for flags, words in ((("--munge", "--users", "x"), "it needs --api-tls and"), (("--munge", "--api-tls", "127.0.0.1:0"), "and --users"),
                              (("--munge-token-life", "59s"), "--munge-token-life: must be 1m to 12h"),
                              (("--munge-token-life", "13h"), "--munge-token-life: must be 1m to 12h")):

@@ -162,16 +162,16 @@ class Partitions(Network):
         self.assertEqual(self.proven(cluster, witness, "cut", 4), {(i, 0) for i in range(4)})
         memory.end(self)
 
-    def test_longer_than_the_grace(self):
+    def test_pods_are_replaced_if_both_directions_are_cut(self):
         self.cut_off(UP, DOWN)
 
-    def test_only_what_the_agent_sends_is_lost(self):
+    def test_pods_are_replaced_if_agent_to_coordinator_is_cut(self):
         self.cut_off(UP)
 
-    def test_only_what_the_coordinator_sends_is_lost(self):
+    def test_pods_are_replaced_if_coordinator_to_agent_is_cut(self):
         self.cut_off(DOWN)
 
-    def test_shorter_than_the_grace(self):
+    def test_partition_shorter_than_the_grace_costs_no_pod(self):
         """Pods end and start throughout; no cut costs a pod."""
         cluster = self.hosts(agents=2, slots=4, grace="8s")
         witness = self.witness(cluster)
@@ -193,7 +193,7 @@ class Partitions(Network):
 
 
 class BadLinks(Network):
-    def test_latency_loss_and_disorder(self):
+    def test_job_completes_despite_latency_loss_and_reordering(self):
         cluster = self.hosts(agents=3, slots=4, grace="20s")
         for name in cluster.hosts:
             wire = cluster.wire(name)
@@ -208,7 +208,7 @@ class BadLinks(Network):
 
 
 class Freezes(Network):
-    def test_everything_is_stopped_and_continued(self):
+    def test_frozen_daemons_lose_nothing(self):
         cluster = self.hosts(agents=2, slots=4, grace="8s")
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("frozen", "sleep 0.2; code=0", 150, parallelism=8))
@@ -236,7 +236,7 @@ class Freezes(Network):
 
 
 class Restarts(Network):
-    def test_an_agent_restarted_again_and_again_under_a_hundred_pods(self):
+    def test_repeated_agent_restarts_start_each_of_100_pods_once(self):
         cluster = self.hosts(agents=1, slots=100, grace="60s")
         witness = self.gated(cluster)
         self.submit(cluster, witness.job("hundred", UNTIL_OPEN, 100))
@@ -254,7 +254,7 @@ class Restarts(Network):
         self.assertEqual(len(witness.starts()), 100, "every pod was started once")
         memory.end(self)
 
-    def test_ten_thousand_ends_at_once(self):
+    def test_ten_thousand_ends_during_coordinator_downtime_are_counted(self):
         """They end while the coordinator is down."""
         count = 10_000
         cluster = self.hosts(agents=2, slots=count // 2, grace="60s", agent_extra=["--hollow", "--hollow-duration", "6s"])
@@ -366,7 +366,7 @@ class Descriptors(Network):
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (free + spare, hard))
         return lambda: os.path.exists(f"/proc/{pid}") and resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
-    def test_a_coordinator_without(self):
+    def test_coordinator_without_descriptors_loses_nothing(self):
         """Clients take all descriptors while pods end and a node has to reconnect."""
         cluster = self.hosts(agents=2, slots=4, grace="20s")
         witness = self.gated(cluster)
@@ -400,7 +400,7 @@ class Descriptors(Network):
         except OSError:
             return False
 
-    def test_a_keeper_without(self):
+    def test_keeper_without_descriptors_delays_starts(self):
         """Running pods are unaffected. The node says why none can start, and they start later."""
         cluster = self.hosts(agents=1, slots=8, grace="20s")
         witness, late = self.gated(cluster), Witness(cluster.dir / "late")
@@ -421,7 +421,7 @@ class Descriptors(Network):
         self.tally(status, self.attempts(cluster, "late"), 4, set())
         self.assertEqual(self.keeper_of(cluster, "node-0"), keeper, "it has survived")
 
-    def test_an_agent_without(self):
+    def test_agent_without_descriptors_exits_and_its_successor_reports_all_ends(self):
         """It cannot read logs. It cannot store a starting coordinator's epoch, so it exits and says why; the next agent reports all ends."""
         cluster = self.hosts(agents=1, slots=8, grace="20s")
         witness, late = self.gated(cluster), Witness(cluster.dir / "late")

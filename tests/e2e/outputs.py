@@ -40,7 +40,7 @@ FAIL_ONCE = 'echo out $JOB_COMPLETION_INDEX; echo err >&2; [ -e ok.$JOB_COMPLETI
 class Files:
     """--output FILE, locally (FilesHere) and against a coordinator (FilesThere)."""
 
-    def test_a_file_for_each_index_with_both_streams(self):
+    def test_each_index_has_a_file_with_both_streams(self):
         self.muster("run", "-n", "12", "-j", "4", "--name", "sweep", "--output", "logs/%j/%3i.out", "--", "sh", "-c",
                     "[ $JOB_COMPLETION_INDEX = 5 ] || { echo out $JOB_COMPLETION_INDEX; echo err >&2; printf tail; }")
         self.assertEqual(self.names("logs/sweep"), [f"{i:03}.out" for i in range(12)])
@@ -57,7 +57,7 @@ class Files:
         self.assertEqual([name[:3] for name in found], ["0.0", "0.1", "1.0", "1.1"])
         self.assertEqual((self.dir / found[2]).read_text(), "attempt 0\n")
 
-    def test_files_are_those_of_the_caller(self):
+    def test_files_have_owner_and_umask_of_the_caller(self):
         self.muster("run", "-n", "1", "--output", "d/out", "--", "sh", "-c", "echo x", umask=0o027)
         self.assertEqual(os.stat(self.dir / "d/out").st_mode & 0o777, 0o640)
         self.assertEqual(os.stat(self.dir / "d").st_mode & 0o777, 0o750)
@@ -80,7 +80,7 @@ class Files:
         self.assertIn("cannot write out/1: Is a directory", r.stderr)
         self.assertEqual(self.text("out/2"), "x\n")
 
-    def test_in_the_order_of_the_indexes(self):
+    def test_keep_order_prints_in_index_order(self):
         script = "i=$JOB_COMPLETION_INDEX; echo a $i; [ $i -gt 3 ] || sleep 0.$((9 - 2 * i)); echo b $i"
         r = self.muster("run", "-n", "40", "-j", "8", "--keep-order", "--", "sh", "-c", script)
         lines = [line for line in r.stdout.splitlines() if " | " in line]
@@ -118,7 +118,7 @@ class Retry(Case):
     def run_it(self, *more, code=0):
         return self.muster("run", "--data-dir", "d", *more, code=code)
 
-    def test_only_what_failed_runs_again(self):
+    def test_retry_runs_only_failed_indexes(self):
         count = "echo $JOB_COMPLETION_INDEX >>ran; " + FAIL_ONCE
         command = ["-n", "9", "-j", "3", "--name", "sweep", "--", "sh", "-c", count]
         self.assertIn("failed indexes 1,4,7", self.run_it(*command, code=1).stderr)
@@ -145,7 +145,7 @@ class Retry(Case):
         self.assertIn("index 2", self.muster("retry", "--data-dir", "d", "--index", "2").stderr)
         self.assertIn("muster retry", self.muster("retry", code=2).stderr)
 
-    def test_what_it_refuses(self):
+    def test_retry_refuses_wrong_directories_and_arguments(self):
         r = self.run_it("--retry-failed", code=3)
         self.assertIn("d is not the --data-dir of a muster run", r.stderr)
         self.assertFalse((self.dir / "d").exists(), "nothing is made")
@@ -232,7 +232,7 @@ class Cluster(Case):
 
 
 class FilesThere(Files, Cluster):
-    def test_a_continued_run_needs_this_machine(self):
+    def test_retry_by_data_dir_is_only_for_local_runs(self):
         self.assertIn("--data-dir", self.muster("run", "--data-dir", "d", "--retry-failed", code=2).stderr)
         self.assertIn("--data-dir", self.muster("retry", "--data-dir", "d", code=2).stderr)
 
@@ -268,7 +268,7 @@ class Logs(Cluster):
         self.assertEqual(self.muster("logs", "-f", "job/j", "--index", "1").stdout, "one\ntwo\n")
         self.assertEqual(self.muster("logs", "job/j", "--index", "1", "--prefix").stdout, "1#1 | one\n1#1 | two\n")
 
-    def test_by_labels(self):
+    def test_logs_by_label_have_all_pods(self):
         label = "batch.kubernetes.io/job-name in (a, b)"
         for name in "ab":
             self.submit(name, 2, "for i in $(seq 12); do echo $i; done; until [ -e go ]; do sleep 0.05; done; echo end")
@@ -286,7 +286,7 @@ class Logs(Cluster):
         self.muster("logs", "-l", "app=none", "job/a", code=2)
         self.muster("logs", code=2)
 
-    def test_the_joblog(self):
+    def test_attempts_as_tsv_have_the_joblog_format(self):
         (self.dir / "list").write_text("a b\nc\n")
         self.muster("submit", "--name", "j", "--each", "list", "--wait", "--", "sh", "-c", 'echo "$1"; [ "$1" != c ]',
                     "sh", "{}", code=1)

@@ -46,7 +46,7 @@ class PodSpec(World):
     def log(self, name):
         return self.says("logs", f"job/{name}", "--index", "0")
 
-    def test_variables_tell_of_node_and_resources(self):
+    def test_downward_variables_have_node_and_resources(self):
         job = sh_job("facts", "env | grep ^T_ | sort", 1)
         fields = {"T_HOST": "status.hostIP", "T_POD": "status.podIPs", "T_NODE": "spec.nodeName", "T_ACCOUNT": "spec.serviceAccountName"}
         amounts = {"T_CPU": {"resource": "limits.cpu", "divisor": "1m"}, "T_CPUS": {"resource": "limits.cpu"},
@@ -68,7 +68,7 @@ class PodSpec(World):
         self.assertIn({"type": "InternalIP", "address": "127.0.0.9"}, shown)
         self.assertIn("127.0.0.9", self.says("get", "pods", "-o", "wide"))
 
-    def test_a_restricted_pod_gives_up_what_it_says(self):
+    def test_restricted_pod_drops_privileges(self):
         job = sh_job("restricted", STATUS, 1)
         pod_of(job)["securityContext"] = {"seccompProfile": {"type": "RuntimeDefault"}, "runAsUser": os.geteuid(), "runAsGroup": os.getegid()}
         main_of(job)["securityContext"] = RESTRICTED
@@ -102,7 +102,7 @@ class PodSpec(World):
         self.assertEqual(int(re.search(r"CapEff:\t(\w+)", said)[1], 16) & 1 << 13, 0)
         self.says("delete", "job", "joined")
 
-    def test_the_wrong_user_does_not_start(self):
+    def test_run_as_another_user_does_not_start(self):
         other = os.geteuid() + 1
         for name, context, why in (("user", {"runAsUser": other}, f"runAsUser is {other}, but this node runs processes as uid {os.geteuid()}"),
                                    ("group", {"runAsGroup": other}, f"runAsGroup is {other}")):
@@ -119,7 +119,7 @@ class PodSpec(World):
         else:
             self.run_job(job)
 
-    def test_pods_run_on_the_node_of_their_name(self):
+    def test_pods_run_on_the_node_of_node_name(self):
         job = sh_job("named", "true", 6)
         pod_of(job)["nodeName"] = "node-1"
         self.run_job(job)
@@ -131,7 +131,7 @@ class PodSpec(World):
         self.c.start_agent("node-9")
         eventually(lambda: finished(self.c.api.job("nowhere")), "the end of nowhere", 40)
 
-    def test_required_and_preferred_nodes(self):
+    def test_node_affinity_is_required_and_preferred(self):
         job = sh_job("rather", "true", 2)
         pod_of(job)["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
             {"weight": 1, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}}]}}
@@ -162,13 +162,13 @@ class PodSpec(World):
         self.c.start_agent("node-1")
         eventually(lambda: re.search(r"(?m)^node-1 +Ready", self.says("get", "nodes")), "it is back")
 
-    def test_why_an_index_was_failed_is_said_once(self):
+    def test_why_names_the_fail_index_rule_once(self):
         job = sh_job("once", "exit 42", 1, backoffLimitPerIndex=1, podFailurePolicy={"rules": [
             {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
         self.run_job(job, "Failed")
         self.assertEqual(self.says("why", "job/once/0").count("FailIndex rule"), 1)
 
-    def test_prefixed_logs_are_whole(self):
+    def test_prefixed_logs_keep_empty_and_unterminated_lines(self):
         self.run_job(sh_job("lines", "printf 'a\\n\\nb'", 2))
         self.assertEqual(self.says("logs", "job/lines"), "".join(f"{i}#0 | a\n{i}#0 | \n{i}#0 | b\n" for i in range(2)))
 

@@ -144,7 +144,7 @@ class Squatters(World):
     def muster(self, *args, **more):
         return subprocess.run([os.environ["MUSTER"], *map(str, args)], capture_output=True, text=True, timeout=60, **more)
 
-    def test_p01_nobody_speaks_to_whoever_holds_the_ports(self):
+    def test_p01_agent_and_client_refuse_a_port_squatter(self):
         cluster = self.cluster(agents=1)
         self.assertEqual(cluster.api.create(sh_job("before", "true", 1))[0], 201)
         cluster.wait("before")
@@ -173,7 +173,7 @@ class Squatters(World):
         self.assertEqual(ran.returncode, 4, ran)
         self.assertIn("stop the process of nobody (uid 65534) that listens there", ran.stderr)
 
-    def test_p01_the_users_coordinator_can_be_named(self):
+    def test_p01_coordinator_user_flag_trusts_that_user(self):
         cluster = self.cluster(agents=0)
         cluster.kill_coordinator()
         self.squat(cluster.api_addr)
@@ -203,7 +203,7 @@ class Descriptors(World):
     def lives(self, cluster, what):
         self.assertIsNone(cluster.coord.poll(), f"{what}: the coordinator has ended: {cluster.log('coordinator')[-800:]}")
 
-    def test_p06_no_descriptor_is_left(self):
+    def test_p06_coordinator_recovers_from_running_out_of_descriptors(self):
         # The limit falls below the number of open descriptors at run time, so no budget helps and accept() fails.
         cluster = self.cluster(agents=0)
         hard = resource.prlimit(cluster.coord.pid, resource.RLIMIT_NOFILE)[1]
@@ -235,7 +235,7 @@ class Descriptors(World):
         self.assertLess(in_use, LOW - 20, "a part is kept for the disk")
         self.lives(cluster, "with full ports")
 
-    def test_p06_watches_may_use_up_one_port_and_nothing_else(self):
+    def test_p06_watches_exhaust_only_the_api_port(self):
         cluster = self.cluster(agents=1, kind=Low)
         watch = f"GET {cluster.api.jobs()}?watch=true HTTP/1.1\r\nHost: {cluster.api_addr}\r\n\r\n"
         held = self.hold(cluster.api_addr, LOW)
@@ -274,7 +274,7 @@ class WebPages(World):
         lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
         return ask(cluster.api_addr, f"GET {path} HTTP/1.1\r\nHost: {host or cluster.api_addr}\r\n{lines}\r\n")
 
-    def test_p09_insecure_keeps_the_checks(self):
+    def test_p09_hosts_and_origins_are_checked_with_insecure(self):
         cluster = self.cluster(agents=0, extra=["--insecure", "--api-host", "Muster.example"])
         jobs, port = cluster.api.jobs(), split(cluster.api_addr)[1]
         for host in (cluster.api_addr, f"localhost:{port}", f"10.1.2.3:{port}", f"{socket.gethostname()}:{port}", "muster.example"):

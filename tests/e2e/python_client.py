@@ -55,7 +55,7 @@ class PythonClient(World):
         self.assertEqual(caught.exception.status, code)
         return json.loads(caught.exception.body)
 
-    def test_from_creation_to_the_logs(self):
+    def test_python_client_creates_watches_and_reads_logs(self):
         made = self.create("whole")
         self.assertEqual((made.metadata.name, made.spec.backoff_limit), ("whole", 6))
         seen = []
@@ -98,7 +98,7 @@ class PythonClient(World):
         whole.spec.parallelism = 2
         self.assertEqual(self.batch.replace_namespaced_job("paused", NS, whole).spec.parallelism, 2)
 
-    def test_delete(self):
+    def test_python_client_deletes_and_evicts(self):
         self.create("gone", "sleep 600", 1)
         self.runs("gone", 1)
         self.batch.delete_namespaced_job("gone", NS, propagation_policy="Foreground")
@@ -113,14 +113,14 @@ class PythonClient(World):
             metadata=client.V1ObjectMeta(name=pod.metadata.name, namespace=NS)))
         eventually(lambda: not self.core.list_namespaced_pod(NS).items, "it is evicted")
 
-    def test_nodes(self):
+    def test_python_client_lists_and_patches_nodes(self):
         node, = self.core.list_node().items
         self.assertEqual((node.metadata.name, node.status.capacity["pods"]), ("node-0", "4"))
         self.core.patch_node("node-0", {"spec": {"unschedulable": True}, "metadata": {"labels": {"disk": "fast"}}})
         node, = self.core.list_node(label_selector="disk=fast").items
         self.assertTrue(node.spec.unschedulable)
 
-    def test_errors(self):
+    def test_python_client_gets_api_errors(self):
         self.create("taken", "sleep 600", 1)
         exists = self.refused(409, self.create, "taken")
         self.assertEqual((exists["kind"], exists["reason"], exists["details"]["name"]), ("Status", "AlreadyExists", "taken"))

@@ -35,7 +35,7 @@ def running_below(folder):
 
 
 class Reflexes(cli.Cluster):
-    def test_flags_before_the_verb(self):
+    def test_connection_flags_may_precede_the_verb(self):
         self.muster("-n", "lab", "create", "-f", "-", stdin=manifest("early", "true"))
         self.assertEqual(self.muster("-nlab", "--request-timeout", "9s", "get", "jobs", "-o", "name").stdout, "job.batch/early\n")
         self.assertIn("No jobs found", self.muster("get", "jobs").stderr)
@@ -44,7 +44,7 @@ class Reflexes(cli.Cluster):
         self.assertIn("counted", r.stdout)
         self.muster("-n", "lab", "wait", "job/counted", "job/early")
 
-    def test_delete_what_a_file_names(self):
+    def test_delete_by_file_deletes_each_object(self):
         self.file("both.yaml", PAIR)
         self.muster("create", "-f", "both.yaml")
         self.assertEqual(self.muster("delete", "-f", "both.yaml").stdout, "job.batch/one deleted\njob.batch/two deleted\n")
@@ -105,7 +105,7 @@ class Reflexes(cli.Cluster):
         self.assertEqual(self.muster("top", "jobs", "--no-headers").stdout.split(), ["busy", "3", "0", "0", "0"])
         self.muster("delete", "job", "busy")
 
-    def test_a_node_that_left_says_so(self):
+    def test_left_node_is_shown_as_left(self):
         self.agent.terminate()
         self.assertEqual(self.agent.wait(cli.DEADLINE), 0)
         poll("it has left", lambda: re.search(r"^n1 +Left \(\d+s ago\) ", self.muster("get", "nodes").stdout, re.M))
@@ -118,7 +118,7 @@ class Reflexes(cli.Cluster):
 
 
 class Starting(cli.Case):
-    def test_a_client_waits_and_says_so(self):
+    def test_client_reports_waiting_for_the_coordinator(self):
         began = time.monotonic()
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", "--connect-timeout", "1200ms", code=4)
         self.assertGreater(time.monotonic() - began, 1.1)
@@ -141,7 +141,7 @@ class Dev(cli.Case):
         self.assertEqual(dev.wait(2 * cli.DEADLINE), 0)
         poll("no process is left", lambda: not running_below(folder))
 
-    def test_a_cluster_comes_and_goes(self):
+    def test_dev_cluster_starts_and_stops_cleanly(self):
         dev, folder = self.begin("--nodes", "2", "--slots", "3")
         self.assertEqual(len(self.muster("get", "nodes", "-o", "name").stdout.split()), 2)
         self.muster("create", "-f", "-", stdin=manifest("polite", f"trap 'echo bye > {self.dir}/bye; exit 0' TERM; touch {self.dir}/here; while :; do sleep 0.05; done", 1, 1))
@@ -160,19 +160,19 @@ class Dev(cli.Case):
         self.assertFalse(folder.exists())
         self.assertEqual(self.left_in_tmp(), [])
 
-    def test_a_path_too_long_for_a_socket_gets_a_port(self):
+    def test_dev_uses_a_port_if_the_socket_path_is_too_long(self):
         dev, folder = self.begin("--nodes", "1", "--data-dir", "d" * 120)
         self.assertRegex(self.env["MUSTER_API"], r"^127\.0\.0\.1:\d+$")
         self.assertEqual(self.muster("get", "nodes", "-o", "name").stdout, "node/dev-0\n")
         self.end(dev, folder)
 
-    def test_killed_it_leaves_nothing(self):
+    def test_killed_dev_leaves_nothing(self):
         dev, folder = self.begin("--nodes", "1")
         self.muster("create", "-f", "-", stdin=manifest("stubborn", "trap '' TERM; while :; do sleep 0.05; done", 1, 1))
         dev.kill()
         poll("all are gone", lambda: not folder.exists() and not running_below(folder))
 
-    def test_state_is_kept(self):
+    def test_dev_keeps_state_in_its_data_dir(self):
         dev, folder = self.begin("--nodes", "1", "--data-dir", "d")
         self.assertEqual(folder, self.dir / "d")
         self.muster("run", "-n", "1", "--name", "kept", "--", "true")
@@ -185,7 +185,7 @@ class Dev(cli.Case):
         self.file("own", "")
         self.assertIn("neither empty nor from an earlier muster dev", self.muster("dev", "--data-dir", ".", code=5).stderr)
 
-    def test_a_command_runs_in_it(self):
+    def test_dev_runs_a_command(self):
         r = self.muster("dev", "--nodes", "1", "--", "sh", "-c", '"$0" run -n 2 -- echo hello && exit 7', cli.MUSTER, code=7)
         self.assertIn("2/2 succeeded", r.stderr)
         self.assertIn("muster dev: 1 node of 4 slots", r.stderr)

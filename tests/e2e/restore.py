@@ -76,7 +76,7 @@ class OldCopies(World):
         witness.check(self)
         self.nothing_left(witness)
 
-    def test_p11_a_copy_that_served_alone_is_refused_too(self):
+    def test_p11_old_copy_that_raised_its_epochs_alone_is_refused(self):
         """A copy that starts out of the agents' reach can raise its numbers at will, so they prove nothing."""
         cluster = self.cluster(agents=1)
         witness = self.witness(cluster)
@@ -120,7 +120,7 @@ class OldCopies(World):
         self.submit(cluster, witness.job("goes-on", "code=0", 2))
         self.assertEqual(cluster.wait("goes-on", finished)["status"]["succeeded"], 2)
 
-    def test_p11_nodes_that_are_away_do_not_keep_the_service_down(self):
+    def test_p11_coordinator_serves_while_nodes_are_away(self):
         cluster = self.cluster(agents=1)
         cluster.wait_nodes()
         cluster.kill_agent("node-0")
@@ -185,7 +185,7 @@ class Restore(World):
         live = self.muster("verify", cluster=cluster)
         self.assertEqual((live.returncode, "sound: " in live.stdout), (0, True), live.stdout + live.stderr)
 
-    def test_p11_what_a_restored_state_does_not_know_is_listed_and_left_alone(self):
+    def test_p11_pods_unknown_after_restore_are_listed_and_left_alone(self):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
         backup = self.backup(cluster)
@@ -219,7 +219,7 @@ class Restore(World):
         cluster.start_agent("node-0")
         eventually(lambda: not strangers(), "none is left")
 
-    def test_p11_backup_restore_and_verify_refuse_what_they_must(self):
+    def test_p11_backup_restore_and_verify_refuse_wrong_arguments(self):
         cluster = self.cluster(agents=0)
         backup = self.backup(cluster)
         again = self.muster("backup", str(backup), cluster=cluster)
@@ -245,7 +245,7 @@ class Restore(World):
         self.assertIn("the backup is damaged", damaged.stdout)
         self.assertNotEqual(self.muster("restore", str(backup), "--data-dir", str(cluster.dir / "new")).returncode, 0)
 
-    def test_p25_a_data_dir_that_was_succeeded_is_not_served_again(self):
+    def test_p25_data_dir_taken_over_by_a_restore_is_not_served(self):
         cluster = self.cluster(agents=0)
         backup = self.backup(cluster)
         data, new = cluster.dir / "coordinator", cluster.dir / "new"

@@ -111,7 +111,7 @@ def attributes(method, path):
 
 
 class Table(Served):
-    def test_the_table_has_what_the_server_serves(self):
+    def test_table_of_routes_covers_the_server(self):
         wanted = [attributes(method, path).get("resourceAttributes") for method, path, _ in table()]
         listed = {(one["group"], "/".join(filter(None, (one["resource"], one["subresource"]))), one["verb"]) for one in wanted if one}
         groups = [group["name"] for group in self.ask("daemon", "GET", "/apis")[1]["groups"]]
@@ -202,7 +202,7 @@ class EachRoute(RootKeeper):
         made = self.ask_all("alice", [["POST", path, "application/json", "{}"]] * count)
         return [json.loads(text)["text"].split(".")[0] for _, text in made]
 
-    def test_each_route_by_everybody(self):
+    def test_each_route_answers_each_user_by_role(self):
         rows = table()
         self.assertGreater(len(rows), 90)
         for user, token in zip(self.CALLERS, self.tokens(len(self.CALLERS))):
@@ -217,7 +217,7 @@ class EachRoute(RootKeeper):
         shown = self.ask("alice", "GET", f"{JOBS}/j")[1]
         self.assertEqual((shown["status"]["active"], self.ask("bob", "GET", f"{JOBS}/new")[0]), (1, 404), "nothing has changed")
 
-    def test_reviews_answer_as_requests_do(self):
+    def test_access_reviews_agree_with_requests(self):
         rows = table()
         token, = self.tokens(1)
         for user in self.CALLERS[:-1]:
@@ -232,7 +232,7 @@ class EachRoute(RootKeeper):
                     else:
                         self.assertEqual((code, json.loads(text)["status"]["allowed"]), (201, letters[column] in "as"), text)
 
-    def test_each_route_by_nobody(self):
+    def test_each_route_but_health_needs_a_valid_token(self):
         context = ssl.create_default_context(cafile=self.dir / "data/ca.pem")
         connection = http.client.HTTPSConnection(self.ends["apiTls"], context=context, timeout=20)
         for bearer in (None, f"{'0' * 16}.{'0' * 64}"):

@@ -26,7 +26,7 @@ class Gates(World):
         cluster.start_coordinator()
         cluster.wait_nodes()
 
-    def test_p23_on_off_on_with_a_job_in_flight(self):
+    def test_p23_gates_switch_off_and_on_with_a_job_in_flight(self):
         cluster = self.cluster(agents=1, slots=8)
         witness = self.witness(cluster)
         # Index 0 always fails, the others wait for the file.
@@ -70,7 +70,7 @@ class Gates(World):
         job = cluster.wait("fixed", finished, 20)
         self.assertEqual(job["status"]["completedIndexes"], "0")
 
-    def test_a_gate_that_does_not_exist_is_named(self):
+    def test_unknown_feature_gate_is_refused_by_name(self):
         done = self.muster("coordinator", "--data-dir", "/nonexistent", "--feature-gates", "JobSucessPolicy=false")
         self.assertEqual(done.returncode, 2)
         self.assertIn('unknown feature gate "JobSucessPolicy"', done.stderr)
@@ -81,7 +81,7 @@ class Placement(World):
         job["spec"]["template"]["spec"].update(spec)
         return job
 
-    def test_a_higher_priority_takes_the_place_of_a_lower_one(self):
+    def test_higher_priority_preempts_a_lower_one(self):
         cluster = self.cluster(agents=1, slots=2)
         witness = self.witness(cluster)
         low = witness.job("low", UNTIL_GO, 2)
@@ -134,7 +134,7 @@ class Placement(World):
         self.assertIn("does not enforce the pod's limits (--require-limits)",
                       self.muster("why", "job/limited/0", cluster=cluster).stdout)
 
-    def test_taints_selectors_and_cordon(self):
+    def test_placement_respects_taints_selectors_and_cordon(self):
         cluster = self.cluster(agents=2, slots=4)
         witness = self.witness(cluster)
         call = cluster.api.call
@@ -160,7 +160,7 @@ class Placement(World):
         return [(c["reason"], c["message"]) for p in self.pods_of(cluster, job) for c in p["status"].get("conditions", [])
                 if c["type"] == "DisruptionTarget"]
 
-    def test_a_taint_no_execute_drives_pods_off(self):
+    def test_no_execute_taint_evicts_pods(self):
         cluster = self.cluster(agents=2, slots=2)
         witness = self.witness(cluster)
         work = '[ "$a" -ge 1 ] || while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
@@ -245,7 +245,7 @@ class Placement(World):
             cluster.api.call("DELETE", f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
         eventually(lambda: not self.pods_of(cluster, "parent"), "they are gone when they are deleted")
 
-    def test_p20_a_finalizer_keeps_what_the_deletion_promised(self):
+    def test_p20_finalizer_keeps_the_propagation_policy(self):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
         path = "/apis/batch/v1/namespaces/default/jobs/"
@@ -269,7 +269,7 @@ class Placement(World):
             else:
                 eventually(lambda: not self.pods_of(cluster, name), "its pods end then")
 
-    def test_p19_scheduling_gates(self):
+    def test_p19_gated_pods_do_not_run(self):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
         job = witness.job("gated", "code=0", 1)
@@ -322,10 +322,10 @@ class Away(World):
         self.assertEqual(condition(bad, "Failed")["reason"], "BackoffLimitExceeded")
         self.assertEqual(bad["status"].get("completedIndexes"), "0", bad["status"])
 
-    def test_p15_ends_while_the_coordinator_was_down(self):
+    def test_p15_ends_before_the_deadline_count_after_coordinator_downtime(self):
         self.overdue(freeze=False)
 
-    def test_p15_ends_while_the_coordinator_was_frozen(self):
+    def test_p15_ends_before_the_deadline_count_after_coordinator_freeze(self):
         self.overdue(freeze=True)
 
 

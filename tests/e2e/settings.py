@@ -23,7 +23,7 @@ class Config(cli.Case):
     def view(self, *words, **env):
         return {s["key"]: s for s in json.loads(self.muster("config", "view", "-o", "json", *words, **env).stdout)}
 
-    def test_who_said_so(self):
+    def test_config_view_names_the_source_of_each_value(self):
         user = self.dir / ".config/muster/config.yaml"
         user.parent.mkdir(parents=True)
         self.file("system.yaml", "api: s:1\nnamespace: site\nagent:\n  label: {disk: ssd}\n")
@@ -44,7 +44,7 @@ class Config(cli.Case):
         user.unlink()
         self.assertIn(f"{user} (not found)\n", self.muster("config", "path").stdout)
 
-    def test_a_wrong_file_stops_every_verb_but_what_does_not_read_it(self):
+    def test_unknown_config_key_stops_each_verb_that_reads_the_file(self):
         self.file("system.yaml", "api: s:1\nnamspace: x\n")
         for words in (("get", "jobs"), ("config", "view"), ("coordinator", "--data-dir", "d"), ("agent", "--hollow")):
             r = self.muster(*words, code=2)
@@ -52,13 +52,13 @@ class Config(cli.Case):
         self.muster("completion", "bash")
         self.muster("get", "--help")
 
-    def test_every_key_is_in_the_table(self):
+    def test_each_config_key_is_documented(self):
         table = (ROOT / "docs/configuration.md").read_text()
         for key, setting in self.view().items():
             self.assertIn(f"| `{key}` |", table)
             self.assertIn(f"`{setting['variable']}`", table)
 
-    def test_a_daemon_by_its_file(self):
+    def test_daemons_start_from_a_config_file(self):
         self.file("c.yaml", "data-dir: d\napi: 127.0.0.1:0\nlisten: 127.0.0.1:0\nlog-level: warn\n")
         self.start("coordinator", "--config", "c.yaml")
         endpoints = self.dir / "d/endpoints.json"
@@ -85,7 +85,7 @@ class Bash:
 
 
 class Completion(Bash, cli.Case):
-    def test_what_stands_in_the_script(self):
+    def test_bash_completes_verbs_flags_and_values(self):
         self.assertEqual(self.complete("muster dr"), ["drain", "drill"])
         self.assertIn("run", self.complete("muster "))
         self.assertEqual(self.complete("muster get --all"), ["--all-namespaces"])
@@ -97,7 +97,7 @@ class Completion(Bash, cli.Case):
         self.assertEqual(self.complete("muster config "), ["view", "path"])
         self.assertEqual(self.complete("muster nonsense "), [])
 
-    def test_files_and_folders(self):
+    def test_bash_completes_files_and_directories(self):
         self.file("job.yaml", "")
         (self.dir / "job-state").mkdir()
         self.assertEqual(sorted(self.complete("muster create -f job")), ["job-state", "job.yaml"])
@@ -105,12 +105,12 @@ class Completion(Bash, cli.Case):
         self.assertEqual(self.complete("muster coordinator --data-dir jo"), ["job-state"])
         self.assertEqual(sorted(self.complete("muster run -n 3 -- ./jo")), ["./job-state", "./job.yaml"])
 
-    def test_nobody_there_is_silent(self):
+    def test_completion_is_silent_without_a_coordinator(self):
         self.env["MUSTER_API"] = "127.0.0.1:9"
         self.assertEqual(self.complete("muster wait "), [])
         self.assertEqual(self.complete("muster get pods "), [])
 
-    def test_other_shells_read_their_scripts(self):
+    def test_zsh_and_fish_parse_their_scripts(self):
         checked = []
         for shell in ("zsh", "fish"):
             script = self.muster("completion", shell).stdout
@@ -145,7 +145,7 @@ class CompletionOfNames(Bash, cli.Cluster):
 
 
 class Version(cli.Case):
-    def test_of_this_build(self):
+    def test_version_describes_this_build(self):
         said = json.loads(self.muster("version", "--client", "-o", "json").stdout)["client"]
         self.assertRegex(said["version"], r"^\d+\.\d+\.\d+$")
         self.assertRegex(said["revision"], r"^([0-9a-f]{12}(-dirty)?|unknown)$")
@@ -156,7 +156,7 @@ class Version(cli.Case):
         self.assertEqual(yaml.safe_load(self.muster("version", "--client", "-o", "yaml").stdout)["client"], said)
         self.assertRegex(self.muster("version", "--client").stdout, r"^muster \d")
 
-    def test_nobody_there(self):
+    def test_version_fails_without_the_coordinator_named_by_api(self):
         self.muster("version", "--api", "127.0.0.1:9", code=4)
         # If the address was not given on the command line, an unreachable coordinator is not an error.
         (self.dir / "system.yaml").write_text("api: 127.0.0.1:9\n")
@@ -164,7 +164,7 @@ class Version(cli.Case):
 
 
 class Kubeconfig(cli.Cluster):
-    def test_server_version(self):
+    def test_version_shows_the_coordinator(self):
         said = json.loads(self.muster("version", "-o", "json").stdout)["coordinator"]
         self.assertEqual(said["address"], self.api)
         self.assertIn("muster", said["version"])
@@ -181,7 +181,7 @@ class Kubeconfig(cli.Cluster):
         self.assertEqual(config["clusters"][0]["cluster"]["server"], "http://" + json.loads((self.dir / "s/endpoints.json").read_text())["api"])
         self.assertEqual(config["users"][0]["user"], {})
 
-    def test_kubectl_takes_it(self):
+    def test_kubectl_accepts_the_kubeconfig(self):
         if not shutil.which("kubectl"):
             self.skipTest("there is no kubectl")
         self.muster("create", "-f", "-", stdin=cli.manifest("seen", "true", 1, 1))

@@ -142,13 +142,13 @@ class Strangers(CommandCase):
                 self.assertEqual(r.returncode, 4, r.stdout + r.stderr)
                 self.assertIn("within 1 s" if name == "endless" else FOREIGN, r.stdout)
 
-    def test_p26_a_page_that_is_not_found_is_not_a_missing_object(self):
+    def test_p26_foreign_not_found_is_not_a_missing_object(self):
         verbs = [words.split() for words in ("delete job j --ignore-not-found", "wait job/j --for=delete", "apply -f j.yaml", "get job j")]
         pages = {name: ANSWERS[name] for name in ("empty", "html", "object", "text")}
         for status in (302, 404, 409):
             self.check_all(status, pages, verbs, lambda _: FOREIGN)
 
-    def test_p26_the_error_says_what_was_met(self):
+    def test_p26_error_shows_the_foreign_answer(self):
         api = self.serve(lambda *_: (200, *ANSWERS["html"]))
         self.assertEqual(self.ask(api, "get", "jobs").stderr,
                          f"muster: {api} answered GET /apis/batch/v1/namespaces/default/jobs with text/html "
@@ -156,7 +156,7 @@ class Strangers(CommandCase):
         api = self.serve(lambda *_: (200, JSON, json.dumps(OTHER_JOB)))
         self.assertIn('with Job of batch/v1 with the name "other" instead of "j", ' + FOREIGN, self.ask(api, "wait", "job/j").stderr)
 
-    def test_p26_a_followed_job_stays_the_same(self):
+    def test_p26_follow_ends_if_the_job_has_another_uid(self):
         sent = []
 
         def answer(method, path, body, created):
@@ -194,7 +194,7 @@ class Strangers(CommandCase):
                 self.assertIn(FOREIGN, r.stderr)
                 self.assertEqual(len(asked), 2)
 
-    def test_p26_a_command_is_served_by_one_cluster(self):
+    def test_p26_command_ends_if_the_cluster_changes(self):
         jobs = json.dumps({"kind": "JobList", "apiVersion": "batch/v1", "metadata": {"resourceVersion": "5"}, "items": []})
         for later, met in (("b", "the id of cluster b after answers of cluster a"), ("", "no cluster's id after answers of cluster a")):
             api = self.serve(lambda *_: (200, JSON, jobs), lambda path, later=later: later if "watch=true" in path else "a")

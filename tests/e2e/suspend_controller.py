@@ -119,7 +119,7 @@ class Controller(threading.Thread):
 
 
 class SuspendController(World):
-    def test_p24_two_controllers_one_quota_and_a_coordinator_that_dies(self):
+    def test_p24_two_controllers_share_one_quota_across_coordinator_kills(self):
         cluster = self.cluster(agents=1, slots=16)
         api, quota, jobs = cluster.api, 4, 10
         for i in range(jobs):
@@ -181,7 +181,7 @@ class SuspendController(World):
                 return self.wrong
         return Looker()
 
-    def test_p24_a_lease_is_compared_over_a_restart(self):
+    def test_p24_stale_lease_update_conflicts_after_a_restart(self):
         cluster = self.cluster(agents=0)
         api = cluster.api
         spec = {"holderIdentity": "a", "leaseDurationSeconds": 15}
@@ -212,7 +212,7 @@ class SuspendController(World):
         code, answer = api.call("PATCH", f"{LEASES}/lock?fieldManager=x&force=true", b"{}", "application/apply-patch+yaml")
         self.assertEqual(code, 415, answer)
 
-    def test_p24_events_in_both_groups_and_of_muster(self):
+    def test_p24_events_are_served_in_both_groups(self):
         cluster = self.cluster(agents=1)
         api = cluster.api
         self.submit(cluster, sh_job("rows", "true", 1))
@@ -242,7 +242,7 @@ class SuspendController(World):
         self.assertEqual(api.call("DELETE", CORE_EVENTS, {})[0], 200)
         self.assertEqual({e["reason"] for e in api.events()}, {"SuccessfulCreate", "Completed"})
 
-    def test_p24_kubectl_reads_and_writes_them(self):
+    def test_p24_kubectl_reads_and_writes_leases_and_events(self):
         if subprocess.run(["sh", "-c", "command -v kubectl"], stdout=subprocess.DEVNULL).returncode != 0:
             self.skipTest("no kubectl")
         cluster = self.cluster(agents=0)

@@ -60,7 +60,7 @@ class OnATerminal(cli.Cluster):
         text = cli.manifest("seen", script, 4, 4).replace("- name: main", f"- name: main\n        workingDir: {self.dir}")
         self.file("j.yaml", text)
 
-    def test_one_line_is_written_over(self):
+    def test_progress_line_is_rewritten_in_place(self):
         t = Terminal(self, "run", "j.yaml", NO_COLOR="1")
         cli.poll("the failed index is named", lambda: re.search(r"\[#{5}-{15}\] 0/4  running 3  failed pods 1  failed indexes 1 \(1\)", t.text))
         cli.poll("the failure is printed", lambda: "index 1 failed" in t.text)
@@ -75,7 +75,7 @@ class OnATerminal(cli.Cluster):
         self.assertTrue(drawn[-1].startswith("job/seen Failed"), drawn[-1])
         self.assertNotIn("\x1b[3", t.text, "no colours with NO_COLOR")
 
-    def test_colours(self):
+    def test_failures_are_red(self):
         t = Terminal(self, "run", "j.yaml")
         cli.poll("the failed index is red", lambda: "\x1b[31mfailed indexes 1 (1)" in t.text)
         self.file("go", "")
@@ -89,7 +89,7 @@ class OnATerminal(cli.Cluster):
         self.assertEqual(t.end(), 1)
         self.assertNotIn("\x1b", t.text)
 
-    def test_elsewhere_a_line_for_each_change(self):
+    def test_output_without_terminal_has_a_line_per_change(self):
         p = subprocess.Popen([cli.MUSTER, "run", "j.yaml"], env=self.env, cwd=self.dir, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(p.wait)
         cli.poll("three run", lambda: self.muster("get", "jobs", "-o", "name").stdout and self.status("seen").get("failed") == 1)

@@ -80,7 +80,7 @@ class Mpi(cli.Case):
 
 
 class Repairs(cli.Cluster):
-    def test_p21_what_follows_a_repaired_job_runs(self):
+    def test_p21_dependents_of_a_retried_job_run(self):
         self.muster("submit", "--name", "a", "--array", "1-3", "--", "sh", "-c", "[ $SLURM_ARRAY_TASK_ID != 2 ] || [ -e fixed ]")
         self.muster("submit", "--name", "b", "--after", "ok:a", "-n", "1", "--", "true")
         self.muster("wait", "job/b", code=1)
@@ -95,14 +95,14 @@ class Repairs(cli.Cluster):
         after = json.loads(self.muster("get", "job", "late", "-o", "json").stdout)["metadata"]["annotations"]["muster.dev/after"]
         self.assertEqual(after, "ok:a-r2,any:b")
 
-    def test_p21_why_does_not_take_what_a_node_has_not_started_for_running(self):
+    def test_p21_why_shows_bound_pods_as_not_started(self):
         self.agent.send_signal(signal.SIGSTOP)
         self.addCleanup(self.agent.send_signal, signal.SIGCONT)
         self.muster("submit", "--name", "parked", "-n", "2", "--", "true")
         poll("they are bound", lambda: "bound to a node, but not started yet" in self.muster("why", "job/parked").stdout)
         self.assertNotIn("running", self.muster("why", "job/parked").stdout)
 
-    def test_p21_the_log_of_a_pod_that_is_gone(self):
+    def test_p21_logs_of_a_removed_pod_are_shown(self):
         text = cli.manifest("gone", "echo words; exit 3", 1, 1).replace("Never", "OnFailure").replace("completionMode: Indexed", "backoffLimit: 0")
         self.muster("create", "-f", self.file("j.yaml", text.replace("  backoffLimitPerIndex: 0\n", "")))
         self.muster("wait", "job/gone", code=1)
@@ -110,7 +110,7 @@ class Repairs(cli.Cluster):
 
 
 class Arrays(cli.Cluster):
-    def test_p16_an_array_is_a_set(self):
+    def test_p16_overlapping_array_ranges_run_each_task_once(self):
         self.muster("submit", "--name", "set", "--array", "1-3,2-4", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID >>ran")
         self.muster("wait", "job/set")
         self.assertEqual(sorted((self.dir / "ran").read_text().split()), ["1", "2", "3", "4"])
@@ -129,7 +129,7 @@ class Arrays(cli.Cluster):
         self.muster("submit", "--name", "plain", "-n", "2", "--", "true")
         self.assertIn("was not submitted with --array", self.muster("retry", "job/plain", "--task", "1", code=5).stderr)
 
-    def test_p20_a_range_needs_no_home(self):
+    def test_p20_large_array_range_needs_no_inputs_file(self):
         r = self.muster("submit", "--dry-run", "--array", "1-20000", "--", "true")
         self.assertIn("0 1-20000", r.stdout)
         self.muster("submit", "--name", "big", "--array", "1-20000", "-j", "1", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID; exit 1")

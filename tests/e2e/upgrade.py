@@ -124,7 +124,7 @@ class KeptState(World):
     def exits(self, cluster, name):
         return sorted([pod["metadata"]["name"], exit_code(pod)] for pod in self.pods_of(cluster, name))
 
-    def test_what_earlier_versions_left_goes_on(self):
+    def test_state_of_earlier_versions_continues(self):
         self.assertGreaterEqual(len(KEPT), 2)
         for archive in KEPT:
             with self.subTest(archive.name):
@@ -132,13 +132,13 @@ class KeptState(World):
                 self.doCleanups()
 
     @unittest.skipUnless(OTHER, "needs MUSTER_OTHER")
-    def test_the_other_build_opens_it_too(self):
+    def test_other_build_continues_state_of_earlier_versions(self):
         for archive in KEPT:
             with self.subTest(archive.name):
                 self.check_all(archive, OTHER)
                 self.doCleanups()
 
-    def test_it_is_sound_before_anything_is_started(self):
+    def test_verify_accepts_state_of_earlier_versions_unchanged(self):
         for archive in KEPT:
             with self.subTest(archive.name):
                 cluster = self.cluster(agents=0)
@@ -277,7 +277,7 @@ class LaterFormats(World):
         struct.pack_into("=I", segment, 8, zlib.crc32(segment[12:12 + length]))
         path.write_bytes(segment)
 
-    def test_a_keeper_refuses_an_agent_of_a_later_version_once(self):
+    def test_keeper_refuses_a_later_version_and_then_accepts_its_own(self):
         """The agent then says hello with the previous version on the same connection."""
         cluster = self.cluster(agents=1)
         newest = protocols(cluster.bin)["keeper"]
@@ -358,7 +358,7 @@ class TwoBuilds(World):
         self.assertEqual(sound.returncode, 0, sound.stdout + sound.stderr)
         self.nothing_left(witness)
 
-    def test_each_coordinator_with_each_agent(self):
+    def test_coordinator_and_agents_of_different_builds_work_together(self):
         for coordinator, agents in (("old", "new"), ("new", "old")):
             with self.subTest(coordinator=coordinator, agents=agents):
                 cluster = self.mixed(agents, coordinator=coordinator)
@@ -369,7 +369,7 @@ class TwoBuilds(World):
                 self.assertEqual(code, 200, log)
                 self.doCleanups()
 
-    def test_each_daemon_is_replaced_under_load_in_every_order_and_back(self):
+    def test_daemons_are_upgraded_and_downgraded_under_load_in_any_order(self):
         for order in itertools.permutations(("coordinator", "node-0", "node-1")):
             with self.subTest(order=order):
                 cluster = self.mixed("old")
@@ -438,7 +438,7 @@ class TwoBuilds(World):
                     self.assertEqual(pathlib.Path(str(log).strip()).parent, pathlib.Path(cluster.builds[second]).resolve().parent)
                 self.doCleanups()
 
-    def test_a_keeper_that_knows_no_fence_refuses_pods_that_need_one(self):
+    def test_keeper_without_fencing_gets_no_fenced_pods(self):
         old = protocols(OTHER)["keeper"]
         if old >= 10 or protocols(os.environ["MUSTER"])["keeper"] < 10:
             self.skipTest(f"the other keeper speaks version {old}")

@@ -202,7 +202,7 @@ class Served(unittest.TestCase):
 
 
 class Users(Served):
-    def test_the_kernel_says_who_is_calling(self):
+    def test_socket_peer_identifies_the_user(self):
         made = self.create("alice", sh_job("j", "true", 1, suspend=True))
         alice = pwd.getpwnam(name("alice"))
         notes = made["metadata"]["annotations"]
@@ -227,7 +227,7 @@ class Users(Served):
         self.assertEqual(self.ask("bob", "GET", f"{JOBS}?watch=1&timeoutSeconds=1")[0], 200)
         self.create("bob", sh_job("j", "true", 1, suspend=True))
 
-    def test_everyone_gets_what_the_role_allows(self):
+    def test_each_role_is_allowed_its_requests_only(self):
         self.create("alice", sh_job("j", "echo s3cr3t", 1, suspend=True))
         patch = "application/merge-patch+json"
         expected = {  # what each user may do with alice's job
@@ -248,7 +248,7 @@ class Users(Served):
         self.assertNotIn("s3cr3t", json.dumps(self.ask("bob", "GET", f"{JOBS}/j")[1]))
         self.assertIn("s3cr3t", json.dumps(self.ask("alice", "GET", f"{JOBS}/j")[1]))
 
-    def test_the_command_line_and_a_restart(self):
+    def test_command_line_and_ownership_survive_a_restart(self):
         manifest = json.dumps(sh_job("j", "true", 1, suspend=True))
         self.assertEqual(self.run_as("alice", "create", "-f", "-", input=manifest).returncode, 0)
         self.assertIn("<hidden>", self.run_as("bob", "get", "jobs", "-o", "wide").stdout)
@@ -265,7 +265,7 @@ class Users(Served):
         self.assertEqual(self.ask("bob", "GET", f"{JOBS}/j")[0], 404)
         self.assertEqual(self.ask("alice", "DELETE", f"{JOBS}/j")[0], 200)
 
-    def test_the_audit_log(self):
+    def test_audit_log_names_user_verb_and_code(self):
         self.create("alice", sh_job("j", "echo s3cr3t", 1, suspend=True))
         self.ask("bob", "DELETE", f"{JOBS}/j")
         self.ask("alice", "GET", f"{JOBS}/j")
@@ -276,7 +276,7 @@ class Users(Served):
         self.assertNotIn("s3cr3t", log.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
 
-    def test_the_audit_log_in_the_systems_journal(self):
+    def test_audit_log_goes_to_the_systemd_journal(self):
         path = pathlib.Path("/run/systemd/journal/socket")
         if path.exists():
             self.skipTest("the journal of this machine is not ours to read")
@@ -312,7 +312,7 @@ class Users(Served):
         lines = eventually(lambda: len(all := log.read_text().splitlines()) >= 2 and all, "two lines")
         self.assertEqual([json.loads(one["MESSAGE"]) for one in entries], list(map(json.loads, lines)))
 
-    def test_a_user_has_so_many_pods_at_a_time(self):
+    def test_user_pods_max_limits_pods_of_a_user(self):
         self.coordinator.kill()
         self.coordinator.wait()
         (self.dir / "data/endpoints.json").unlink()
@@ -336,7 +336,7 @@ class Users(Served):
             why = self.ask("alice", "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{waiting}/why")[1]
             self.assertIn("its owner has 3 pods on nodes, and --user-pods-max is 3", why["summary"])
 
-    def test_no_pod_runs_as_anybody_else(self):
+    def test_agent_without_root_keeper_runs_no_pods_of_other_users(self):
         self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "2")
         self.create("alice", sh_job("j", f"touch {self.dir}/work/ran", 1, backoffLimit=0))
 
@@ -356,7 +356,7 @@ class Users(Served):
         self.assertEqual(self.spaces("alice"), {"default", "seen", "hers"})
         self.assertEqual(self.spaces("olga"), {"default", "seen", "hers"})
 
-    def test_p12_a_dependency_tells_nothing_of_others_jobs(self):
+    def test_p12_dependency_does_not_reveal_jobs_of_others(self):
         self.create("alice", sh_job("hers", "true", 1, suspend=True))
 
         def refused(user, after):
@@ -368,7 +368,7 @@ class Users(Served):
         self.assertEqual(refused("bob", "hers")[0], 422)
         self.assertEqual(refused("alice", "hers")[0], 201)
 
-    def test_p12_a_users_objects_hold_nobodys_namespace(self):
+    def test_p12_objects_of_others_do_not_hold_up_namespace_deletion(self):
         self.assertEqual(self.ask("bob", "POST", SPACES, {"metadata": {"name": "red"}})[0], 201)
         self.assertEqual(self.ask("alice", "POST", jobs_in("red"), sh_job("hers", "true", 1, suspend=True))[0], 201)
         self.assertEqual(self.ask("bob", "POST", jobs_in("red"), sh_job("his", "true", 1, suspend=True))[0], 201)
@@ -382,7 +382,7 @@ class Users(Served):
         self.assertEqual(self.ask("olga", "DELETE", f"{SPACES}/red")[0], 200)
         eventually(lambda: self.ask("olga", "GET", f"{SPACES}/red")[0] == 404, "all of it is gone")
 
-    def test_contradicting_options(self):
+    def test_contradicting_options_are_refused(self):
         done = subprocess.run([self.muster, "coordinator", "--data-dir", self.dir / "other", "--users", "x", "--insecure"], text=True,
                               capture_output=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
@@ -419,7 +419,7 @@ class Remote(Served):
         response = connection.getresponse()
         return response.status, json.loads(response.read())
 
-    def test_a_token_is_its_user_and_nobody_else(self):
+    def test_token_acts_only_as_its_user(self):
         alice, bob = self.token("alice")[1], self.token("bob")[1]
         self.assertEqual(self.https(alice, "POST", JOBS, sh_job("j", "echo secret-word", 1))[0], 201)
         self.assertEqual(self.https(alice, "GET", f"{JOBS}/j")[1]["metadata"]["annotations"]["muster.dev/owner"], name("alice"))
@@ -431,7 +431,7 @@ class Remote(Served):
             self.assertEqual(self.https(bob, method, path, body)[0], 403, path)
         self.assertEqual(self.https(alice, "DELETE", f"{JOBS}/j", {})[0], 200)
 
-    def test_who_may_make_and_revoke_tokens(self):
+    def test_only_owner_and_admin_create_and_revoke_tokens(self):
         self.assertEqual(self.token("dave")[0], 403, "no role")
         for user in ("alice", "olga", "prom"):
             self.assertEqual(self.token(user, "bob")[0], 403, user)
@@ -471,7 +471,7 @@ class Remote(Served):
         cached, = (home / ".cache/muster").iterdir()
         self.assertEqual(cached.stat().st_mode & 0o777, 0o600)
 
-    def test_the_audit_log_says_from_where(self):
+    def test_audit_log_names_the_source_of_remote_requests(self):
         alice = self.token("alice")[1]
         self.https(alice, "POST", JOBS, sh_job("j", "true", 1))
         self.https("nonsense", "POST", JOBS, sh_job("k", "true", 1))
@@ -572,7 +572,7 @@ class Owners(RootKeeper):
         self.assertEqual({f.stat().st_uid for f in files}, {pwd.getpwnam(name(u)).pw_uid for u in ("alice", "bob")})
         self.assertEqual(self.log("bob", "of-alice")[0], 403)
 
-    def test_outputs_are_their_owners(self):
+    def test_outputs_belong_to_their_owners(self):
         self.assertEqual(self.finish("alice", sh_job("j", "echo private; echo too >&2", 2)), "Complete", (self.dir / "keeper.log").read_text())
         files = sorted((self.dir / "work/logs").glob("*/*"))
         self.assertEqual(len(files), 4)
@@ -603,7 +603,7 @@ class Owners(RootKeeper):
         self.restart_keeper()
         eventually(lambda: self.log("alice", "j")[1] == "one\ntwo\n", "both lines, from another keeper")
 
-    def test_a_keeper_that_hangs_delays_only_what_it_is_asked(self):
+    def test_hanging_keeper_delays_only_its_own_answers(self):
         self.assertEqual(self.finish("alice", sh_job("j", "echo text", 1)), "Complete")
         os.kill(self.root.pid, signal.SIGSTOP)
         try:
@@ -644,7 +644,7 @@ class Owners(RootKeeper):
         self.start_agent("--log-keep", "0s")
         eventually(lambda: not list(logs.glob("*")), "all to go")
 
-    def test_the_keeper_has_what_it_needs_of_root_and_no_more(self):
+    def test_keeper_keeps_only_needed_capabilities(self):
         kept = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_PTRACE": 19}
         mask = f"{sum(1 << bit for bit in kept.values()):016x}"
         for task in (pathlib.Path("/proc") / str(self.root.pid) / "task").iterdir():
@@ -652,7 +652,7 @@ class Owners(RootKeeper):
             self.assertEqual({key: sets[key] for key in ("CapInh", "CapPrm", "CapEff", "CapBnd")},
                              {"CapInh": "0" * 16, "CapPrm": mask, "CapEff": mask, "CapBnd": mask})
 
-    def test_limits_are_those_of_the_configuration(self):
+    def test_keeper_sets_configured_rlimits(self):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         may_raise = has_capability(24)  # CAP_SYS_RESOURCE
         files = hard + 1000 if may_raise else hard - 1
@@ -689,7 +689,7 @@ class Owners(RootKeeper):
             self.assertEqual([line for line in self.log("bob", title)[1].splitlines() if line.startswith("no ")],
                              ["no environment", "no signal", "no logs", "no memory", "no keeper", "no output"], title)
 
-    def test_a_retry_belongs_to_who_asks(self):
+    def test_retry_belongs_to_its_requester(self):
         self.assertEqual(self.finish("alice", sh_job("j", "id -u; exit 3", 1, backoffLimitPerIndex=0)), "Failed")
         refused = self.run_as("bob", "retry", "job/j")
         self.assertEqual((refused.returncode, refused.stdout), (5, ""))
@@ -753,7 +753,7 @@ class Owners(RootKeeper):
             return len(lines) >= 2 and lines
         self.assertEqual(len(eventually(audited, "lines of those that were refused")), 2)
 
-    def test_kills_and_restarts_reach_processes_of_others(self):
+    def test_kill_reaches_processes_of_the_owner(self):
         self.create("alice", sh_job("j", "trap '' TERM; echo $$$$; sleep 300 & wait; sleep 300", 1))
         pid = int(eventually(lambda: self.log("alice", "j")[1].strip(), "its pid"))
         self.assertEqual(self.ask("alice", "DELETE", f"{JOBS}/j", {"propagationPolicy": "Background", "gracePeriodSeconds": 0})[0], 200)
@@ -798,7 +798,7 @@ class Owners(RootKeeper):
         found = subprocess.run(["grep", "-rl", value, self.dir], capture_output=True, text=True)
         self.assertEqual(found.stdout, "")
 
-    def test_the_permit_has_the_inputs(self):
+    def test_inputs_are_passed_in_the_permit(self):
         def job(title, **notes):
             made = sh_job(title, 'echo "$0 $MUSTER_INPUT"', 2, backoffLimit=0)
             made["spec"]["template"]["spec"]["containers"][0]["args"] = ["$(MUSTER_INPUT/.)"]
@@ -811,7 +811,7 @@ class Owners(RootKeeper):
         self.assertEqual(self.attempts("alice", "file")[0]["message"], 
                          "inputs /etc/hostname: this node runs pods as their owners and cannot read them; use muster.dev/inputs")
 
-    def test_config_maps_are_their_owners(self):
+    def test_config_maps_are_read_as_the_owner(self):
         maps = "/api/v1/namespaces/default/configmaps"
 
         def job(title):
@@ -844,7 +844,7 @@ class Owners(RootKeeper):
         self.assertEqual(put("alice", "settings", {"A": "hers"}), 201)
         eventually(lambda: "hers shared" in self.log("alice", "hers")[1], "her pod runs")
 
-    def test_what_cannot_start_says_why(self):
+    def test_failed_start_has_its_reason(self):
         for title, words, cwd, code, why in (("nothing", ["/no/such/program"], "/", 127, "exec /no/such/program"),
                                              ("unnamed", ["no-such-program"], "/", 127, "exec no-such-program"),
                                              ("locked", ["true"], str(self.dir / "data"), 126, "cwd ")):
@@ -858,14 +858,14 @@ class Owners(RootKeeper):
             self.assertIn(why, end["message"])
             self.assertEqual(end["cause"], "start-failed")
 
-    def test_the_coordinators_own_jobs_need_an_owner_too(self):
+    def test_jobs_of_the_coordinator_user_run_as_that_user(self):
         code, _ = self.ask("daemon", "POST", JOBS, sh_job("own", "id -u", 1, backoffLimit=0))
         self.assertEqual(code, 201)
         self.assertEqual(pwd.getpwnam(name("daemon")).pw_uid >= 1000, True)
         eventually(lambda: self.attempts("daemon", "own"), "its end")
         self.assertEqual(self.log("daemon", "own")[1].strip(), str(pwd.getpwnam(name("daemon")).pw_uid))
 
-    def test_root_runs_nothing(self):
+    def test_jobs_of_root_do_not_run(self):
         done = subprocess.run(["/usr/bin/python3", "-c", ASK, self.socket, "POST", JOBS, "application/json"], capture_output=True,
                               input=json.dumps(sh_job("root", "id", 1, backoffLimit=0)).encode(), timeout=60)
         self.assertEqual(done.stdout.decode().splitlines()[0], "201", done)
@@ -932,7 +932,7 @@ class Owners(RootKeeper):
         self.create("alice", sh_job("quick", "true", 3))
         eventually(lambda: self.ask("alice", "GET", f"{JOBS}/quick")[1]["status"].get("succeeded") == 3, "its success", 15)
 
-    def test_p12_a_child_that_its_user_stops_is_in_nobodys_way(self):
+    def test_p12_child_stopped_by_its_user_does_not_delay_others(self):
         """Between its change of user and its exec a child belongs to its user, who may stop it."""
         self.create("alice", sh_job("many", "true", 5000, parallelism=4, suspend=True))
         stoppers = []
@@ -1010,7 +1010,7 @@ class Owners(RootKeeper):
         items = self.ask("olga", "GET", f"/api/v1/namespaces/default/pods?labelSelector=batch.kubernetes.io/job-name%3D{job}")[1]["items"]
         return [f"pod/{one['metadata']['name']}" for one in items]
 
-    def test_links_in_the_work_dir_lead_nowhere(self):
+    def test_keeper_follows_no_symbolic_links_in_the_work_dir(self):
         """The agent owns the work-dir, so anything in it may be a trap for a keeper that runs as root."""
         victim = self.dir / "victim"
         victim.write_text("precious\n")
@@ -1025,7 +1025,7 @@ class Owners(RootKeeper):
         self.assertEqual(victim.read_text(), "precious\n")
         self.assertFalse(list(self.dir.glob("*.stdout")))
 
-    def test_the_pods_outlive_agent_and_keeper_knows_them_again(self):
+    def test_pods_outlive_the_agent(self):
         self.create("alice", sh_job("j", "echo $$$$; sleep 3; echo done", 1))
         pid = eventually(lambda: self.log("alice", "j")[1].strip(), "its pid")
         self.stop_agent()
@@ -1152,7 +1152,7 @@ class Pam(PamNode):
         eventually(lambda: not self.helpers(), "no helper")
         self.assertEqual(self.hooks(), ["open_session"] * 2 + ["close_session"] * 2)
 
-    def test_bad_settings(self):
+    def test_invalid_pam_settings_are_refused(self):
         for env, why in (({"MUSTER_KEEPER_PAM": "../x"}, "`../x` must be the name of a file in /etc/pam.d"),
                          ({"MUSTER_KEEPER_PAM": "no-such"}, "MUSTER_KEEPER_PAM: there is no /etc/pam.d/no-such"),
                          ({"MUSTER_KEEPER_PAM": self.service, "MUSTER_KEEPER_PAM_SECONDS": "0"}, "`0` must be a whole number, 1 to 3600"),
@@ -1160,7 +1160,7 @@ class Pam(PamNode):
             self.assertEqual(self.restart_keeper(agent=False, **env).wait(20), 5)
             self.assertIn(why, (self.dir / "keeper.log").read_text())
 
-    def test_powers_are_those_of_sessions(self):
+    def test_pam_keeper_adds_only_session_capabilities(self):
         bits = {0, 1, 3, 5, 6, 7, 19} | ({23, 24, 29, 30} & {n for n in range(41) if has_capability(n)})
         self.assertEqual(self.finish("alice", sh_job("j", "grep Cap /proc/self/status; grep NoNew /proc/self/status", 1)), "Complete")
         status = pathlib.Path(f"/proc/{self.root.pid}/status").read_text()
@@ -1177,7 +1177,7 @@ class HangingPam(PamNode):
         self.pid = self.waiting("before")
         (self.dir / "hang").touch()
 
-    def test_nobody_else_waits(self):
+    def test_hanging_pam_delays_no_other_pods(self):
         self.create("bob", sh_job("stuck", "true", 1, backoffLimit=0))
         eventually(lambda: "open_session" in self.hooks("bob"), "its hook")
         # The keeper still answers, kills, and notices ends.

@@ -87,7 +87,7 @@ class Plain(World):
         self.assertIn("\n700", text)
         self.nothing_left_in_scratch()
 
-    def test_mounts_are_the_pods_alone(self):
+    def test_mounts_are_private_to_the_pod(self):
         job = with_volumes(sh_job("m", """
             set -e
             echo x > /data/sub/file; cat /mnt/hello; stat -f -c %T /mem; df -k --output=size /mem | tail -1
@@ -121,7 +121,7 @@ class Plain(World):
         self.assertEqual(self.log("shared"), "init\ntmpfs\nside\n")
         eventually(lambda: nothing_in_memory(before), "nothing is left in memory")
 
-    def test_a_pod_says_why_it_has_no_volume(self):
+    def test_failed_volume_names_its_reason(self):
         for name, source, why in (("none", {"hostPath": {"path": "/no/such", "type": "Directory"}}, "hostPath /no/such: No such file or directory"),
                                   ("file", {"hostPath": {"path": "/etc/passwd", "type": "Directory"}}, "hostPath /etc/passwd: it is not a directory"),
                                   ("key", {"secret": {"secretName": "nobodys"}}, "secret nobodys: ")):
@@ -130,7 +130,7 @@ class Plain(World):
             self.assertIn(why, ends[0]["message"])
         self.assertNotIn("ran", self.log("key"))
 
-    def test_a_private_tmp(self):
+    def test_private_tmp_is_empty_and_removed(self):
         mark = pathlib.Path(f"/tmp/muster-volumes-{os.getpid()}")
         self.addCleanup(lambda: mark.unlink(missing_ok=True))
         mark.write_text("")
@@ -151,7 +151,7 @@ class Plain(World):
         self.muster("delete", "job/e", cluster=self.c)
         self.nothing_left_in_scratch()
 
-    def test_nothing_is_left_whoever_dies(self):
+    def test_kills_of_daemons_leave_no_volumes(self):
         job = with_volumes(sh_job("c", "touch $MUSTER_SCRATCH/ready /mnt/$MUSTER_ATTEMPT; sleep 60", 1, backoffLimit=6),
                            [MEMORY, {"name": "w", "emptyDir": {}}], [("mem", "/mnt", {})])
         self.submit(self.c, job)
@@ -166,7 +166,7 @@ class Plain(World):
         self.nothing_left_in_scratch()
         eventually(lambda: not mounted(" /mnt "), "no mount")
 
-    def test_one_that_grows_beyond_its_limit_is_evicted(self):
+    def test_pod_above_its_volume_limit_is_evicted(self):
         job = with_volumes(sh_job("g", "head -c 3000000 /dev/zero > $MUSTER_SCRATCH/big; sleep 60", 1, backoffLimit=0),
                            [{"name": "w", "emptyDir": {"sizeLimit": "1M"}}])
         ends = self.run_job(job, "Failed")
@@ -177,7 +177,7 @@ class Plain(World):
 class Settings(World):
     """Flags of the command line, the agent and the coordinator."""
 
-    def test_the_flags_of_run(self):
+    def test_run_takes_scratch_and_private_tmp(self):
         ran = self.muster("run", "-n", "2", "--scratch=1Gi", "--private-tmp", "--", "sh", "-c",
                           "test -d $MUSTER_SCRATCH -a $(ls /tmp | wc -l) -lt 3 && echo fine")
         self.assertEqual((ran.returncode, ran.stdout.count("fine")), (0, 2), ran)
@@ -246,7 +246,7 @@ class Owners(users.RootKeeper):
         self.assertEqual(done, 200, text)
         eventually(lambda: not list(self.scratch.iterdir()), "an empty scratch directory")
 
-    def test_containers_share_memory_that_others_cannot_reach(self):
+    def test_shared_memory_volume_is_unreachable_for_others(self):
         job = with_volumes(sh_job("shared", "cat /mem/a; stat -c '%U %a' /mem", 1), [MEMORY], [("mem", "/mem", {})])
         pod = job["spec"]["template"]["spec"]
         pod["initContainers"] = [{"name": "first", "command": ["sh", "-c", "echo hers > /other/a"], "volumeMounts": [{"name": "mem", "mountPath": "/other"}]}]
@@ -255,7 +255,7 @@ class Owners(users.RootKeeper):
         self.assertEqual(self.log("alice", "shared")[1].split(), ["hers", users.name("alice"), "700"])
         eventually(lambda: nothing_in_memory(before), "nothing is left in memory")
 
-    def test_what_is_put_over_system_files_gains_nothing(self):
+    def test_mounts_over_system_files_gain_no_privileges(self):
         # A root-owned setuid program in a namespace with the user's own /etc: neither the bit nor the file has any effect.
         job = with_volumes(sh_job("etc", """
             mkdir -p $MUSTER_SCRATCH/etc; echo "$(id -un) ALL=(ALL) NOPASSWD: ALL" > $MUSTER_SCRATCH/etc/sudoers
@@ -280,7 +280,7 @@ class Owners(users.RootKeeper):
         self.assertEqual([w for w in self.log("alice", "key")[1].split("\n") if "touch" not in w], ["two", "440", "x", "read-only", "in", ""])
         self.assertEqual(self.finish("bob", {**job, "metadata": {"name": "bobs"}}), "Failed")
 
-    def test_a_command_joins_and_the_keeper_may_die(self):
+    def test_exec_joins_mounts_and_keeper_kill_leaves_none(self):
         job = with_volumes(sh_job("e", "echo hers > /mnt/a; touch $MUSTER_SCRATCH/ready; sleep 60", 1, backoffLimit=6), [MEMORY, {"name": "w", "emptyDir": {}}],
                            [("mem", "/mnt", {})], private_tmp="true")
         self.create("alice", job)

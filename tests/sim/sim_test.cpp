@@ -308,7 +308,7 @@ TEST(Simulation, P15NoSuccessIsCountedAsAKill) {
   for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play_deadline(seed);
 }
 
-TEST(Simulation, OneFailureOfAGangIsOneFailure) {
+TEST(Simulation, GangFailureIsCountedOnce) {
   if (const char* seed = std::getenv("MUSTER_SEED"); seed && *seed)
     return play_gang(std::strtoull(seed, nullptr, 10));
   const char* most = std::getenv("MUSTER_SIM_RUNS");
@@ -316,7 +316,7 @@ TEST(Simulation, OneFailureOfAGangIsOneFailure) {
   for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play_gang(seed);
 }
 
-TEST(Simulation, OwnersChangeTheirMinds) {
+TEST(Simulation, SuspendScaleAndDeleteAtAnyTimeKeepInvariants) {
   if (const char* seed = std::getenv("MUSTER_SEED"); seed && *seed)
     return play_owner(std::strtoull(seed, nullptr, 10));
   const char* most = std::getenv("MUSTER_SIM_RUNS");

@@ -72,7 +72,7 @@ void add(World::Count& to, const World::Count& count) {
   for (const auto& [point, times] : count.points) to.points[point] += times;
 }
 
-TEST_F(StormTest, ThePromiseHolds) {
+TEST_F(StormTest, InvariantsHoldUnderCrashesAndFaults) {
   const uint64_t one = number("MUSTER_SEED", 0), crashes = number("MUSTER_SIM_CRASHES", 1'500);
   uint64_t shard = 0, shards = 1;
   if (const char* text = std::getenv("MUSTER_SIM_SHARD"); text && *text) {
@@ -142,7 +142,7 @@ bool is_noticed(const Storm& storm) {
 }
 
 // Each planted fault is noticed.
-TEST_P(PlantTest, IsNoticed) {
+TEST_P(PlantTest, PlantedFaultIsNoticed) {
   constexpr uint64_t kSeedsMax = 240;
   for (uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
     Storm storm;

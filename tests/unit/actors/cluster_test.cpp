@@ -251,7 +251,7 @@ TEST_F(ClusterTest, ANodeGetsGrantsOnceItsLinkIsUp) {
   EXPECT_EQ(heard_.granted[1][answer.node], 3u);
 }
 
-TEST_F(ClusterTest, WhileNobodyIsHealthyNobodyIsLost) {
+TEST_F(ClusterTest, NoNodeIsLostWhileNoNodeResponds) {
   NodeId a = join("a", "d1"), b = join("b", "d2");
   pass(3 * kGraceMs, {});
   EXPECT_TRUE(heard_.lost.empty());
@@ -282,7 +282,7 @@ TEST_F(ClusterTest, P13ANodeInTroubleGetsNoPodsAndIsNotLost) {
   EXPECT_EQ(heard_.granted[1][a], 2u);
 }
 
-TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) {
+TEST_F(ClusterTest, CordonedNodeGetsNoGrantsAndStaysCordonedAfterReboot) {
   NodeId a = join("a", "d1");
   core::NodeSpec cordoned;
   cordoned.unschedulable = true;
@@ -305,7 +305,7 @@ TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) 
 }
 
 // Ends in the spool of a node survive its reboot.
-TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
+TEST_F(ClusterTest, EndsInSpoolAreReportedBeforeNodeIsLostAfterReboot) {
   const NodeId a = join("a", "d1");
   const auto with_end = [](AgentHello& hello) {
     hello.cluster_id = "test";
@@ -329,7 +329,7 @@ TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
       << "no word for another's pods";
 }
 
-TEST_F(ClusterTest, AChangeThatIsUnderWayIsNeitherShownNorLost) {
+TEST_F(ClusterTest, NodeChangeBeingWrittenIsHiddenAndSurvivesReboot) {
   NodeId a = join("a", "d1");
   core::NodeSpec cordoned;
   cordoned.unschedulable = true;
@@ -370,13 +370,13 @@ TEST_F(ClusterTest, ADeletedNodesPodsAreLostAndItsNameIsFree) {
   EXPECT_EQ(heard_.order, (std::vector<std::string>{"reconcile n1", "lost n1", "reconcile n2"}));
 }
 
-TEST_F(ClusterTest, ALivingNameBelongsToItsWorkDir) {
+TEST_F(ClusterTest, NameOfLiveNodeIsRefusedToAnotherWorkDir) {
   NodeId a = join("a", "d1");
   EXPECT_EQ(hello("a", "d2", "b1").kind, HelloAnswer::Kind::name_taken);
   EXPECT_EQ(join("a", "d1"), a) << "the same work-dir and boot is the same incarnation";
 }
 
-TEST_F(ClusterTest, AHigherPriorityTakesThePlaceOfALowerOneOnce) {
+TEST_F(ClusterTest, HigherPriorityPreemptsLowerOneOnce) {
   NodeId a = join("a", "d1");
   want(1, 4, 0);
   EXPECT_EQ(heard_.granted[1][a], 2u);
@@ -391,7 +391,7 @@ TEST_F(ClusterTest, AHigherPriorityTakesThePlaceOfALowerOneOnce) {
   EXPECT_EQ(heard_.granted[1][a], 2u);
 }
 
-TEST_F(ClusterTest, RoomIsMadeAlsoWhenNothingElseHappens) {
+TEST_F(ClusterTest, PreemptionResumesAfterPauseWithoutOtherEvents) {
   NodeId a = join("a", "d1");
   want(1, 2, 0);
   want(1, 0, 2);
@@ -416,7 +416,7 @@ class P11Restored : public ClusterTest {
   }
 };
 
-TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
+TEST_F(P11Restored, PodsStartedAfterBackupAreKeptAndNotReconciledAgain) {
   const PodId stranger{7, 1, 0};  // the registry makes every agent end it
   HelloAnswer first = heard(2, 99, {stranger, {7, 2, 0}});
   EXPECT_EQ(first.kind, HelloAnswer::Kind::welcome);
@@ -433,7 +433,7 @@ TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
   EXPECT_TRUE(shown_[first.node].strangers.empty()) << "it has ended";
 }
 
-TEST_F(P11Restored, AnotherHistoryStillStopsUs) {
+TEST_F(P11Restored, AgentOfAnotherHistoryStopsRestoredCoordinator) {
   heard(101, 12, {});
   ASSERT_EQ(outdated_.size(), 1u);
   EXPECT_NE(outdated_[0].find("has seen epoch 101"), std::string::npos);
@@ -455,7 +455,7 @@ TEST_F(P02StrangersHello, WithPodsOfNoClusterIsRefused) {
   EXPECT_TRUE(shown_.empty());
 }
 
-TEST_F(P02StrangersHello, ThatKnowsOurIdAndNothingElseIsRefused) {
+TEST_F(P02StrangersHello, AgentWithClusterIdButWrongKeyIsRefused) {
   join("a", "d1");
   for (int what = 0; what < 4; ++what) {
     HelloAnswer answer = hello("b", "d2", "b1", 2, [&](AgentHello& hello) {
@@ -470,7 +470,7 @@ TEST_F(P02StrangersHello, ThatKnowsOurIdAndNothingElseIsRefused) {
   }
 }
 
-TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
+TEST_F(P02StrangersHello, KnownNodeOrClusterKeyHolderStopsOldCopyOfDataDir) {
   // A node that the copy knows...
   hello("a", "d1", "b1", 2, [](AgentHello& hello) { hello.secret = "s1"; });
   hello("a", "d1", "b1", 2, [](AgentHello& hello) {
@@ -557,7 +557,7 @@ TEST_F(P03NodeName, IsTakenOverOnlyWithTheSecret) {
   EXPECT_EQ(shown_[first.node].secret, "s1");
 }
 
-TEST_F(P03NodeName, OfARowWithoutASecretTakesTheFirst) {
+TEST_F(P03NodeName, StoredWithoutSecretAcceptsFirstSecret) {
   NodeId a = join("a", "d1");
   EXPECT_EQ(hello("a", "d1", "b1", 2, with("s1")).node, a);
   EXPECT_EQ(hello("a", "d1", "b1", 2, with("s2")).kind, HelloAnswer::Kind::name_taken);

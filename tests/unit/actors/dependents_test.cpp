@@ -79,7 +79,7 @@ TEST_F(Dependents, AreRefusedIfThereIsNoSuchJob) {
   EXPECT_EQ(replies_.back(), "create main: done") << "the name is free";
 }
 
-TEST_F(Dependents, KnowOfADeletion) {
+TEST_F(Dependents, StartAfterJobWasDeletedAndItsPodsEnded) {
   create("prep");
   create_after("main", "notok:prep");
   remove("prep", "");
@@ -90,7 +90,7 @@ TEST_F(Dependents, KnowOfADeletion) {
   EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j2/0#0", "launch j2/1#0"));
 }
 
-TEST_F(Dependents, OfAJobThatFinishedBeforeACrashStart) {
+TEST_F(Dependents, DoNotStartOnEndThatCrashLost) {
   create("prep");
   create_after("main", "ok:prep");
   disk_.silent = true;
@@ -102,7 +102,7 @@ TEST_F(Dependents, OfAJobThatFinishedBeforeACrashStart) {
 }
 
 // A crash after the end of `prep`, whose TTL is 0, is on disk, and before `main` has recorded it.
-TEST_F(Dependents, OfAJobThatIsDeletedAtOnceStillKnowHowItEnded) {
+TEST_F(Dependents, StartAfterCrashAlthoughTtlDeletedFinishedJob) {
   auto object = std::make_shared<core::JobObject>(*job("prep"));
   object->spec.ttl_s = 0;
   create_object(object);
@@ -150,7 +150,7 @@ TEST_F(Dependents, ThatAreGoneWaitForNothing) {
 }
 
 // For a user's job, another user's is the same as none.
-TEST_F(Dependents, P12AUsersJobWaitsOnlyForTheUsersOwn) {
+TEST_F(Dependents, P12MayNameOnlyJobsOfTheSameUser) {
   const auto of = [](uint32_t uid, const std::string& name, const std::string& after = "",
                      bool privileged = false) {
     auto object = std::make_shared<core::JobObject>(*job(name));

@@ -29,7 +29,7 @@ static_assert(!std::is_constructible_v<Gate, journal_actor, SealedLink, Gate::No
 static_assert(!std::is_copy_constructible_v<Gate> && !std::is_move_constructible_v<Gate>);
 static_assert(!std::is_invocable_v<Reply<int>, int>);
 
-TEST_F(GateTest, NothingComesOutWhileTheJournalIsSilent) {
+TEST_F(GateTest, NoOrderOrReplyLeavesBeforeItsRowsAreDurable) {
   register_node("a", "dir-a", 7);
   run();
   caf::anon_send(cluster_, LinkUp{1, 7});
@@ -94,7 +94,7 @@ TEST_F(GateTest, NothingComesOutWhileTheJournalIsSilent) {
   EXPECT_THAT(orders_.seen, ::testing::Contains("drop"));
 }
 
-TEST_F(GateTest, EffectsWithoutRowsWaitForThoseUnderWayAndKeepTheirOrder) {
+TEST_F(GateTest, EffectsWithoutRowsWaitForRowsInFlightInOrder) {
   disk_.silent = true;
   std::vector<int> out;
   std::vector<std::pair<uint64_t, uint64_t>> brought;

@@ -71,7 +71,7 @@ class IndexActorTest : public ::testing::Test {
   Millis now_ms_ = 1'000;
 };
 
-TEST_F(IndexActorTest, AnIndexAsksForAKillUntilTheEndIsThere) {
+TEST_F(IndexActorTest, RepeatsKillWithRemainingGraceUntilPodEnds) {
   start_index();
   caf::anon_send(index_, FollowKill{{3, 0}, 2, 31'000, durable()});
   run();
@@ -88,7 +88,7 @@ TEST_F(IndexActorTest, AnIndexAsksForAKillUntilTheEndIsThere) {
   EXPECT_EQ(orders_.seen.size(), 2u) << "nothing is asked for a pod that is over";
 }
 
-TEST_F(IndexActorTest, AnIndexEndsTheNextAttemptWhileTheLastOneStillEnds) {
+TEST_F(IndexActorTest, KillsTwoAttemptsAtTheSameTime) {
   start_index();
   caf::anon_send(index_, FollowKill{{3, 0}, 2, 1'000, durable()});
   caf::anon_send(index_, FollowKill{{3, 1}, 4, 1'000, durable()});

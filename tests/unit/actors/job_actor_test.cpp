@@ -24,7 +24,7 @@ class JobActorTest : public ActorsTest {
   }
 };
 
-TEST_F(JobActorTest, WhatArrivesDuringASyncBecomesOneDecision) {
+TEST_F(JobActorTest, EventsThatArriveDuringSyncBecomeOneDecision) {
   create("a");
   run();
   replies_.clear();
@@ -112,7 +112,7 @@ TEST_F(JobActorTest, ANewIndexActorGetsNoOrderThatIsNotOnDisk) {
   EXPECT_THAT(orders_.seen, ::testing::Contains("kill j1/0#0"));
 }
 
-TEST_F(JobActorTest, AnEndOfAnUnknownPodIsAcknowledgedAndCountsNowhere) {
+TEST_F(JobActorTest, EndOfUnknownPodIsAcknowledgedAndNotCounted) {
   create("a");
   run();
   replies_.clear();
@@ -146,7 +146,7 @@ class UseAgain : public JobActorTest {
   JobId jobs_ = 0;
 };
 
-TEST_F(UseAgain, AnEndAndTheNextPodAreOneBatch) {
+TEST_F(UseAgain, EndAndNextPodOnSameSlotAreOneAppend) {
   JobId a = create_many("a", 8);
   EXPECT_EQ(appends_of_end(a, {3, 0}), 1u);
   EXPECT_THAT(orders_.seen, ElementsAre("launch j1/8#0"));
@@ -155,14 +155,14 @@ TEST_F(UseAgain, AnEndAndTheNextPodAreOneBatch) {
   EXPECT_EQ(stored(a).slots_wanted(), 0u);
 }
 
-TEST_F(UseAgain, ASlotGoesToTheClusterWhileSomebodyWaits) {
+TEST_F(UseAgain, FreedSlotGoesBackToClusterWhileAnotherJobWaits) {
   JobId a = create_many("a", 6);
   create_many("b", 6);  // gets two
   EXPECT_EQ(appends_of_end(a, {0, 0}), 3u) << "the end; each job's share of what is free";
   EXPECT_THAT(orders_.seen, testing::Contains("launch j2/2#0")) << "b has waited";
 }
 
-TEST_F(UseAgain, NothingIsBoundToACordonedNode) {
+TEST_F(UseAgain, FreedSlotOfCordonedNodeIsNotReused) {
   JobId a = create_many("a", 8);
   cordon("a", "cordon");
   run();
@@ -171,7 +171,7 @@ TEST_F(UseAgain, NothingIsBoundToACordonedNode) {
   EXPECT_EQ(stored(a).slots_wanted(), 1u);
 }
 
-TEST_F(UseAgain, NothingIsBoundToANodeInTrouble) {
+TEST_F(UseAgain, FreedSlotOfNodeInTroubleIsNotReused) {
   JobId a = create_many("a", 8);
   Heartbeat beat{1, 7};
   beat.trouble = {"SpoolNotWritable", "no room"};
@@ -181,7 +181,7 @@ TEST_F(UseAgain, NothingIsBoundToANodeInTrouble) {
   EXPECT_THAT(orders_.seen, IsEmpty());
 }
 
-TEST_F(UseAgain, NothingIsBoundToANodeThatDrains) {
+TEST_F(UseAgain, FreedSlotOfDrainingNodeIsNotReused) {
   JobId a = create_many("a", 8);
   caf::anon_send(cluster_, AgentLeaves{1, 7});
   run();
@@ -189,7 +189,7 @@ TEST_F(UseAgain, NothingIsBoundToANodeThatDrains) {
   EXPECT_THAT(orders_.seen, IsEmpty());
 }
 
-TEST_F(UseAgain, NothingIsBoundUnderARegistrationThatIsOver) {
+TEST_F(UseAgain, FreedSlotIsNotReusedUnderEndedRegistration) {
   JobId a = create_many("a", 8);
   register_node("a", "dir-a", 8, 8);  // reports no pods
   report_end(a, {0, 0}, 0);
@@ -200,7 +200,7 @@ TEST_F(UseAgain, NothingIsBoundUnderARegistrationThatIsOver) {
   EXPECT_THAT(orders_.seen, testing::Contains("launch j1/8#0"));
 }
 
-TEST_F(UseAgain, WhatTheJobDoesNotNeedGoesBack) {
+TEST_F(UseAgain, FreedSlotThatJobDoesNotNeedGoesToAnotherJob) {
   JobId a = create_many("a", 8, 8);
   create_many("b", 1);  // waits
   EXPECT_THAT(orders_.seen, IsEmpty());

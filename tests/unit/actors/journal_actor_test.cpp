@@ -57,7 +57,7 @@ class JournalActorTest : public ::testing::Test {
   std::string failed_;
 };
 
-TEST_F(JournalActorTest, TheJournalWritesInOneCommitWhatArrivedTogether) {
+TEST_F(JournalActorTest, CommitsAppendsThatArrivedTogetherAtOnce) {
   start_journal();
   for (const char* key : {"a", "b", "c"}) append(key);
   run();
@@ -68,7 +68,7 @@ TEST_F(JournalActorTest, TheJournalWritesInOneCommitWhatArrivedTogether) {
   EXPECT_TRUE(on_disk("a") && on_disk("d"));
 }
 
-TEST_F(JournalActorTest, WhatMayWaitGathersAndWhatMayNotTakesItAlong) {
+TEST_F(JournalActorTest, UrgentAppendCommitsDeferredAppendsToo) {
   start_journal(false, std::chrono::seconds(1));
   scheduler_.advance_time(std::chrono::seconds(2));
   append("a", true);
@@ -92,7 +92,7 @@ TEST_F(JournalActorTest, WhatMayWaitGathersAndWhatMayNotTakesItAlong) {
   EXPECT_EQ(done_.back(), "e in 3");
 }
 
-TEST_F(JournalActorTest, LargeAppendsLetWhatMayNotWaitPassButNotForLong) {
+TEST_F(JournalActorTest, UrgentAppendsOvertakeLargeDeferredOnesForLimitedTime) {
   using std::chrono::milliseconds;
   constexpr size_t kLarge = 10'000;
   start_journal(false, milliseconds(1000));
@@ -150,7 +150,7 @@ TEST_F(JournalActorTest, AHeldJournalThatIsStoppedHasWrittenNothing) {
   EXPECT_FALSE(on_disk("a"));
 }
 
-TEST_F(JournalActorTest, AJournalThatCannotWriteAcknowledgesNothingAnyMore) {
+TEST_F(JournalActorTest, AcknowledgesNothingAfterFailedWrite) {
   start_journal();
   disk_.fail_from(1);
   append("a");

@@ -82,7 +82,7 @@ class P24Kept : public testing::Test {
   kept_actor kept_;
 };
 
-TEST_F(P24Kept, OfTwoUpdatesOfTheSameVersionOneConflicts) {
+TEST_F(P24Kept, SecondUpdateOfSameVersionConflicts) {
   EXPECT_EQ(write(nullptr, lease("a", "1")), std::nullopt);
   const core::KeptPtr seen = shown_.at("a");
   EXPECT_EQ(seen->version, disk_.last_commit());
@@ -97,7 +97,7 @@ TEST_F(P24Kept, OfTwoUpdatesOfTheSameVersionOneConflicts) {
   EXPECT_EQ(shown_.at("a")->id, seen->id);
 }
 
-TEST_F(P24Kept, WhatIsGoneIsGoneForWhoComesSecond) {
+TEST_F(P24Kept, UpdateOfObjectBeingDeletedIsNotFound) {
   write(nullptr, lease("a"));
   const core::KeptPtr seen = shown_.at("a");
   auto removal = ask(seen, nullptr);
@@ -111,7 +111,7 @@ TEST_F(P24Kept, WhatIsGoneIsGoneForWhoComesSecond) {
   EXPECT_NE(shown_.at("a")->id, seen->id);
 }
 
-TEST_F(P24Kept, VersionsHoldOverARestart) {
+TEST_F(P24Kept, ResourceVersionsSurviveRestart) {
   write(nullptr, lease("a", "1"));
   const core::KeptPtr old = shown_.at("a");
   write(old, lease("a", "2"));
@@ -124,7 +124,7 @@ TEST_F(P24Kept, VersionsHoldOverARestart) {
   EXPECT_EQ(write(shown_.at("a"), lease("a", "3")), std::nullopt);
 }
 
-TEST_F(P24Kept, LeasesAreRefusedBeyondTheirNumberAndEventsMakeRoom) {
+TEST_F(P24Kept, LeasesBeyondMaximumAreRefusedAndOldestEventsAreDeleted) {
   for (size_t i = 0; i < core::kKeptLeasesMax; ++i) ask(nullptr, lease("l" + std::to_string(i)));
   run();
   EXPECT_EQ(write(nullptr, lease("one-more")), Errc::overloaded);
@@ -183,7 +183,7 @@ TEST_F(P24Kept, ConfigMapsAreRefusedBeyondTheQuotaOfTheirOwner) {
   EXPECT_EQ(code(instead), std::nullopt);
 }
 
-TEST_F(P24Kept, EventsGoAfterAnHourAndLeasesStay) {
+TEST_F(P24Kept, EventsExpireAfterAnHourAndLeasesStay) {
   write(nullptr, lease("a"));
   write(nullptr, object(core::KeptKind::event, "old"));
   now_ms_ += core::kKeptEventMs / 2;

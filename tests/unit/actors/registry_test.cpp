@@ -35,7 +35,7 @@ class RegistryTest : public ActorsTest {
   }
 };
 
-TEST_F(RegistryTest, OfTwoCreatesOfOneNameOneSucceeds) {
+TEST_F(RegistryTest, SecondCreateOfSameNameIsRefused) {
   create("a");
   create("a");
   run();
@@ -122,7 +122,7 @@ class P10Waiting : public RegistryTest {
   }
 };
 
-TEST_F(P10Waiting, TheJobsOfAnOwnerShareAMaximum) {
+TEST_F(P10Waiting, JobsOfOneOwnerShareMaximumOfWaitingPods) {
   submit("a", 1001);
   EXPECT_EQ(existing(1), 18u) << "8 are on the node, 10 wait";
   submit("b", 1001);
@@ -152,7 +152,7 @@ class DamagedJobs : public RegistryTest {
   DamagedJobs() { restart(damaged()); }
 };
 
-TEST_F(DamagedJobs, TheirEndsAreNotAcknowledgedAndTheirNamesStayTaken) {
+TEST_F(DamagedJobs, KeepTheirNamesAndTheirEndsUnacknowledged) {
   report_end(1, {0, 0}, 0);
   ask("broken");
   create("broken");

@@ -29,7 +29,7 @@ TEST_F(AgentTest, EveryEndIsReportedOnce) {
   EXPECT_EQ(*agent.join(), 0);
 }
 
-TEST_F(AgentTest, LaunchesInTheAnswerToAReportAreObeyed) {
+TEST_F(AgentTest, StartsPodsLaunchedInReplyToReport) {
   AgentThread agent(options());
   wait_for("registration", [&] { return world.agent != nullptr; });
   world.launch = {{7, 1, 0}};
@@ -51,7 +51,7 @@ TEST_F(AgentTest, LaunchesOfAnUnknownTemplateEndTheConnection) {
   EXPECT_FALSE(world.ends.contains({8, 0, 0}));
 }
 
-TEST_F(AgentTest, WhatWasNotAckedIsReportedAgain) {
+TEST_F(AgentTest, ReportsUnacknowledgedEndsAgainAfterReconnect) {
   AgentThread agent(options());
   wait_for("registration", [&] { return world.agent != nullptr; });
   EXPECT_EQ(world.registrations[0].node, "n1");
@@ -77,7 +77,7 @@ TEST_F(AgentTest, WhatWasNotAckedIsReportedAgain) {
   EXPECT_EQ(*agent.join(), 0);
 }
 
-TEST_F(AgentTest, PodsThatAreNotOpenAreEndedFirst) {
+TEST_F(AgentTest, EndsPodsFencedByReregistration) {
   AgentOptions slow = options();
   slow.slots = 2;
   slow.hollow_duration_ms = 3'600'000;
@@ -123,7 +123,7 @@ TEST_F(AgentTest, PodsWaitForTheirConfigMaps) {
   for (const auto& [pod, times] : world.ends) EXPECT_EQ(times, 1) << to_string(pod);
 }
 
-TEST_F(AgentTest, DataThatHaveNotChangedAreNotSentAgain) {
+TEST_F(AgentTest, UnchangedConfigMapsAreNotSentAgain) {
   AgentOptions few = options();
   few.slots = 2;
   few.hollow_duration_ms = 50;
@@ -153,7 +153,7 @@ TEST_F(AgentTest, DrainEndsPodsAndReportsThem) {
   EXPECT_EQ(*agent.join(), 0);
 }
 
-TEST_F(AgentTest, ObeysNoPastEpoch) {
+TEST_F(AgentTest, RefusesOrdersOfPastEpoch) {
   AgentThread agent(options());
   wait_for("registration", [&] { return world.agent != nullptr; });
   EXPECT_ANY_THROW(launch(0, 1, 2, 11));
@@ -170,7 +170,7 @@ TEST_F(AgentTest, ObeysNoPastEpoch) {
   EXPECT_EQ(world.registrations.back().epoch, 3u);
 }
 
-TEST_F(AgentTest, RefusalsThatNothingCuresEndIt) {
+TEST_F(AgentTest, PermanentRefusalEndsAgent) {
   world.refuse = "this is cluster c2";
   world.why = wire::Refusal::Why::OTHER_CLUSTER;
   AgentThread agent(options());
@@ -223,7 +223,7 @@ TEST_F(AgentTest, P01DoesNotConnectToAnotherMachineWithoutTls) {
   EXPECT_THAT(result.error().message, testing::HasSubstr("--token-file"));
 }
 
-TEST_F(AgentTest, NotServingIsTriedAgain) {
+TEST_F(AgentTest, RetriesRegistrationUntilCoordinatorServes) {
   world.refuse = "folding jobs";
   AgentThread agent(options());
   wait_for("two tries", [&] { return world.registrations.size() >= 2; });
@@ -255,7 +255,7 @@ TEST_F(AgentTest, HollowContainersAreRestartedAndReported) {
   EXPECT_THAT((world.containers[{7, 0, 0}]), testing::HasSubstr(" x"));
 }
 
-TEST_F(AgentTest, TellsItsNamedResourcesAndKeepsThemApart) {
+TEST_F(AgentTest, ReportsExtendedResourcesAndNeverOvercommitsThem) {
   AgentOptions with = options();
   with.resources = {{"nvidia.com/gpu", 3}};
   with.hollow_duration_ms = 3'600'000;

@@ -83,7 +83,7 @@ TEST(Expand, AsKubernetesDoes) {
   for (const auto& [in, out] : rows) EXPECT_EQ(expand(in, find, kStringMax), out) << in;
 }
 
-TEST(PodDir, Environment) {
+TEST(PodDir, EnvironmentHasInheritedJobAndContainerVariables) {
   Command c =
       run({.name = "main", .command = {"true"}, .env = {{"X", "1", ""}, {"HOME", "/h", ""}}});
   std::string uid = "3f0c3c0e-6a3e-4c43-9d0c-0d2c5f5e7a11";
@@ -95,7 +95,7 @@ TEST(PodDir, Environment) {
                                  "MUSTER_PARALLELISM=2", "X=1", "JOB_COMPLETION_INDEX=3"));
 }
 
-TEST(PodDir, IndexOnlyForIndexedAndOnlyIfTheContainerHasNone) {
+TEST(PodDir, CompletionIndexVariableOnlyForIndexedJobsUnlessContainerSetsIt) {
   EXPECT_THAT(run({.command = {"true"}}, false).env,
               Not(Contains(StartsWith("JOB_COMPLETION_INDEX="))));
   EXPECT_THAT(run({.command = {"true"}, .env = {{"JOB_COMPLETION_INDEX", "9", ""}}}).env,
@@ -130,7 +130,7 @@ TEST(PodDir, TheInputOfTheIndexIsAVariableAndItsPartsAreArguments) {
   EXPECT_FALSE(CommandPattern::of(t, t.containers[0].what, kNode));
 }
 
-TEST(PodDir, OneColumnIsOneVariable) {
+TEST(PodDir, InputOfOneColumnSetsOnlyMusterInput) {
   PodTemplate t = job({.command = {"true"}});
   t.inputs_file = "/list";
   const auto table = inputs("0\n1\n2\nx\n");
@@ -170,7 +170,7 @@ std::string refusal(const core::Container& container) {
   return command.ok() ? "" : command.error().message;
 }
 
-TEST(P05Expansion, StopsAtTheLengthOfAString) {
+TEST(P05Expansion, IsRefusedAboveLengthOfOneString) {
   // Without a bound, the last value would have 2^40 bytes.
   EXPECT_THAT(refusal({.command = {"true"}, .env = doubling(41, 1)}),
               testing::StartsWith("env V17: longer than 128 KiB"));
@@ -192,7 +192,7 @@ std::string words_of(const Command& command) {
   return words;
 }
 
-TEST(CommandPattern, GivesWhatCommandOfGives) {
+TEST(CommandPattern, GivesSameCommandAsCommandOf) {
   PodTemplate one = job({});
   const NodeFacts node{.node_name = "n", .start_dir = "/d", .inherited = {"PATH=/bin", "HOME=/h"}};
   const core::Container plain{
@@ -227,7 +227,7 @@ TEST(CommandPattern, GivesWhatCommandOfGives) {
       << "whether it fits depends on the attempt";
 }
 
-TEST(P05Expansion, StopsAtTheLengthOfAll) {
+TEST(P05Expansion, IsRefusedAboveLengthOfAllStrings) {
   auto find = [](const std::string&) -> std::optional<std::string_view> { return std::nullopt; };
   EXPECT_EQ(expand("12345", find, 5), "12345");
   EXPECT_EQ(expand("12345", find, 4), std::nullopt);
@@ -245,7 +245,7 @@ TEST(P05Expansion, StopsAtTheLengthOfAll) {
   EXPECT_THAT(refusal(container), testing::StartsWith("word 2 of the command: with it"));
 }
 
-TEST(PodDir, FieldRefs) {
+TEST(PodDir, FieldRefsSetVariables) {
   Command c =
       run({.command = {"true"},
            .env = {{"NODE", "", "spec.nodeName"},
@@ -261,7 +261,7 @@ TEST(PodDir, FieldRefs) {
   }
 }
 
-TEST(Command, VariablesOfConfigMaps) {
+TEST(Command, ConfigMapsSetVariables) {
   core::Container container{.command = {"echo", "$(P_x) $(k)"}};
   container.env_from = {{"P_", "a", false}, {"", "b", false}, {"", "gone", true}};
   container.env = {{"k", "", "", {}, core::ConfigKeyRef{"a", "x", false}},
@@ -323,7 +323,7 @@ TEST(PodDir, SecretsAreFilesToBeReadByTheProcess) {
   EXPECT_THAT(command.error().message, HasSubstr("no home directory"));
 }
 
-TEST(PodDir, RefusesWhatItCantGive) {
+TEST(PodDir, RefusesUnsupportedFieldRefAndMissingCommand) {
   for (const core::Container& container :
        {core::Container{.command = {"true"}, .env = {{"IP", "", "status.hostIP"}}},
         core::Container{.command = {"true"}, .env = {{"IP", "", "metadata.labels"}}},
@@ -336,13 +336,13 @@ TEST(PodDir, RefusesWhatItCantGive) {
   }
 }
 
-TEST(PodDir, Directory) {
+TEST(PodDir, WorkingDirIsRelativeToStartDir) {
   EXPECT_EQ(run({.command = {"true"}}).cwd, "/start");
   EXPECT_EQ(run({.command = {"true"}, .working_dir = "/data"}).cwd, "/data");
   EXPECT_EQ(run({.command = {"true"}, .working_dir = "sub"}).cwd, "/start/sub");
 }
 
-TEST(Note, RoundTrip) {
+TEST(Note, ParsesWhatItPrintsAndRejectsDamagedText) {
   Note note{30'000, "uid-1", "sum-3-bcdfg", "main"};
   Note back = Note::parse(note.text());
   EXPECT_EQ(back.grace_ms, note.grace_ms);
@@ -354,7 +354,7 @@ TEST(Note, RoundTrip) {
   }
 }
 
-TEST(Note, OfAPodOfSeveralProcesses) {
+TEST(Note, RoundTripsPlannedPodWithDevices) {
   auto devices = std::make_shared<const core::node::DeviceMap>(
       core::node::DeviceMap{{"amd.com/gpu", {1}}, {"nvidia.com/gpu", {0, 12}}});
   for (const auto& held : {core::node::DeviceMapPtr{}, core::node::DeviceMapPtr{devices}}) {
@@ -372,7 +372,7 @@ TEST(Note, OfAPodOfSeveralProcesses) {
   }
 }
 
-TEST(PodDir, Devices) {
+TEST(PodDir, DevicesSetVisibleDevicesVariables) {
   core::node::DeviceMap devices{{"nvidia.com/gpu", {0, 2}}, {"example.org/x-1", {3}}};
   PodTemplate t = job({.command = {"true"}});
   auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode, devices);

@@ -8,7 +8,7 @@
 namespace muster::agent {
 namespace {
 
-TEST(Disk, P11IsInTroubleBelowItsReserve) {
+TEST(Disk, P11EnoughSpaceOrUnknownDiskIsNoTrouble) {
   struct statvfs info = {};
   ASSERT_EQ(statvfs("/", &info), 0);
   const uint64_t size = uint64_t{info.f_blocks} * info.f_frsize;

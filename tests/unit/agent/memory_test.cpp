@@ -18,7 +18,7 @@ TEST(Memory, AvailableIsReadFromMeminfo) {
   EXPECT_GT(*available_memory(), 1u << 20);
 }
 
-TEST(Memory, OfOurOwnGroupIsFound) {
+TEST(Memory, FindsUsageOfOwnProcessGroup) {
   const auto used = memory_by_group();
   auto it = used.find(getpgrp());
   ASSERT_NE(it, used.end());

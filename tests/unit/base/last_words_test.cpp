@@ -95,7 +95,7 @@ TEST(LastWords, P31TheFirstSignalFromOutsideEndsTheProcessAndBlamesNoJob) {
   }
 }
 
-TEST(LastWords, P31ASignalThatTheProcessSendsToItselfEndsIt) {
+TEST(LastWords, P31SignalFromOwnProcessNamesJobAndEndsProcess) {
   EXPECT_EQ(last_words([] {
               const WorksOn works(3);
               raise(SIGSEGV);

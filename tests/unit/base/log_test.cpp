@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-TEST(P08Log, IsOneLineWhateverIsInIt) {
+TEST(P08Log, EscapesMessageToOneLine) {
   const std::pair<std::string, std::string> rows[] = {
       {"plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80",
        "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
@@ -47,7 +47,7 @@ TEST(P08Log, AMessageIsCutBetweenCharacters) {
   EXPECT_EQ(utf8_prefix("\xed\xa0\x80", 3), "\xef\xbf\xbd");  // half of a surrogate pair
 }
 
-TEST(P08Log, WhatRepeatsIsWrittenSeldomAndCounted) {
+TEST(P08Log, RepeatedMessageIsRateLimitedAndCounted) {
   Seldom seldom;
   EXPECT_EQ(seldom.due(5), "");
   for (Millis now = 5; now < 10'005; now += 10) EXPECT_EQ(seldom.due(now), std::nullopt);

@@ -15,7 +15,7 @@ std::string written(const TerminalInput& frame) {
   return out;
 }
 
-TEST(TerminalInput, IsReadAsItWasWritten) {
+TEST(TerminalInput, FramesRoundTrip) {
   std::string stream = written({Type::open, 24, 300, "xterm-256color"}) +
                        written({Type::data, 0, 0, std::string("a\0\xff", 3)}) +
                        written({Type::size, 65'535, 1, ""}) + written({Type::open, 1, 2, ""});
@@ -56,7 +56,7 @@ TEST(TerminalInput, AnIncompleteFrameIsKept) {
   }
 }
 
-TEST(TerminalInput, WhatIsNoFrameIsRefused) {
+TEST(TerminalInput, MalformedFrameIsRefused) {
   using namespace std::string_literals;
   for (const std::string& bytes :
        {"\0\0\0"s, "\4\0\1x"s, "\3\0\3abc"s, "\3\0\5abcde"s, "\1\0\3abc"s,

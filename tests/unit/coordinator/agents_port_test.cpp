@@ -15,7 +15,7 @@ using Why = wire::Refusal::Why;
 
 class P02StrangersHello : public AgentsPortTest {};
 
-TEST_F(P02StrangersHello, WithAPodOfAnUnknownJobStopsNobody) {
+TEST_F(P02StrangersHello, WithPodOfUnknownJobIsRefusedAndCoordinatorServesOn) {
   for (const char* cluster : {"", "0123456789abcdef"}) {
     auto answer = call("n1", [cluster](wire::Hello::Builder hello) {
       hello.setClusterId(cluster);
@@ -30,7 +30,7 @@ TEST_F(P02StrangersHello, WithAPodOfAnUnknownJobStopsNobody) {
 
 class P03NodeName : public AgentsPortTest {};
 
-TEST_F(P03NodeName, IsNotGivenToWhoLacksTheSecret) {
+TEST_F(P03NodeName, IsRefusedWithoutItsSecret) {
   Caller holder = caller();
   auto secret = [](const char* text) {
     return [text](wire::Hello::Builder hello) { hello.setSecret(text); };
@@ -87,7 +87,7 @@ class P08AgentsPort : public AgentsPortTest {
   char bytes_[1024];
 };
 
-TEST_F(P08AgentsPort, RefusesWhatNoAgentMaySay) {
+TEST_F(P08AgentsPort, RefusesInvalidHello) {
   const std::function<void(wire::Hello::Builder)> edits[] = {
       [](wire::Hello::Builder hello) { hello.setNode("not\na name"); },
       [](wire::Hello::Builder hello) { hello.setNode(std::string(100'000, 'a')); },
@@ -107,7 +107,7 @@ TEST_F(P08AgentsPort, RefusesWhatNoAgentMaySay) {
   EXPECT_EQ(many.getResult().getRefused().getWhy(), Why::OTHER_CLUSTER) << "a large one is read";
 }
 
-TEST_F(P08AgentsPort, AnotherProtocolIsRefusedAndNamed) {
+TEST_F(P08AgentsPort, RefusesOtherProtocolVersionsByName) {
   for (const uint32_t protocol : {wire::PROTOCOL_VERSION - 1, wire::PROTOCOL_VERSION + 1}) {
     auto answer = call("n1", [&](wire::Hello::Builder hello) { hello.setProtocol(protocol); });
     ASSERT_TRUE(answer.getResult().isRefused());
@@ -121,7 +121,7 @@ TEST_F(P08AgentsPort, AnotherProtocolIsRefusedAndNamed) {
   EXPECT_TRUE(call("n1").getResult().isWelcome());
 }
 
-TEST_F(P08AgentsPort, OneRegistrationAConnectionAndFewRefused) {
+TEST_F(P08AgentsPort, AllowsOneRegistrationAndFewRefusalsPerConnection) {
   Caller one = caller();
   ASSERT_TRUE(call(one, "n1").getResult().isWelcome());
   EXPECT_ANY_THROW(call(one, "n2"));
@@ -147,7 +147,7 @@ TEST_F(P08AgentsPort, ListsOfAReportAreBounded) {
   }
 }
 
-TEST_F(P08AgentsPort, UnfinishedMessagesOfStrangersAreBoundedTogether) {
+TEST_F(P08AgentsPort, BoundsUnfinishedMessagesBeforeRegistration) {
   std::vector<kj::Own<kj::AsyncIoStream>> streams;
   for (int i = 0; i < 3; ++i) {
     streams.push_back(connect());

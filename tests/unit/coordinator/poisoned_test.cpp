@@ -8,7 +8,7 @@ namespace {
 
 using Jobs = std::set<JobId>;
 
-TEST(Poisoned, ThreeCrashesInARowAtOneJobSetItAside) {
+TEST(Poisoned, JobIsSetAsideAfterThreeCrashesInRow) {
   struct Row {
     const char* what;
     std::string text;
@@ -42,7 +42,7 @@ TEST(Poisoned, ThreeCrashesInARowAtOneJobSetItAside) {
   for (const Row& row : rows) EXPECT_EQ(read_crashes(row.text, "1").aside, row.aside) << row.what;
 }
 
-TEST(Poisoned, WhatIsKeptSaysTheSameAndDoesNotGrow) {
+TEST(Poisoned, KeptCrashHistoryIsEquivalentAndBounded) {
   std::string text;
   for (int start = 0; start < 10; ++start) {
     CrashHistory history = read_crashes(text, "1");

@@ -14,7 +14,7 @@
 namespace muster::coordinator {
 namespace {
 
-TEST(P06Descriptors, APartIsKeptForTheDisk) {
+TEST(P06Descriptors, SomeAreReservedForDisk) {
   for (const size_t limit : {16u, 64u, 256u, 1024u, 4096u, 65'536u, 1u << 20}) {
     const Descriptors d = Descriptors::of(limit);
     EXPECT_GT(d.api, 0u) << limit;

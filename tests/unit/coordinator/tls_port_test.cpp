@@ -67,22 +67,22 @@ TEST_F(TlsPortTest, ANodeRegistersWithItsCertificate) {
   EXPECT_EQ(refused(issued("node:c01"), "c01"), "");
 }
 
-TEST_F(TlsPortTest, OneNodesCertificateIsOfNoUseForAnother) {
+TEST_F(TlsPortTest, CertificateOfAnotherNodeIsRefused) {
   EXPECT_NE(refused(issued("node:c01"), "c02").find("its certificate is for node:c01"),
             std::string::npos);
   EXPECT_NE(refused(issued("node:c01"), "c01.site").find("node:c01"), std::string::npos);
 }
 
-TEST_F(TlsPortTest, ACertificateOfAnotherGenerationIsRefusedWithTheReason) {
+TEST_F(TlsPortTest, RevokedCertificateIsRefusedWithReason) {
   EXPECT_NE(refused(issued("node:c01:1"), "c01").find("has been revoked"), std::string::npos);
 }
 
-TEST_F(TlsPortTest, OtherCertificatesOfTheAuthorityAreNoNodes) {
+TEST_F(TlsPortTest, CertificatesForOtherNamesAreRefused) {
   for (const char* name : {"www.site", "user:alice", "node:", "muster-coordinator"})
     EXPECT_NE(thrown(issued(name)), "") << name;
 }
 
-TEST_F(TlsPortTest, WithoutACertificateOfTheAuthorityNobodyIsHeard) {
+TEST_F(TlsPortTest, MissingOrForeignCertificateIsRefused) {
   EXPECT_NE(thrown(std::nullopt), "");
   const auto other = tls::Authority::make("the site's", wall_now());
   EXPECT_NE(thrown(other.issue({"node:c01", {}, false, wall_now(), kHourMs})), "");
@@ -124,16 +124,16 @@ TEST_F(TlsPortTest, P24AConnectionOutlivesTheCertificateThatWasRenewedOnIt) {
   EXPECT_TRUE(certify(brief.caller).getResult().isCertificate());
 }
 
-TEST_F(TlsPortTest, ACertificateForServersIsNoneOfAClient) {
+TEST_F(TlsPortTest, ServerCertificateIsRefusedForClient) {
   EXPECT_NE(thrown(authority_.issue({"node:c01", {}, true, wall_now(), kHourMs})), "");
 }
 
-TEST_F(TlsPortTest, SpeaksNothingButTls) {
+TEST_F(TlsPortTest, PlainTextIsRefused) {
   Caller plain(io_, coordinator_->listen_tls_address());
   EXPECT_TRUE(kj::runCatchingExceptions([&] { call(plain, "c01"); }) != nullptr);
 }
 
-TEST_F(TlsPortTest, AJoinTokenThatIsNotKnownGetsNothing) {
+TEST_F(TlsPortTest, UnknownJoinTokenIsRefused) {
   Client client(*this, issued("join:0123456789abcdef:c01"));
   EXPECT_NE(refused(issued("join:0123456789abcdef:c01"), "c01"), "");
   const auto answer = certify(client.caller);

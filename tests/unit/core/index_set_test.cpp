@@ -28,7 +28,7 @@ std::set<uint32_t> members(const IndexSet& set) {
   return all;
 }
 
-TEST(IndexSet, DoesWhatASetDoes) {
+TEST(IndexSet, BehavesLikeStdSet) {
   constexpr uint32_t kRange = 80;
   std::mt19937 random(4711);
   for (int round = 0; round < 200; ++round) {
@@ -83,7 +83,7 @@ TEST(IndexSet, ReachesTheLastIndex) {
   EXPECT_EQ(set.lowest_missing(), UINT32_MAX);
 }
 
-TEST(IndexSet, Unites) {
+TEST(IndexSet, InsertsAllOfAnotherSet) {
   IndexSet a = IndexSet::parse_lenient("0-3,8", 20);
   a.insert_all(IndexSet::parse_lenient("4,6-7,12", 20));
   EXPECT_EQ(a.text(), "0-4,6-8,12");

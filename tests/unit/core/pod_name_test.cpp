@@ -11,7 +11,7 @@ namespace {
 
 const std::string kUid = "2f6b7c1e-8f6e-4c1a-9b1e-0c9d8e7f6a5b";
 
-TEST(PodName, NoTwoPodsOfAJobShareAName) {
+TEST(PodName, IsUniqueWithinJob) {
   std::set<std::string> names;
   for (uint32_t i = 0; i < 100'000; ++i) names.insert(pod_name("job", kUid, false, {i, 0}));
   EXPECT_EQ(names.size(), 100'000u);
@@ -21,7 +21,7 @@ TEST(PodName, NoTwoPodsOfAJobShareAName) {
   EXPECT_EQ(names.size(), 100'000u);
 }
 
-TEST(PodName, LooksAsInKubernetes) {
+TEST(PodName, HasFormOfKubernetes) {
   std::regex number("job-[bcdfghjklmnpqrstvwxz2456789]{5}");
   std::regex indexed("job-12-[bcdfghjklmnpqrstvwxz2456789]{5}");
   EXPECT_TRUE(std::regex_match(pod_name("job", kUid, false, {12, 0}), number));
@@ -61,7 +61,7 @@ TEST(PodHostname, IsJobAndIndex) {
 }
 
 // Names are derived again after every restart and upgrade, so they must never change.
-TEST(PodName, StaysWhatItWas) {
+TEST(PodName, NeverChanges) {
   EXPECT_EQ(pod_name("job", kUid, true, {0, 0}), "job-0-b7gk5");
   EXPECT_EQ(pod_name("job", kUid, false, {5, 0}), "job-hhplc");
   EXPECT_EQ(pod_uid(kUid, {0, 0}), "9baf4001-61e9-481b-957a-52ed0e2c9532");

@@ -21,7 +21,7 @@
 namespace muster::cli::drill {
 namespace {
 
-TEST(Witness, LinesAreReadBack) {
+TEST(Witness, LinesRoundTripAndTornLastLineIsIgnored) {
   WitnessLine start{false, {3, 1}, "uid", "n1", "boot", 12, 34, 56, 78, 0};
   WitnessLine end{true, {3, 1}, "uid", "n1", "boot", 13, 35, 56, 0, 7};
   EXPECT_EQ(to_text(start), "1 start 3 1 uid n1 boot 12 34 56 78\n");
@@ -31,7 +31,7 @@ TEST(Witness, LinesAreReadBack) {
   EXPECT_EQ(testimony.unreadable, 0u) << "the last line of a file may be torn";
 }
 
-TEST(Witness, WhatIsNoLineIsCounted) {
+TEST(Witness, MalformedLinesAreCountedAsUnreadable) {
   for (const char* text :
        {"\n", "2 start 3 1 uid n1 boot 12 34 56 78\n", "1 begin 3 1 uid n1 boot 12 34 56 78\n",
         "1 start 3 1 uid n1 boot 12 34 56\n", "1 start x 1 uid n1 boot 12 34 56 78\n",
@@ -48,7 +48,7 @@ Plan plan_for(const std::string& scenario, uint64_t seed) {
   return plan;
 }
 
-TEST(Schedule, DependsOnTheSeedAlone) {
+TEST(Schedule, DependsOnlyOnSeed) {
   EXPECT_EQ(plan_for("storm", 7), plan_for("storm", 7));
   EXPECT_NE(plan_for("storm", 7).steps, plan_for("storm", 8).steps);
   const Plan plan = plan_for("storm", 7);
@@ -73,7 +73,7 @@ TEST(Schedule, IsReplayedFromAReport) {
   }
 }
 
-TEST(Schedule, ABadReportIsRefusedByTheMember) {
+TEST(Schedule, InvalidReportIsRefusedWithMemberName) {
   Report report;
   report.plan = plan_for("storm", 5);
   const Json good = to_json(report);
@@ -109,7 +109,7 @@ Json status(int succeeded, const char* completed, const char* condition = nullpt
   return job;
 }
 
-TEST(Memory, NoticesWhatGoesBack) {
+TEST(Memory, NoticesStatusThatGoesBack) {
   Memory memory;
   EXPECT_TRUE(memory.compare(status(1, "0")).empty());
   EXPECT_TRUE(memory.compare(status(3, "0-2", "FailureTarget")).empty());
@@ -143,7 +143,7 @@ class Child {
   const pid_t pid_;
 };
 
-TEST(DrillProcess, IsPinned) {
+TEST(DrillProcess, IsPinnedToOneProcess) {
   const Child child;
   auto process = Process::open(child.pid());
   ASSERT_TRUE(process.ok()) << process.error().message;
@@ -165,7 +165,7 @@ TEST(DrillProcess, IsPinned) {
   EXPECT_FALSE(Process::open(child.pid()).ok()) << "a zombie is no live process";
 }
 
-TEST(DrillProcess, AStrangerIsRefused) {
+TEST(DrillProcess, OtherProcessInPidFileIsRefused) {
   char path[] = "/tmp/muster-drill-test-XXXXXX";
   close(mkstemp(path));
   const auto refused = [&path](const std::string& text) {
@@ -195,7 +195,7 @@ int connected(uint16_t port) {
   return fd;
 }
 
-TEST(DrillRelay, HoldsAndPassesOn) {
+TEST(DrillRelay, HoldsAndForwardsBytesOfEachDirection) {
   const Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -232,7 +232,7 @@ TEST(DrillRelay, HoldsAndPassesOn) {
   EXPECT_EQ(read(server.get(), &byte, 1), 0) << "an end is passed on";
 }
 
-TEST(DrillReport, SaysWhatIsBrokenInEveryForm) {
+TEST(DrillReport, NamesBrokenPromiseInEveryFormat) {
   Report report;
   report.id = "abc123";
   report.plan = plan_for("coordinator-kill", 5);

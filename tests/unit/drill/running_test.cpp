@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(DrillFaults, SayWhatTheyHit) {
+TEST(DrillFaults, AreClassifiedByWhatTheyHit) {
   for (const Scenario& scenario : scenarios()) {
     for (const Fault fault : scenario.faults) {
       const std::string what = name(fault);
@@ -90,7 +90,7 @@ TEST(DrillCut, RulesNameBothEndsAndSpareOthers) {
   EXPECT_EQ(to_text(Link{"fe80::1", "fe80::2", 7444, {}}), "fe80::1 and [fe80::2]:7444");
 }
 
-TEST(DrillCut, CountsWhatWasDropped) {
+TEST(DrillCut, CountsDroppedPackets) {
   EXPECT_EQ(dropped_of(R"({"nftables": [{"metainfo": {}}, {"table": {"name": "t"}},
     {"rule": {"expr": [{"match": {}}, {"counter": {"packets": 3, "bytes": 180}}, {"drop": null}]}},
     {"rule": {"expr": [{"counter": {"packets": 4, "bytes": 240}}]}}]})"),
@@ -98,7 +98,7 @@ TEST(DrillCut, CountsWhatWasDropped) {
   EXPECT_EQ(dropped_of("nft: no such table"), 0u);
 }
 
-TEST(DrillCommand, IsHeardLineByLineAndReaped) {
+TEST(DrillCommand, IsReadLineByLineAndReaped) {
   auto command = Command::start({"/bin/sh", "-c", "echo one; read x; echo got $x; cat >/dev/null"});
   ASSERT_TRUE(command.ok());
   EXPECT_EQ(command->line(20'000), "one");
@@ -125,7 +125,7 @@ class DrillMark : public testing::Test {
   std::string dir_;
 };
 
-TEST_F(DrillMark, SaysWhatADeadDrillLeft) {
+TEST_F(DrillMark, NamesDrillThatDiedAndItsBinary) {
   {
     auto first = Mark::take(dir_);
     ASSERT_TRUE(first.ok()) << first.error().message;
@@ -142,14 +142,14 @@ TEST_F(DrillMark, SaysWhatADeadDrillLeft) {
   EXPECT_TRUE(std::filesystem::is_empty(dir_));
 }
 
-TEST_F(DrillMark, IsNoLinkOfSomebody) {
+TEST_F(DrillMark, FollowsNoSymbolicLink) {
   std::filesystem::create_symlink(dir_ + "/elsewhere", dir_ + "/.muster-drill");
   EXPECT_FALSE(Mark::take(dir_).ok());
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/elsewhere"));
   EXPECT_FALSE(Mark::take(dir_ + "/no").ok());
 }
 
-TEST(DrillWitness, LinesOfOtherMachinesGetOurClock) {
+TEST(DrillWitness, LinesOfOtherMachinesAreMovedToLocalClock) {
   const WitnessLine ours{false, {0, 0}, "u", "n0", "here", 5'000, 1'005'000, 1, 1, 0};
   const WitnessLine theirs{false, {1, 0}, "v", "n1", "there", 77, 1'004'000, 1, 1, 0};
   const Testimony testimony = on_one_clock({{theirs, ours}, 0}, "here", 1'000'000);
@@ -171,7 +171,7 @@ std::string plan_of(const Survey& survey, const Hooks& hooks = {}) {
   return text;
 }
 
-TEST(DrillPlan, SaysWhoseWorkIsHurt) {
+TEST(DrillPlan, NamesPodsOfOthersAndEffectsOfFaults) {
   Survey survey = survey_of({Fault::agent_kill});
   EXPECT_THAT(plan_of(survey), HasSubstr("no pods of others run on these nodes\n"));
   survey.running = {{"physics", 3}, {"default", 1}};

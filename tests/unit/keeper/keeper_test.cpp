@@ -15,7 +15,7 @@ namespace {
 
 using namespace keeping;
 
-TEST_P(KeeperTest, TellsExitCodesAndSignals) {
+TEST_P(KeeperTest, ReportsExitCodesAndSignals) {
   connect();
   EXPECT_TRUE(agent_->inventory.living.empty());
   EXPECT_EQ(run(shell(0, "exit 0")).exit_code, 0);
@@ -50,7 +50,7 @@ TEST_P(KeeperTest, GivesEachItsEnvironmentAndFiles) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST_P(KeeperTest, SaysWhyItCouldNotStart) {
+TEST_P(KeeperTest, FailedStartHasExitCodeAndReason) {
   connect();
   ProcessEnded end = run(order(0, {"/no/such"}));
   EXPECT_EQ(end.exit_code, 127);
@@ -79,7 +79,7 @@ TEST_P(KeeperTest, SaysWhyItCouldNotStart) {
   EXPECT_EQ(agent_->started.size(), 1u);
 }
 
-TEST_P(KeeperTest, TakesPrivilegesThatAProcessGivesUp) {
+TEST_P(KeeperTest, DropsPrivilegesOfConfinedProcess) {
   connect();
   ASSERT_TRUE(agent_->client->abilities().confines);
   constexpr uint64_t kNetRaw = uint64_t{1} << 13;
@@ -110,7 +110,7 @@ TEST_P(KeeperTest, TakesPrivilegesThatAProcessGivesUp) {
   EXPECT_TRUE(value(3, "CapBnd") == 0 || value(3, "NoNewPrivs") == 1);
 }
 
-TEST_P(KeeperTest, ReadsSecretsIntoTheProcessOnly) {
+TEST_P(KeeperTest, PassesSecretsOnlyToProcess) {
   connect();
   const auto secret = [this](const std::string& name, const std::string& content, mode_t mode) {
     const fs::path path = root_ / name;
@@ -194,7 +194,7 @@ TEST_P(KeeperTest, AKillOutlivesTheAgent) {
   }
 }
 
-TEST_P(KeeperTest, LeavesNothingBehindAnEnd) {
+TEST_P(KeeperTest, KillsAllDescendantsWhenProcessEnds) {
   connect();
   // Processes that the commands leave behind: one in its process group; one in another session; an
   // orphaned session with a child; one that ignores SIGTERM and SIGHUP.
@@ -217,7 +217,7 @@ TEST_P(KeeperTest, LeavesNothingBehindAnEnd) {
   EXPECT_TRUE(pids_with(mark()).empty());
 }
 
-TEST_P(KeeperTest, LeavesOthersAloneWhenOneEnds) {
+TEST_P(KeeperTest, EndOfOneContainerSparesProcessesOfOthers) {
   connect();
   // Two containers of one pod: the escaped child of the first survives the end of the second.
   SpawnOrder first =
@@ -245,7 +245,7 @@ std::string cgroup_of(int pid) {
   return "";
 }
 
-TEST_P(KeeperTest, GivesCgroupsOutAgainButNotOnesWithLimitsOrKilled) {
+TEST_P(KeeperTest, ReusesCgroupsExceptLimitedOrKilledOnes) {
   connect();
   if (!agent_->client->abilities().cgroups) GTEST_SKIP() << "no cgroup v2 that we may write to";
   std::vector<std::string> names;
@@ -275,14 +275,14 @@ TEST_P(KeeperTest, GivesCgroupsOutAgainButNotOnesWithLimitsOrKilled) {
   EXPECT_NE(names[5], names[0]) << "that one was killed";
 }
 
-TEST_P(KeeperTest, SpeaksThePreviousVersionToo) {
+TEST_P(KeeperTest, SpeaksEachSupportedProtocolVersion) {
   for (uint32_t version = keeper::kOldestVersion; version < keeper::kVersion; ++version) {
     SCOPED_TRACE(version);
     speak(version);
   }
 }
 
-TEST_P(KeeperTest, OutlivesTheAgentAndTellsWhatItMissed) {
+TEST_P(KeeperTest, OutlivesAgentAndReportsMissedEnds) {
   connect();
   SpawnOrder large = shell(1, "exec sleep 1000");
   large.note = std::string(1u << 20, 'n') + "end";
@@ -304,7 +304,7 @@ TEST_P(KeeperTest, OutlivesTheAgentAndTellsWhatItMissed) {
   EXPECT_EQ(agent_->inventory.living.size(), 1u);
 }
 
-TEST_P(KeeperTest, StartsOnceWhatIsOrderedTwice) {
+TEST_P(KeeperTest, RepeatedOrderStartsProcessOnce) {
   connect();
   SpawnOrder what = shell(0, "echo ran >> runs; while ! test -f go; do sleep 0.01; done");
   agent_->client->spawn({what, what});
@@ -318,7 +318,7 @@ TEST_P(KeeperTest, StartsOnceWhatIsOrderedTwice) {
   EXPECT_EQ(read_file(root_ / "runs"), "ran\n");
 }
 
-TEST_P(KeeperTest, ReportsAsLostWhatAKilledKeeperLeft) {
+TEST_P(KeeperTest, ReportsProcessesOfKilledKeeperAsLost) {
   connect();
   EXPECT_EQ(run(shell(0, "exit 4")).exit_code, 4);
   EXPECT_EQ(run(shell(1, "exit 5")).exit_code, 5);
@@ -411,7 +411,7 @@ TEST_P(KeeperTest, P33ASpoolThatLostItsTailIsDamaged) {
   }
 }
 
-TEST_P(KeeperTest, DropsSegmentsAndCarriesWhatLives) {
+TEST_P(KeeperTest, DropsOldSegmentsAndCarriesRunningProcesses) {
   setenv("MUSTER_KEEPER_SEGMENT_BYTES", "65536", 1);
   connect();
   SpawnOrder living = shell(0, "exec sleep 1000");
@@ -456,7 +456,7 @@ TEST_P(KeeperTest, ANewAgentReplacesTheOld) {
   EXPECT_EQ(run(shell(0, "exit 6")).exit_code, 6);
 }
 
-TEST_P(KeeperTest, LeavesWhenItsWorkDirIsGone) {
+TEST_P(KeeperTest, ExitsWhenItsWorkDirIsRemoved) {
   connect();
   agent_->client->spawn({shell(0, "exec sleep 1000")});
   ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
@@ -466,7 +466,7 @@ TEST_P(KeeperTest, LeavesWhenItsWorkDirIsGone) {
   agent_.reset();
 }
 
-TEST_P(KeeperTest, LeavesWhenNobodyNeedsIt) {
+TEST_P(KeeperTest, ExitsWithoutAgentAndProcesses) {
   connect();
   EXPECT_EQ(run(shell(0, "exit 6")).exit_code, 6);
   agent_.reset();
@@ -476,7 +476,7 @@ TEST_P(KeeperTest, LeavesWhenNobodyNeedsIt) {
   EXPECT_EQ(agent_->inventory.ended[0].exit_code, 6);
 }
 
-TEST_P(KeeperTest, EndsAllWhenAsked) {
+TEST_P(KeeperTest, EndAllKillsAllProcessesAndExits) {
   connect();
   agent_->client->spawn(
       {shell(0, "trap '' TERM; sleep 1000 & sleep 1000"), shell(1, "exec sleep 1000")});
@@ -581,7 +581,7 @@ TEST_P(KeeperTest, EndsAreNoticedWhileStartsHang) {
 }
 
 // A starting child holds the lock, so that another keeper notices it, and has no output open.
-TEST_P(KeeperTest, WhatAStartingChildHas) {
+TEST_P(KeeperTest, StartingChildHoldsLockAndNoOtherDescriptors) {
   connect();
   EXPECT_EQ(run(shell(1, "echo out; echo err >&2")).exit_code, 0);
   EXPECT_EQ(run(shell(2, "ls -l /proc/self/fd | grep -c -- '->' ")).exit_code, 0);
@@ -610,7 +610,7 @@ class FenceAfter : public P12NotAfter {
   }
 };
 
-TEST_P(FenceAfter, TheKeeperEndsWhatHasNoContactAndSaysSo) {
+TEST_P(FenceAfter, KeeperEndsAndLogsProcessesWithoutContact) {
   connect();
   agent_->client->contact(boot_now());
   agent_->client->spawn({fenced(0, 300), fenced(1, 600'000), shell(2, "exec sleep 1000")});
@@ -649,7 +649,7 @@ TEST_P(FenceAfter, OnlyTheNewestContactCounts) {
   EXPECT_TRUE(wait_for([&] { return agent_->end_of(third) != nullptr; }));
 }
 
-TEST_P(FenceAfter, AFrozenKeeperEndsItOnceItThaws) {
+TEST_P(FenceAfter, FrozenKeeperFencesOnceContinued) {
   connect();
   agent_->client->contact(boot_now());
   agent_->client->spawn({fenced(0, 200)});
@@ -718,7 +718,7 @@ TEST_P(P13Keeper, EndsThatCannotBeWrittenAreReportedWhenTheyCan) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
-TEST_P(P13Keeper, WithoutRoomForAnEndNothingStartsNorFails) {
+TEST_P(P13Keeper, StartsNothingWithoutRoomForItsEnd) {
   setenv("MUSTER_KEEPER_SEGMENT_BYTES", "65536", 1);
   connect();
   EXPECT_EQ(run(shell(9, "exit 0")).exit_code, 0);
@@ -755,7 +755,7 @@ TEST_P(P13Keeper, AFrozenKeeperIsNoticed) {
 }
 
 // The question is asked before the agent has read the keeper's messages.
-TEST_P(KeeperTest, WhatTheKeeperHasSeenIsKnownOnceSettled) {
+TEST_P(KeeperTest, EndsSeenByKeeperAreKnownOnceSettled) {
   connect();
   for (uint32_t i = 0; i < 3; ++i) {
     const std::string go = "go" + std::to_string(i);
@@ -773,7 +773,7 @@ TEST_P(KeeperTest, WhatTheKeeperHasSeenIsKnownOnceSettled) {
   }
 }
 
-TEST_P(KeeperTest, QuestionsThatMeetAreAllSettled) {
+TEST_P(KeeperTest, ConcurrentSettledCallsAreAllAnswered) {
   connect();
   std::vector<kj::Promise<void>> asked;
   for (int i = 0; i < 5; ++i) asked.push_back(agent_->client->settled());
@@ -811,7 +811,7 @@ TEST_P(KeeperTest, P30EndsOnSigtermWhenNothingRuns) {
   EXPECT_EQ(agent_->inventory.ended.size(), 2u) << "the next keeper knows what was not forgotten";
 }
 
-TEST_P(KeeperTest, P33SignalsThatAreMeantForOthersEndNothing) {
+TEST_P(KeeperTest, P33StraySignalsEndNothing) {
   connect();
   agent_->client->spawn({shell(0, "while ! test -f go; do sleep 0.01; done; exit 6")});
   ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
@@ -831,7 +831,7 @@ TEST_P(KeeperTest, P33SignalsThatAreMeantForOthersEndNothing) {
   EXPECT_EQ(agent_->end_of({{7, 0, 0}, 0, 0})->exit_code, 6);
 }
 
-TEST_P(KeeperTest, P33ThereIsOneEvenIfItsLockFileIsRemoved) {
+TEST_P(KeeperTest, P33NoSecondKeeperStartsThoughLockFileIsRemoved) {
   connect();
   const int keeper = keeper_pid();
   for (const char* name : {"keeper/lock", "keeper/socket"}) fs::remove(work_dir_ / name);
@@ -927,7 +927,7 @@ TEST_P(KeepersQueue, ProcessOutsideItsSessionCannotWriteToNextOutput) {
       EXPECT_EQ(read_file(root_ / (stream + std::to_string(i))), "") << i;
 }
 
-TEST_P(KeepersQueue, WhatCannotBeStartedLeavesItsPlaceToTheNext) {
+TEST_P(KeepersQueue, FailedOrLateStartFreesItsPlace) {
   connect();
   agent_->client->set_room(1);
   SpawnOrder missing = queued(0, "");
@@ -941,7 +941,7 @@ TEST_P(KeepersQueue, WhatCannotBeStartedLeavesItsPlaceToTheNext) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
-TEST_P(KeepersQueue, WhatWaitsIsWithdrawnOrKilledWithoutHavingRun) {
+TEST_P(KeepersQueue, WithdrawnOrKilledOrderNeverRuns) {
   connect();
   agent_->client->set_room(1);
   agent_->client->spawn({queued(0, waits_for("go") + "; exit 4"), queued(1, "echo ran > ran"),
@@ -984,7 +984,7 @@ TEST_P(KeepersQueue, GoesOnWithoutAnAgent) {
   EXPECT_EQ(end_of(3)->exit_code, 8) << "the room is remembered";
 }
 
-TEST_P(KeepersQueue, OfAKilledKeeperOnlyWhatHadItsTurnIsLost) {
+TEST_P(KeepersQueue, KilledKeeperLosesOnlyStartedProcesses) {
   connect();
   agent_->client->set_room(1);
   agent_->client->spawn({queued(0, waits_for("never")), queued(1, "echo ran > ran")});
@@ -998,7 +998,7 @@ TEST_P(KeepersQueue, OfAKilledKeeperOnlyWhatHadItsTurnIsLost) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
-TEST_P(KeepersQueue, StartsNothingThatItCannotWriteDown) {
+TEST_P(KeepersQueue, StartsNothingWhileSpoolIsNotWritable) {
   connect();
   agent_->client->set_room(1);
   agent_->client->spawn({queued(0, waits_for("go")), queued(1, "echo ran > ran; exit 3")});

@@ -125,7 +125,7 @@ TEST_F(PodsTest, AFailedContainerIsRestartedUntilItSucceeds) {
   EXPECT_EQ(log_of("app0"), "run\nrun\nrun\nrun\n") << "one log for all its instances";
 }
 
-TEST_F(PodsTest, InitContainersThenAllOthersTogether) {
+TEST_F(PodsTest, InitContainersRunInOrderThenOthersTogether) {
   // Each of the two waits for the other.
   run({"echo one >> order", "echo two >> order"},
       {"echo $$ > a; until test -s b; do sleep 0.01; done; exit 3",
@@ -138,7 +138,7 @@ TEST_F(PodsTest, InitContainersThenAllOthersTogether) {
             fs::canonical(temp / ""));
 }
 
-TEST_F(PodsTest, WhatOneContainerLeftRunningEndsWithIt) {
+TEST_F(PodsTest, OrphansOfContainerEndWithIt) {
   run({}, {"sleep 1000 & echo $! > left; exit 0", "until test -s go; do sleep 0.01; done; exit 5"});
   wait_for_file("left");
   wait_for("not ready", [&] { return was_reported("#0 restarts=0 not_ready"); });
@@ -149,7 +149,7 @@ TEST_F(PodsTest, WhatOneContainerLeftRunningEndsWithIt) {
   EXPECT_EQ(world.containers[kPod], "0,5");
 }
 
-TEST_F(PodsTest, AKillReachesAllContainersAndEndsADelay) {
+TEST_F(PodsTest, KillReachesAllContainers) {
   run({},
       {"echo $$ > a; exec sleep 1000", "trap '' TERM; echo $$ > b; while :; do sleep 0.01; done"});
   wait_for_file("a");
@@ -173,7 +173,7 @@ TEST_F(PodsTest, AKillEndsADelayAtOnce) {
   EXPECT_EQ(world.containers[kPod], "9 x1");
 }
 
-TEST_F(PodsTest, ARestartedAgentGoesOn) {
+TEST_F(PodsTest, RestartedAgentResumesPod) {
   run({"echo $$ >> init"},
       {"echo $$ >> runs; until test -s go; do sleep 0.01; done; test -s ok", "exit 0"},
       restart_fast);

@@ -43,7 +43,7 @@ class KeeperSessions : public KeeperTest {
   bool has_ended(const ProcessKey& key) const { return agent_->end_of(key) != nullptr; }
 };
 
-TEST_P(KeeperSessions, RunInAContainerThatRuns) {
+TEST_P(KeeperSessions, RunOnlyInRunningContainer) {
   ASSERT_TRUE(connect().client->abilities().sessions);
   EXPECT_EQ(run(session(0, 1, "true")).error, "its container does not run");
   start_pod(0);
@@ -78,7 +78,7 @@ TEST_P(KeeperSessions, EndBeforeTheirContainer) {
   EXPECT_EQ(run(session(0, 3, "true")).error, "its container does not run");
 }
 
-TEST_P(KeeperSessions, EndWithAContainerThatEndsByItself) {
+TEST_P(KeeperSessions, EndWhenTheirContainerExits) {
   connect();
   agent_->client->spawn({shell(0, "while ! test -s p1; do :; done; exit 5")});
   ASSERT_TRUE(wait_for([this] { return !agent_->started.empty(); }));
@@ -89,7 +89,7 @@ TEST_P(KeeperSessions, EndWithAContainerThatEndsByItself) {
   EXPECT_TRUE(pids_with(mark()).empty());
 }
 
-TEST_P(KeeperSessions, EndAloneWithAllThatTheyStarted) {
+TEST_P(KeeperSessions, EndWithTheirDescendantsOnly) {
   connect();
   start_pod(0);
   // Like a rank of MPICH: in its own session, with another node's MUSTER_PROCESS.
@@ -243,7 +243,7 @@ TEST_P(KeeperInput, WaitsForRoom) {
   EXPECT_TRUE(answer().closed || write(3, taken, data).closed);
 }
 
-TEST_P(KeeperInput, OfATerminal) {
+TEST_P(KeeperInput, ReachesTerminalWithSizeAndType) {
   connect();
   start_pod(0);
   agent_->client->spawn(
@@ -262,7 +262,7 @@ TEST_P(KeeperInput, OfATerminal) {
   EXPECT_EQ(out(1), "12 345\r\nvt100\r\nhi\r\n<hi>\r\n50 60\r\n");
 }
 
-TEST_P(KeeperInput, ATerminalEndsWithAllThatIsInIt) {
+TEST_P(KeeperInput, TerminalEndsWithAllItsProcesses) {
   connect();
   start_pod(0);
   auto run_in_terminal = [this](uint16_t number, const std::string& script) {
@@ -307,7 +307,7 @@ TEST_P(KeeperInput, ATerminalEndsWithAllThatIsInIt) {
   EXPECT_NE(read_file(root_ / "err0~7").find("malformed"), std::string::npos);
 }
 
-TEST_P(KeeperInput, OutputOfATerminalIsWhole) {
+TEST_P(KeeperInput, OutputOfTerminalIsComplete) {
   connect();
   start_pod(0);
   agent_->client->spawn({reading(1, "stty -opost; seq 100000", true)});
@@ -426,7 +426,7 @@ TEST_P(SignedSessions, RunInThePodThatTheyAreSignedFor) {
   EXPECT_EQ(refusal(order_of(key_of_session(2, 1), for_first)), "its container does not run");
 }
 
-TEST_P(SignedSessions, APermitForOneStartsNothingElse) {
+TEST_P(SignedSessions, NeedTheirOwnUnchangedPermit) {
   start_signed_pod(0);
   EXPECT_NE(refusal(order_of({{7, 0, 1}, 0, 0}, sign(permit(signed_session())))), "");
   EXPECT_EQ(refusal(order_of(key_of_session(0, 1), sign(permit()))), "its command is not signed");
@@ -440,7 +440,7 @@ TEST_P(SignedSessions, APermitForOneStartsNothingElse) {
 }
 
 // The permit decides about input and terminal, whatever the agent says.
-TEST_P(SignedSessions, ReadWhatTheyAreSignedToRead) {
+TEST_P(SignedSessions, GetOnlySignedInputAndTerminal) {
   start_signed_pod(0);
   auto of = [this](const std::string& script, bool input, bool terminal) {
     PermitSession session = signed_session(std::string(31, 'a') + script.back());

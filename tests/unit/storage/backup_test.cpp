@@ -97,7 +97,7 @@ class P11Backup : public testing::Test {
   std::unique_ptr<Journal> journal_;
 };
 
-TEST_F(P11Backup, IsWholePrivateAndSound) {
+TEST_F(P11Backup, IsCompletePrivateAndValid) {
   write_job();
   const uint64_t commit = journal_->last_commit();
   const std::string dir = backed_up();
@@ -125,7 +125,7 @@ TEST_F(P11Backup, IsWholePrivateAndSound) {
 }
 
 // Another user who can move a directory on the way would get the keys in it.
-TEST_F(P11Backup, P5GoesWhereOthersCannotReach) {
+TEST_F(P11Backup, P5RefusesPathThatOtherUsersMayReplace) {
   const auto refusal = [this](const std::string& dir) {
     const auto made = make_backup(*journal_, dir, top_ + "/data");
     EXPECT_FALSE(fs::exists(dir));
@@ -150,7 +150,7 @@ TEST_F(P11Backup, P5GoesWhereOthersCannotReach) {
   EXPECT_TRUE(make_backup(*journal_, top_ + "/b/", top_ + "/data").ok());
 }
 
-TEST_F(P11Backup, P32WhatAKilledOneLeftIsRemoved) {
+TEST_F(P11Backup, P32PartOfKilledBackupIsRemoved) {
   const std::string dir = top_ + "/backup";
   if (const pid_t child = fork(); child == 0) {
     auto part = PartDir::make(dir, top_ + "/data");
@@ -176,7 +176,7 @@ TEST_F(P11Backup, P32WhatAKilledOneLeftIsRemoved) {
 }
 
 // A copy has no watermark while it is made, which is no reason to warn of a damaged one.
-TEST_F(P11Backup, P32ASoundOneGivesNoWarning) {
+TEST_F(P11Backup, P32RestoreOfValidBackupPrintsNoWarning) {
   write_job();
   testing::internal::CaptureStderr();
   testing::internal::CaptureStdout();
@@ -185,7 +185,7 @@ TEST_F(P11Backup, P32ASoundOneGivesNoWarning) {
   EXPECT_EQ(testing::internal::GetCapturedStderr() + testing::internal::GetCapturedStdout(), "");
 }
 
-TEST_F(P11Backup, P25TheOriginOfARestoredOneIsMarked) {
+TEST_F(P11Backup, P25RestoreMarksOriginalDataDirAsTakenOver) {
   write_job();
   ASSERT_TRUE(RocksdbJournal::note_cluster(top_ + "/data", "c-1").ok());
   const std::string dir = backed_up();
@@ -217,7 +217,7 @@ TEST_F(P11Backup, P25OnlyTheSameClustersStateIsMarked) {
               HasSubstr("by the head c02: its cluster"));
 }
 
-TEST_F(P11Backup, OfADataDirThatNobodyHasOpen) {
+TEST_F(P11Backup, CopiesOnlyDataDirThatNobodyHasOpen) {
   write_job();
   auto held = copy_backup(top_ + "/data", top_ + "/backup");
   ASSERT_FALSE(held.ok());
@@ -253,7 +253,7 @@ TEST_F(P11Backup, AFlippedByteIsFound) {
   EXPECT_FALSE(fs::exists(top_ + "/new"));
 }
 
-TEST_F(P11Backup, RestoreGivesNothingASecondTime) {
+TEST_F(P11Backup, RestoreReusesNoIdOrCommit) {
   write_job();
   const uint64_t commit = journal_->last_commit();
   const std::string dir = backed_up();
@@ -331,7 +331,7 @@ TEST_F(P11Backup, VerifyCountsJobsAgainstTheirHistory) {
                           HasSubstr("0 completed indexes")));
 }
 
-TEST_F(P11Backup, VerifyFindsWhatBelongsToNobody) {
+TEST_F(P11Backup, VerifyFindsStrayRows) {
   write_job();
   write({{keys::records(kJob, 9), "x"}});
   EXPECT_THAT(mismatches(), ElementsAre(HasSubstr("append 9")));

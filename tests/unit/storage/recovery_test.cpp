@@ -99,7 +99,7 @@ TEST(Recovery, ANewJournalIsEmpty) {
   EXPECT_TRUE(recovered->jobs.empty());
 }
 
-TEST_F(RecoveryTest, MetaAndNodesComeBack) {
+TEST_F(RecoveryTest, RestoresMetadataAndNodes) {
   NodeInfo a{.id = 1, .name = "a", .slots = 4}, b{.id = 300, .name = "b", .gone = true};
   ASSERT_TRUE(journal.commit({node_row(b), node_row(a)}).ok());
   auto recovered = recover(journal, object_from);
@@ -141,7 +141,7 @@ TEST_F(RecoveryTest, AJobIsTheSameAfterEveryAppendWithAndWithoutSnapshots) {
   }
 }
 
-TEST_F(RecoveryTest, AScaleDownIsFoldedAgainFromTheObjectThatWasAdmitted) {
+TEST_F(RecoveryTest, ScaleDownIsReplayedFromAdmittedObject) {
   Writer writer(journal, 5, "1 4 20");
   run_pods(writer, 0, 6, kNow);
   JobSpecChanged changed{.at_ms = kNow + 10,
@@ -158,7 +158,7 @@ TEST_F(RecoveryTest, AScaleDownIsFoldedAgainFromTheObjectThatWasAdmitted) {
   EXPECT_GT(recovered->jobs[0].job.state().attempt_floor, 0u);
 }
 
-TEST_F(RecoveryTest, JobsDontMix) {
+TEST_F(RecoveryTest, KeepsRecordsOfJobsApart) {
   Writer five(journal, 5, "1 4 20"), six(journal, 6, "1 1 2"), high(journal, 99, "3 1 1");
   run_pods(five, 0, 3, kNow);
   run_pods(six, 0, 2, kNow);
@@ -172,7 +172,7 @@ TEST_F(RecoveryTest, JobsDontMix) {
   EXPECT_TRUE(recovered->jobs[2].job.state() == high.job.state());
 }
 
-TEST_F(RecoveryTest, AForgottenJobLeavesNothing) {
+TEST_F(RecoveryTest, ForgottenJobLeavesNoRows) {
   Writer writer(journal, 5, "1 4 20"), other(journal, 6, "1 4 20");
   run_pods(writer, 0, 3, kNow);
   writer.snapshot();
@@ -217,7 +217,7 @@ TEST_F(DamageTest, AJobThatCantBeUnderstoodIsQuarantined) {
               HasSubstr("quarantined: journal: job j5: a snapshot can't be read"));
 }
 
-TEST_F(DamageTest, WhatBelongsToAllIsRefused) {
+TEST_F(DamageTest, DamagedClusterRowsAreRefused) {
   Writer writer(journal, 5, "1 4 20");
   EXPECT_THAT(after({{keys::node(3), "junk"}}),
               HasSubstr("refused: journal: node n3: a node can't be read"));
@@ -309,7 +309,7 @@ TEST_F(UnloadedTest, P17NoObjectOfAJobAtRestIsReadAtAStart) {
   }
 }
 
-TEST_F(UnloadedTest, P17ABriefJobIsWhatAListTells) {
+TEST_F(UnloadedTest, P17BriefJobHasWhatListShows) {
   auto job = brief_job(journal, 5);
   ASSERT_TRUE(job.ok()) << job.error().message;
   EXPECT_TRUE(job->state() == brief(five.job.state()));
@@ -319,7 +319,7 @@ TEST_F(UnloadedTest, P17ABriefJobIsWhatAListTells) {
   EXPECT_EQ(brief_job(journal, 6).error().code, Errc::not_found);
 }
 
-TEST_F(UnloadedTest, P17AnIndexRowThatIsWrongIsMadeAnew) {
+TEST_F(UnloadedTest, P17InvalidSummaryRowIsRebuilt) {
   ASSERT_TRUE(journal.commit({{keys::summary(5), "junk"}, {keys::summary(4), "junk"}}).ok());
   auto recovered = again();
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
@@ -337,7 +337,7 @@ TEST_F(UnloadedTest, P17AnIndexRowThatIsWrongIsMadeAnew) {
   EXPECT_FALSE(recovered->summary_rows[0].value);
 }
 
-TEST_F(UnloadedTest, P14ItsDamageIsMetWhenSomebodyAsks) {
+TEST_F(UnloadedTest, P14DamageIsReportedOnlyOnRequest) {
   journal.damage(keys::owner(5));
   auto recovered = again();
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
@@ -347,7 +347,7 @@ TEST_F(UnloadedTest, P14ItsDamageIsMetWhenSomebodyAsks) {
   EXPECT_EQ(brief_job(journal, 5).error().code, Errc::invalid);
 }
 
-TEST(Keys, AreInOrderAndParse) {
+TEST(Keys, AreOrderedAndRoundTrip) {
   EXPECT_LT(keys::records(1, 255), keys::records(1, 256));
   EXPECT_LT(keys::records(255, UINT64_MAX), keys::records(256, 0));
   auto key = keys::parse_records(keys::records(77, 1u << 20));

@@ -37,7 +37,7 @@ void sweep(LogStore& logs, LogStore::Limits limits) {
   FAIL() << "the sweep does not finish";
 }
 
-TEST(ReadLogFile, OffsetsAndLines) {
+TEST(ReadLogFile, ReadsFromOffsetOrLastLines) {
   TempDir temp;
   std::string file = temp / "log";
   std::ofstream(file) << "one\ntwo\nthree\n";
@@ -67,7 +67,7 @@ TEST(ReadLogFile, OffsetsAndLines) {
   EXPECT_FALSE(read_log_file(temp / "none", 0, 100).found);
 }
 
-TEST(ReadLogFile, LinesAcrossBlocks) {
+TEST(ReadLogFile, ReadsLastLinesAcrossBlocks) {
   TempDir temp;
   std::string file = temp / "log", all, last;
   for (int i = 0; i < 40'000; ++i) {
@@ -83,7 +83,7 @@ TEST(ReadLogFile, LinesAcrossBlocks) {
 
 // The keeper reuses an empty file by renaming it for another pod: a reader that has just opened it
 // must not return the other pod's output.
-TEST(ReadLogFile, NothingOfThePodThatGotTheFileNext) {
+TEST(ReadLogFile, ReturnsNothingOfPodThatReusesTheFile) {
   TempDir temp;
   std::string mine = temp / "mine", other = temp / "other";
   std::atomic<bool> done{false};
@@ -102,7 +102,7 @@ TEST(ReadLogFile, NothingOfThePodThatGotTheFileNext) {
   EXPECT_EQ(foreign, 0u);
 }
 
-TEST(LogStore, EmptyFilesGo) {
+TEST(LogStore, SweepRemovesEmptyFilesOfClosedPods) {
   TempDir temp;
   LogStore logs(temp / "logs");
   auto files = logs.open("u1", "p-1.x", "main");
@@ -122,7 +122,7 @@ TEST(LogStore, EmptyFilesGo) {
   EXPECT_FALSE(logs.read({"u2", "p-1.x", "main"}, 0, 10).found);
 }
 
-TEST(LogStore, NoPathFromTheWireLeavesTheFolder) {
+TEST(LogStore, RefusesNamesThatLeaveItsFolder) {
   TempDir temp;
   std::filesystem::create_directories(temp / "logs/u1");
   std::ofstream(temp / "secret.main.stdout") << "s";
@@ -132,7 +132,7 @@ TEST(LogStore, NoPathFromTheWireLeavesTheFolder) {
   EXPECT_FALSE(logs.open("u1/..", "p", "main").ok());
 }
 
-TEST(LogStore, OldFilesGoRunningOnesStay) {
+TEST(LogStore, SweepRemovesOldFilesButNotOfRunningPods) {
   TempDir temp;
   LogStore logs(temp / "logs");
   auto old = logs.open("u1", "old", "main"), fresh = logs.open("u1", "fresh", "main"),
@@ -150,7 +150,7 @@ TEST(LogStore, OldFilesGoRunningOnesStay) {
   EXPECT_FALSE(exists(gone->out));
 }
 
-TEST(LogStore, EmptyFoldersGoWhenOld) {
+TEST(LogStore, SweepRemovesOldEmptyFolders) {
   TempDir temp;
   LogStore logs(temp / "logs");
   for (const char* job : {"u1", "u2"}) {
@@ -167,7 +167,7 @@ TEST(LogStore, EmptyFoldersGoWhenOld) {
   EXPECT_TRUE(exists(temp / "logs/u1"));
 }
 
-TEST(LogStore, OldestGoFirstWhenThereIsTooMuch) {
+TEST(LogStore, SweepRemovesOldestFilesAboveMaximumSize) {
   TempDir temp;
   LogStore logs(temp / "logs");
   std::vector<std::string> files;

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(WorkDir, KeepsIdNameAndWhatItLearned) {
+TEST(WorkDir, KeepsIdNameClusterTermAndCommit) {
   TempDir temp;
   std::string id;
   {
@@ -87,7 +87,7 @@ TEST(P03NodeName, TheWorkDirKeepsASecretThatACopyDoesNotHave) {
   EXPECT_EQ(WorkDir::open(temp / "one", "")->secret(), given);
 }
 
-TEST(P02WorkDir, KeepsTheLatestSealedWords) {
+TEST(P02WorkDir, KeepsLatestSealedHistory) {
   TempDir temp;
   const std::string one(64, '1'), two(64, '2'), three(64, '3'), four(64, '4');
   const auto kept = [&] {
@@ -171,7 +171,7 @@ TEST(P07WorkDir, IsPrivateWhateverTheUmaskAndTheModeBefore) {
     EXPECT_EQ(mode_of(file.path().string()), 0600u) << file.path();
 }
 
-TEST(P07WorkDir, OfAnotherOwnerOrWithFilesOfOneIsRefused) {
+TEST(P07WorkDir, WithFilesOfAnotherOwnerIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   TempDir temp;
   constexpr uid_t kNobody = 65534;
@@ -198,7 +198,7 @@ TEST(WorkDir, RefusesAnotherName) {
   EXPECT_TRUE(WorkDir::open(temp.path(), "n1").ok());
 }
 
-TEST(WorkDir, OneAgentAtATime) {
+TEST(WorkDir, RefusesSecondAgent) {
   TempDir temp;
   auto first = WorkDir::open(temp.path(), "n1");
   ASSERT_TRUE(first.ok());
@@ -208,7 +208,7 @@ TEST(WorkDir, OneAgentAtATime) {
   EXPECT_THAT(second.error().message, HasSubstr(std::filesystem::canonical(temp.path()).string()));
 }
 
-TEST(WorkDir, P33RemovingTheLockFileLetsNoSecondAgentIn) {
+TEST(WorkDir, P33RefusesSecondAgentThoughLockFileIsRemoved) {
   TempDir dir;
   auto first = WorkDir::open(dir / "w", "n1");
   ASSERT_TRUE(first.ok());
@@ -249,7 +249,7 @@ TEST(WorkDir, ARenamedOneIsTheSameNode) {
   EXPECT_EQ(WorkDir::open(temp / "two", "n1")->id(), id);
 }
 
-TEST(WorkDir, DamagedSpoolMakesANewId) {
+TEST(WorkDir, RenewIdMakesNewIdAndRemovesKeeperFolder) {
   TempDir temp;
   auto dir = WorkDir::open(temp.path(), "n1");
   ASSERT_TRUE(dir.ok());

@@ -128,7 +128,7 @@ class P10LocalServer : public testing::Test {
   char bytes_[1024];
 };
 
-TEST_F(P10LocalServer, ServesUsersWithAPodHereOnly) {
+TEST_F(P10LocalServer, ServesOnlyUsersWithPodOnThisNode) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   listen({});
   EXPECT_TRUE(is_served(connect())) << "the agent's own user";
@@ -140,7 +140,7 @@ TEST_F(P10LocalServer, ServesUsersWithAPodHereOnly) {
   EXPECT_TRUE(closes(*connect_as(kAlice)));
 }
 
-TEST_F(P10LocalServer, LimitsConnections) {
+TEST_F(P10LocalServer, LimitsConnectionsOfOneUser) {
   listen({.connections = 3, .user_connections = 2});
   std::vector<kj::Own<kj::AsyncIoStream>> held;
   for (int i = 0; i < 2; ++i) held.push_back(connect());
@@ -172,7 +172,7 @@ TEST_F(P10LocalServer, LimitsTheBytesOfUnfinishedMessages) {
   EXPECT_TRUE(is_served_soon(800 << 10)) << "once it is closed";
 }
 
-TEST_F(P10LocalServer, RefusesMessagesThatNobodyNeeds) {
+TEST_F(P10LocalServer, RefusesMessageAboveMaximumLength) {
   listen({});
   auto stream = connect();
   send_part(*stream, kLocalMessageMax + 8, 8);

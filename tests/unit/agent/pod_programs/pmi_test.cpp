@@ -10,7 +10,7 @@ std::string said(PmiRank& rank, std::string_view line) {
 }
 
 // The requests of MPICH 4.0, in its order.
-TEST(Pmi, SpeaksWithMpich) {
+TEST(Pmi, AnswersRequestsOfMpich) {
   PmiRank rank(3, "kvs_j", "(vector,(0,3,1))");
   EXPECT_EQ(said(rank, "cmd=init pmi_version=1 pmi_subversion=1"),
             "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
@@ -36,7 +36,7 @@ TEST(Pmi, SpeaksWithMpich) {
   EXPECT_EQ(said(rank, "cmd=finalize"), "cmd=finalize_ack rc=0\n");
 }
 
-TEST(Pmi, RefusesWhatItDoesNotKnow) {
+TEST(Pmi, RefusesUnknownCommandsAndReportsAbort) {
   PmiRank rank(2, "k", "");
   EXPECT_EQ(said(rank, "cmd=publish_name service=x port=y"),
             "cmd=publish_name_result rc=-1 msg=not_supported\n");
@@ -47,7 +47,7 @@ TEST(Pmi, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(rank.take("cmd=abort exitcode=7").abort, 7);
 }
 
-TEST(Pmi, LimitsWhatARankPuts) {
+TEST(Pmi, LimitsKeysAndValuesOfRank) {
   PmiRank rank(2, "k", "");
   const std::string long_key(PmiRank::kKeyMax + 1, 'k'), long_value(PmiRank::kValueMax + 1, 'v');
   for (const std::string& line :

@@ -11,7 +11,7 @@ std::string parsed(const std::vector<std::string>& words) {
   return line ? line->host + " | " + line->command : "-";
 }
 
-TEST(ParseRsh, TheCallsOfLaunchers) {
+TEST(ParseRsh, ReadsCallsOfOpenMpiAndHydra) {
   // Open MPI 4.1, which splits a shell line into words.
   EXPECT_EQ(parsed({"train-1", "orted", "-mca", "ess", "\"env\"", "-mca", "orte_hnp_uri",
                     "\"123.0;tcp://10.0.0.1:4\""}),
@@ -25,7 +25,7 @@ TEST(ParseRsh, TheCallsOfLaunchers) {
   EXPECT_EQ(parsed({"train-1", "hydra_pmi_proxy", "-x"}), "train-1 | hydra_pmi_proxy -x");
 }
 
-TEST(ParseRsh, TheOptionsOfSsh) {
+TEST(ParseRsh, SkipsOptionsOfSsh) {
   EXPECT_EQ(parsed({"-q", "-o", "StrictHostKeyChecking=no", "-p", "22", "h", "a"}), "h | a");
   EXPECT_EQ(parsed({"-oBatchMode=yes", "-p22", "h", "a"}), "h | a");
   EXPECT_EQ(parsed({"-xqTo", "V", "h", "a"}), "h | a");
@@ -35,7 +35,7 @@ TEST(ParseRsh, TheOptionsOfSsh) {
   EXPECT_EQ(parsed({"h", "a", "", "b"}), "h | a  b");
 }
 
-TEST(ParseRsh, WhatIsNoCall) {
+TEST(ParseRsh, RejectsCallsWithoutHostOrCommand) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{},
                                                 {"h"},
                                                 {"-x"},

@@ -53,7 +53,7 @@ class RunDirsTest : public testing::Test {
   TempDir temp_;
 };
 
-TEST_F(RunDirsTest, HoldWhatLaunchersRead) {
+TEST_F(RunDirsTest, HoldHostfilesAndShellsForLaunchers) {
   RunDirs run = dirs();
   ASSERT_TRUE(run.make(kLeader, getuid(), job("auto,slots=4")));
   const std::string dir = run.path(kLeader);
@@ -73,7 +73,7 @@ TEST_F(RunDirsTest, HoldWhatLaunchersRead) {
   EXPECT_EQ(access((run.path(kWorker) + "/bin/rsh").c_str(), X_OK), 0);
 }
 
-TEST_F(RunDirsTest, FollowTheHosts) {
+TEST_F(RunDirsTest, AreRewrittenWhenHostsChange) {
   RunDirs run = dirs();
   ASSERT_TRUE(run.make(kLeader, getuid(), job("auto,slots=2")));
   const std::string dir = run.path(kLeader);
@@ -90,7 +90,7 @@ TEST_F(RunDirsTest, FollowTheHosts) {
   EXPECT_EQ(run.facts(kWorker).leader_address, "");
 }
 
-TEST_F(RunDirsTest, AreForTheirOwnerUnlessPodsRunAsOthers) {
+TEST_F(RunDirsTest, ArePrivateUnlessPodsRunAsUsers) {
   const mode_t before = umask(077);
   RunDirs run = dirs();
   ASSERT_TRUE(run.make(kLeader, getuid(), job("auto")));
@@ -121,7 +121,7 @@ TEST_F(RunDirsTest, AreRemovedWithTheirPods) {
   EXPECT_EQ(access(run.path(kWorker).c_str(), F_OK), 0);
 }
 
-TEST_F(RunDirsTest, TokensAreWorthSomethingOnTheirOwnNodeOnly) {
+TEST_F(RunDirsTest, TokensAreValidOnlyOnTheirNode) {
   RunDirs run = dirs();
   ASSERT_TRUE(run.make(kWorker, 1001, job("auto")));
   const std::string token = text_in(run.path(kWorker) + "/token");
@@ -144,7 +144,7 @@ TEST_F(RunDirsTest, TokensAreWorthSomethingOnTheirOwnNodeOnly) {
   EXPECT_NE(run.name(kWorker), dirs("another").name(kWorker));
 }
 
-TEST(NoteTest, OfASessionHasItsId) {
+TEST(NoteTest, NoteOfSessionHasSessionId) {
   Note note{5'000, "uid", "train-1-abcde", "main~3"};
   note.session = "0123456789abcdef0123456789abcdef";
   EXPECT_EQ(note.text(), "3 5000 uid train-1-abcde main~3 0123456789abcdef0123456789abcdef");

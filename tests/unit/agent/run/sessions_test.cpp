@@ -127,7 +127,7 @@ class SessionsTest : public testing::Test {
   Sessions sessions{io.unixEventPort, io.provider->getTimer(), executor, logs};
 };
 
-TEST_F(SessionsTest, AreReadFromAnyOffset) {
+TEST_F(SessionsTest, ReadReturnsOutputFromAnyOffset) {
   auto process = join();
   write("out", "hello world");
   write("err", "oops");
@@ -150,7 +150,7 @@ TEST_F(SessionsTest, AReadWaitsForMore) {
   EXPECT_EQ(waiting.wait(io.waitScope).out, "two");
 }
 
-TEST_F(SessionsTest, WhatItsPodWritesIsNotItsOutput) {
+TEST_F(SessionsTest, OutputOfPodIsNotOutputOfSession) {
   auto process = join();
   auto waiting = read(process, 0, 0).eagerlyEvaluate(nullptr);
   EXPECT_FALSE(waiting.poll(io.waitScope));
@@ -181,7 +181,7 @@ TEST_F(SessionsTest, TheEndComesAfterAllOutput) {
   EXPECT_EQ(now(process, 6, 0).message, "the session is over");
 }
 
-TEST_F(SessionsTest, AnEndWakesItsReader) {
+TEST_F(SessionsTest, EndAnswersWaitingRead) {
   auto process = join();
   auto waiting = read(process, 0, 0).eagerlyEvaluate(nullptr);
   EXPECT_FALSE(waiting.poll(io.waitScope));
@@ -192,7 +192,7 @@ TEST_F(SessionsTest, AnEndWakesItsReader) {
   EXPECT_EQ(got.message, "its container does not run");
 }
 
-TEST_F(SessionsTest, InputIsPassedOnUntilSomeIsTaken) {
+TEST_F(SessionsTest, WriteRepeatsInputUntilSomeIsTaken) {
   auto process = join();
   auto some = feed(process, 3, "hello");
   EXPECT_FALSE(some.poll(io.waitScope));
@@ -211,7 +211,7 @@ TEST_F(SessionsTest, InputIsPassedOnUntilSomeIsTaken) {
   EXPECT_EQ(full.wait(io.waitScope), Taken(7, true));
 }
 
-TEST_F(SessionsTest, OneWriteWaitsAtATime) {
+TEST_F(SessionsTest, SecondWriteAnswersFirstOneThatWaits) {
   auto process = join();
   auto first = feed(process, 0, "a"), second = feed(process, 0, "a");
   EXPECT_EQ(first.wait(io.waitScope), Taken(0, false)) << "nothing is known to have been taken";
@@ -220,7 +220,7 @@ TEST_F(SessionsTest, OneWriteWaitsAtATime) {
   EXPECT_EQ(second.wait(io.waitScope), Taken(1, false));
 }
 
-TEST_F(SessionsTest, AnEndAnswersWhoeverWrites) {
+TEST_F(SessionsTest, EndAnswersWaitingAndLaterWrites) {
   auto process = join();
   auto waits = feed(process, 4, "a");
   EXPECT_FALSE(waits.poll(io.waitScope));
@@ -232,7 +232,7 @@ TEST_F(SessionsTest, AnEndAnswersWhoeverWrites) {
   EXPECT_EQ(executor.written.size(), 1u);
 }
 
-TEST_F(SessionsTest, InputThatIsTooMuchOrTooEarlyIsNotTaken) {
+TEST_F(SessionsTest, WriteTakesNoInputAboveMaximumOrBeyondOffset) {
   auto process = join();
   auto huge = feed(process, 0, std::string(1 << 20, 'x'), true);
   EXPECT_FALSE(huge.poll(io.waitScope));
@@ -246,7 +246,7 @@ TEST_F(SessionsTest, InputThatIsTooMuchOrTooEarlyIsNotTaken) {
   EXPECT_EQ(early.wait(io.waitScope), Taken(100, false)) << "not asked for again";
 }
 
-TEST_F(SessionsTest, AnotherKeeperConnectionMakesWritersTryAgain) {
+TEST_F(SessionsTest, NewKeeperConnectionMakesWriterTryAgain) {
   auto process = join();
   auto waits = feed(process, 4, "a");
   EXPECT_FALSE(waits.poll(io.waitScope));
@@ -255,7 +255,7 @@ TEST_F(SessionsTest, AnotherKeeperConnectionMakesWritersTryAgain) {
   EXPECT_EQ(waits.wait(io.waitScope), Taken(4, false));
 }
 
-TEST_F(SessionsTest, AreStartedOnce) {
+TEST_F(SessionsTest, JoinStartsSameSessionOnce) {
   auto one = join(), again = join(), other = join(kOther);
   ASSERT_EQ(executor.started.size(), 2u);
   EXPECT_EQ(executor.started[0].log, "main~1");
@@ -268,7 +268,7 @@ TEST_F(SessionsTest, AreStartedOnce) {
 }
 
 // All that is known of an earlier agent's session is its files.
-TEST_F(SessionsTest, NumbersAreNotUsedAgain) {
+TEST_F(SessionsTest, JoinSkipsLogNumbersOfEarlierSessions) {
   ASSERT_TRUE(logs.open("uid", core::pod_name("train", "uid", true, kPod.key()), "main~1"));
   std::ofstream(temp / "logs/uid/" + core::pod_name("train", "uid", true, kPod.key()) +
                 ".main~1.stdout")
@@ -277,7 +277,7 @@ TEST_F(SessionsTest, NumbersAreNotUsedAgain) {
   EXPECT_EQ(executor.started[0].log, "main~2");
 }
 
-TEST_F(SessionsTest, NumbersEnd) {
+TEST_F(SessionsTest, JoinIsRefusedAfterLastLogNumber) {
   const Executor::SessionKey last{kPod, 0, 65'535};
   const std::string pod_name = core::pod_name("train", "uid", true, kPod.key());
   sessions.on_sessions({{last, kOther, "uid", pod_name, "main~65535"}});
@@ -286,7 +286,7 @@ TEST_F(SessionsTest, NumbersEnd) {
 }
 
 // A client that comes back late must not start its command a second time.
-TEST_F(SessionsTest, WithoutACommandOneIsJoinedOnly) {
+TEST_F(SessionsTest, JoinWithoutCommandNeverStartsSession) {
   { auto process = join(); }
   EXPECT_TRUE(sessions.join(job(), kPod, kId, {}, nullptr).ok());
   const auto over = sessions.join(job(), kPod, kOther, {}, nullptr);
@@ -295,7 +295,7 @@ TEST_F(SessionsTest, WithoutACommandOneIsJoinedOnly) {
   EXPECT_EQ(executor.started.size(), 1u);
 }
 
-TEST_F(SessionsTest, AreEndedWhenNobodyReadsThemForAMinute) {
+TEST_F(SessionsTest, SessionIsKilledAfterMinuteWithoutReader) {
   {
     auto process = join();
     check(2 * kMinute, true);
@@ -311,7 +311,7 @@ TEST_F(SessionsTest, AreEndedWhenNobodyReadsThemForAMinute) {
   EXPECT_EQ(executor.forgotten, std::vector<uint64_t>{40});
 }
 
-TEST_F(SessionsTest, SomebodyWhoComesBackStartsTheMinuteAnew) {
+TEST_F(SessionsTest, ReturningReaderRestartsTheMinute) {
   { auto process = join(); }
   check(kMinute - 1, true);
   { auto process = join(); }
@@ -319,7 +319,7 @@ TEST_F(SessionsTest, SomebodyWhoComesBackStartsTheMinuteAnew) {
   EXPECT_TRUE(executor.killed.empty());
 }
 
-TEST_F(SessionsTest, AreFoundAgainOrLostWithTheirKeeper) {
+TEST_F(SessionsTest, SessionIsFoundAgainOrLostAfterKeeperReconnects) {
   auto process = join(), lost = join(kOther);
   const Executor::SessionKey key = executor.started[0].key;
   sessions.on_sessions({{key, kId, "uid", executor.started[0].pod_name, "main~1"}});

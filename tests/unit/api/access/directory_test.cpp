@@ -14,7 +14,7 @@ Account account(uint32_t uid, std::vector<std::string> groups) {
   return {{uid, uid, "u" + std::to_string(uid)}, std::move(groups)};
 }
 
-TEST(Roles, TheHighestThatAGroupGives) {
+TEST(Roles, UserHasHighestRoleOfItsGroups) {
   const RoleGroups groups{{"hpc"}, {"ops"}, {"wheel"}, {"prom"}};
   EXPECT_EQ(role_of(account(1001, {"hpc"}), groups, 500), Role::user);
   EXPECT_EQ(role_of(account(1001, {"hpc", "ops"}), groups, 500), Role::operators);
@@ -64,7 +64,7 @@ TEST(Directory, LooksEachUserUpOnce) {
   EXPECT_EQ(reads, 2);
 }
 
-TEST(Directory, AnUnreadableDatabaseIsNoAnswer) {
+TEST(Directory, FailedLookupIsReportedAndNotCached) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   std::atomic<bool> down{true};
   Directory directory({{"*"}, {}, {}, {}}, [&down](uid_t uid) -> Result<Account> {
@@ -82,7 +82,7 @@ TEST(Directory, AnUnreadableDatabaseIsNoAnswer) {
   EXPECT_EQ(directory.find(1001).wait(io.waitScope).role, Role::user);
 }
 
-TEST(Directory, ASlowDatabaseKeepsNobodyElseWaitingInTheLoop) {
+TEST(Directory, SlowLookupDoesNotBlockEventLoop) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   std::promise<void> go;
   auto gone = go.get_future().share();

@@ -12,7 +12,7 @@ Caller caller(uint32_t uid, Role role = Role::user) {
   return c;
 }
 
-TEST(Quotas, RequestsComeBackWithTime) {
+TEST(Quotas, RequestAllowanceRefillsOverTime) {
   Quotas quotas({.requests_max = 10});
   auto taken = [&](Millis now) {
     int count = 0;
@@ -29,7 +29,7 @@ TEST(Quotas, RequestsComeBackWithTime) {
   EXPECT_TRUE(quotas.take_request(caller(1, Role::admin), 600'000));
 }
 
-TEST(Quotas, JobsOnTheirWayCount) {
+TEST(Quotas, JobsBeingCreatedCountAgainstQuota) {
   Quotas quotas({.jobs_max = 3});
   EXPECT_TRUE(quotas.take_job(caller(1), 1));
   EXPECT_TRUE(quotas.take_job(caller(1), 1));
@@ -42,7 +42,7 @@ TEST(Quotas, JobsOnTheirWayCount) {
   quotas.arrived(caller(9));
 }
 
-TEST(Quotas, NoLimitIsNone) {
+TEST(Quotas, UnsetLimitsRefuseNothing) {
   Quotas quotas({});
   for (int i = 0; i < 1'000; ++i) {
     EXPECT_TRUE(quotas.take_request(caller(1), 0));

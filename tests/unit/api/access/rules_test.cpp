@@ -176,7 +176,7 @@ Caller caller(Role role) {
   return c;
 }
 
-TEST(AccessRules, EveryRouteByEveryRoleAndOwner) {
+TEST(AccessRules, AuthorizeEachRouteByRoleAndOwner) {
   for (const Row& row : kRows) {
     const auto url = Url::parse(row.path);
     ASSERT_TRUE(url);
@@ -213,7 +213,7 @@ TEST(AccessRules, EveryRuleHasARoute) {
   EXPECT_EQ(missing, std::set<std::string>());
 }
 
-TEST(AccessRules, ARefusalSaysWhoWhatAndWhy) {
+TEST(AccessRules, RefusalNamesUserVerbResourceAndReason) {
   const auto url = Url::parse("/apis/batch/v1/namespaces/default/jobs/x/scale");
   const Attributes wants = Attributes::of("PATCH", *url);
   EXPECT_EQ(forbidden_text(caller(Role::user), wants, "it belongs to another user"),
@@ -223,7 +223,7 @@ TEST(AccessRules, ARefusalSaysWhoWhatAndWhy) {
             "forbidden: User \"alice\" cannot get path \"/metrics\"");
 }
 
-TEST(AccessRules, TheRulesShownAreTheRulesApplied) {
+TEST(AccessRules, GrantedRulesAreThoseThatAuthorizeApplies) {
   // Users are not shown rules that only operators have.
   for (const GrantedRule& rule : granted_rules(caller(Role::user)))
     for (const std::string& verb : rule.verbs) {

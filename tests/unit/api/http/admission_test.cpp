@@ -34,7 +34,7 @@ class Port final : public kj::ConnectionReceiver {
   size_t at_ = 0;
 };
 
-TEST(P06Accept, GoesOnWhateverAcceptSays) {
+TEST(P06Accept, ContinuesAfterAnyErrorOfAccept) {
   auto io = kj::setupAsyncIo();
   kj::Timer& timer = io.provider->getTimer();
   Port port(io, "cfFffc" + std::string(100, 'c') + "!fc");
@@ -72,7 +72,7 @@ TEST(P06Crowd, OnePeerLeavesRoomForOthers) {
   EXPECT_EQ(crowd.size(), 7u);
 }
 
-TEST(P06Crowd, TheLongestIdleOfTheBiggestPeerMakesRoom) {
+TEST(P06Crowd, LongestIdleConnectionOfBiggestPeerIsClosedForAnother) {
   Crowd crowd(8);
   crowd.enter(100, "uid 2");
   for (uint64_t id = 1; id <= 6; ++id) crowd.enter(id, "uid 1");
@@ -92,7 +92,7 @@ TEST(P06Crowd, TheLongestIdleOfTheBiggestPeerMakesRoom) {
   EXPECT_EQ(room.instead, 101u);
 }
 
-TEST(P06Crowd, APeerAtItsBoundMakesRoomForItself) {
+TEST(P06Crowd, PeerAtItsMaximumReplacesItsOwnIdleConnection) {
   Crowd crowd(8);
   crowd.enter(100, "uid 2");
   for (uint64_t id = 1; id <= 6; ++id) crowd.enter(id, "uid 1");

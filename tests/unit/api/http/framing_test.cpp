@@ -6,7 +6,7 @@
 namespace muster::api {
 namespace {
 
-TEST(Framing, P13OnlyOneWayToFindTheEnd) {
+TEST(Framing, P13RefusesAmbiguousContentLength) {
   for (const char* good : {"0", "5", "007", "999999999999999999"})
     EXPECT_FALSE(refused_framing(good, {})) << good;
   for (const char* bad : {"", "-5", "+5", " 5", "5 ", "5, 5", "0x5", "1e3", "9999999999999999999"})
@@ -16,7 +16,7 @@ TEST(Framing, P13OnlyOneWayToFindTheEnd) {
   EXPECT_TRUE(refused_framing("5", "chunked"));
 }
 
-TEST(Framing, P13CloseIsAnOptionAmongOthers) {
+TEST(Framing, P13FindsCloseAmongConnectionOptions) {
   for (const char* yes : {"close", "Close", " keep-alive ,\tCLOSE ", "upgrade,close"})
     EXPECT_TRUE(asks_to_close(yes)) << yes;
   for (const char* no : {"", "keep-alive", "closed", "not close", ",,"})

@@ -45,7 +45,7 @@ TEST_F(UnixPort, ListensWithTheModeAskedFor) {
   EXPECT_TRUE(connects(path));
 }
 
-TEST_F(UnixPort, ReplacesWhatACrashLeft) {
+TEST_F(UnixPort, ReplacesSocketLeftByCrash) {
   const std::string path = dir_ + "/api.sock";
   {
     const auto port = listen_unix(path, 0600);
@@ -58,7 +58,7 @@ TEST_F(UnixPort, ReplacesWhatACrashLeft) {
   EXPECT_TRUE(connects(path));
 }
 
-TEST_F(UnixPort, LeavesALivingOneAlone) {
+TEST_F(UnixPort, RefusesSocketOnWhichAnotherProcessListens) {
   const std::string path = dir_ + "/api.sock";
   const auto first = listen_unix(path, 0600);
   ASSERT_TRUE(first.ok());
@@ -68,7 +68,7 @@ TEST_F(UnixPort, LeavesALivingOneAlone) {
   EXPECT_TRUE(connects(path));
 }
 
-TEST_F(UnixPort, NeverRemovesAnythingElse) {
+TEST_F(UnixPort, RefusesAndKeepsAnyOtherFile) {
   const std::string path = dir_ + "/api.sock";
   std::ofstream(path) << "precious";
   const auto port = listen_unix(path, 0600);

@@ -6,7 +6,7 @@
 namespace muster::api {
 namespace {
 
-TEST(P09WebGuard, ReadsAuthorities) {
+TEST(P09WebGuard, ParsesHostAndPort) {
   auto host = [](const char* text) {
     const auto found = Authority::parse(text);
     return found ? found->host + " " + std::to_string(found->port) : "none";
@@ -40,7 +40,7 @@ TEST(P09WebGuard, ReadsAuthorities) {
     EXPECT_EQ(host(bad), "none") << bad;
 }
 
-TEST(P09WebGuard, InsecureKeepsTheChecks) {
+TEST(P09WebGuard, ChecksHostAndOriginAlsoWithInsecure) {
   HostRules rules;
   rules.any_address = true;
   rules.names = {"node1", "muster.example"};
@@ -62,7 +62,7 @@ TEST(P09WebGuard, InsecureKeepsTheChecks) {
     EXPECT_TRUE(refused("node1:7117", origin)) << origin;
 }
 
-TEST(P09WebGuard, LoopbackAloneIsMeantWithoutInsecure) {
+TEST(P09WebGuard, AcceptsOnlyLoopbackHostsWithoutInsecure) {
   auto refused = [&](const std::string& host) {
     WebHeaders headers;
     headers.host = host;

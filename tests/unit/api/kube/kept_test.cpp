@@ -48,7 +48,7 @@ std::vector<std::string> broken(const Result<WrittenKept>& result) {
   return paths;
 }
 
-TEST(P24Lease, IsKeptAsWrittenWithWhatTheServerGives) {
+TEST(P24Lease, IsKeptAsWrittenWithServerFieldsAdded) {
   const auto written = read(lease_json(), request(core::KeptKind::lease));
   ASSERT_TRUE(written.ok()) << written.error().message;
   const OrderedJson json = kept_json(written->kept, 42);
@@ -60,7 +60,7 @@ TEST(P24Lease, IsKeptAsWrittenWithWhatTheServerGives) {
   EXPECT_EQ(json["spec"]["renewTime"], "2026-03-01T12:00:00.123456Z");
 }
 
-TEST(P24Lease, RulesAreNamed) {
+TEST(P24Lease, ViolationNamesInvalidField) {
   auto with = [](const char* field, const Json& value) {
     Json json = lease_json();
     json["spec"][field] = value;
@@ -109,7 +109,7 @@ TEST(P24Lease, AChangeKeepsUidAndCreation) {
   EXPECT_EQ(other.error().code, Errc::conflict);
 }
 
-TEST(P24Event, IsTheSameInBothWords) {
+TEST(P24Event, ConvertsBetweenBothApiGroups) {
   const auto written = read(event_json_of(), request(core::KeptKind::event));
   ASSERT_TRUE(written.ok()) << written.error().message;
   const OrderedJson other = kept_json(written->kept, 5, EventWords::events_v1);
@@ -124,7 +124,7 @@ TEST(P24Event, IsTheSameInBothWords) {
   EXPECT_EQ(back, Json(kept_json(written->kept, 5)));
 }
 
-TEST(P24Event, RulesOfBothGroups) {
+TEST(P24Event, IsValidatedByRulesOfItsApiGroup) {
   Json json = event_json_of();
   json["involvedObject"]["namespace"] = "other";
   EXPECT_THAT(broken(read(json, request(core::KeptKind::event))),
@@ -149,7 +149,7 @@ Json config_map_json(const char* name = "settings") {
   return {{"metadata", {{"name", name}}}, {"data", {{"k", "v"}}}};
 }
 
-TEST(P24ConfigMap, Rules) {
+TEST(P24ConfigMap, ViolationNamesInvalidKeyOrSize) {
   auto paths = [](const Json& changes) {
     Json json = config_map_json();
     json.merge_patch(changes);
@@ -180,7 +180,7 @@ TEST(P24ConfigMap, Rules) {
   EXPECT_EQ(Json::parse(bare_json(written->kept)).count("data"), 0u);
 }
 
-TEST(P24ConfigMap, AnImmutableOneStaysAsItIs) {
+TEST(P24ConfigMap, ImmutableDataCannotBeChanged) {
   Json json = config_map_json();
   json["immutable"] = true;
   const KeptRequest how = request(core::KeptKind::config_map);
@@ -197,7 +197,7 @@ TEST(P24ConfigMap, AnImmutableOneStaysAsItIs) {
               ElementsAre("immutable", "binaryData"));
 }
 
-TEST(P24Namespace, StatusAndDeletionAreTheServers) {
+TEST(P24Namespace, StatusAndDeletionAreSetByServerOnly) {
   KeptRequest how = request(core::KeptKind::name_space);
   how.ns = "";
   Json json = {{"metadata", {{"name", "blue"}}}, {"status", {{"phase", "Odd"}}}};
@@ -240,7 +240,7 @@ class P24View : public ::testing::Test {
   Feeder feed_{view_};
 };
 
-TEST_F(P24View, ListsSelectInTheWordsOfBothGroups) {
+TEST_F(P24View, ListSelectsFieldsOfBothEventGroups) {
   put(lease_json("a"), core::KeptKind::lease);
   put(event_json_of("e"), core::KeptKind::event);
   EXPECT_THAT(listed(Kind::lease, ""), ElementsAre("a"));
@@ -252,7 +252,7 @@ TEST_F(P24View, ListsSelectInTheWordsOfBothGroups) {
   EXPECT_FALSE(Selector::fields("spec.holderIdentity=a", Kind::lease).ok());
 }
 
-TEST_F(P24View, WatchesTellEachChangeAndTheEnd) {
+TEST_F(P24View, WatchReportsAddModifyAndDelete) {
   Query query{.kind = Kind::lease, .ns = "default"};
   put(lease_json("a"), core::KeptKind::lease);
   Watch watch(view_, query, view_.changes().end(), true);
@@ -278,7 +278,7 @@ TEST_F(P24View, WatchesTellEachChangeAndTheEnd) {
 
 // While a watch still has changes of a commit to deliver, its events carry the preceding version. A
 // client that writes with that version has seen the current state, so the write is accepted.
-TEST_F(P24View, TheNumberThatAWatchTellsIsTakenBack) {
+TEST_F(P24View, VersionSeenInWatchIsAcceptedForUpdate) {
   const core::KeptPtr first = put(lease_json("a"), core::KeptKind::lease);
   feed_.node({.id = 1, .name = "n"});  // takes the version before the next change
   const core::KeptPtr now = put(
@@ -297,7 +297,7 @@ TEST_F(P24View, TheNumberThatAWatchTellsIsTakenBack) {
   EXPECT_EQ(known_since(first->version, 0), first->version);
 }
 
-TEST_F(P24View, TablesSayWhoHoldsIt) {
+TEST_F(P24View, TableShowsHolderOfLeaseAndReasonOfEvent) {
   put(lease_json("a"), core::KeptKind::lease);
   put(event_json_of("e"), core::KeptKind::event);
   Renderer renderer(view_, [] { return kGiven.now_ms + 90'000; });

@@ -66,7 +66,7 @@ class PrivateAccessTest : public AccessTest {
   PrivateAccessTest() : AccessTest(true) {}
 };
 
-TEST_F(AccessTest, TheOwnerIsTheConnectionsUser) {
+TEST_F(AccessTest, JobOwnerIsUserOfConnection) {
   created_by(kAlice, "j");
   const Json meta = as(kAlice, "GET", kJobs + "/j").json()["metadata"];
   EXPECT_EQ(meta["annotations"]["muster.dev/owner"], "alice");
@@ -118,7 +118,7 @@ TEST_F(AccessTest, OthersSeeNameOwnerAndCountsOnly) {
   EXPECT_NE(as(kOlga, "GET", kJobs + "/j").body.find(kSecret), std::string::npos);
 }
 
-TEST_F(AccessTest, WhatIsHiddenCannotBeFoundBySelectingIt) {
+TEST_F(AccessTest, SelectorDoesNotMatchHiddenLabelsOfOtherUsers) {
   created_by(kAlice, "j");
   const std::string uid = view.job("default", "j")->job->object().meta.uid;
   const std::string path = kJobs + "?labelSelector=batch.kubernetes.io/controller-uid%3D" + uid;
@@ -127,7 +127,7 @@ TEST_F(AccessTest, WhatIsHiddenCannotBeFoundBySelectingIt) {
   EXPECT_EQ(as(kBob, "GET", kJobs + "?labelSelector=!x").json()["items"].size(), 0u);
 }
 
-TEST_F(AccessTest, OthersPodsEventsAndLogsAreOutOfReach) {
+TEST_F(AccessTest, PodsEventsAndLogsOfOtherUsersAreRefused) {
   created_by(kAlice, "j");
   const std::string pod = pod_of(100, "j");
   const std::string of_job = "/apis/muster.dev/v1/namespaces/default/jobs/j/";
@@ -205,7 +205,7 @@ TEST_F(AccessTest, P11PrioritiesAreForOperators) {
 }
 
 // The access check before the body is not enough: the name may change hands while the body arrives.
-TEST_F(AccessTest, ANameThatChangesHandsMeanwhileIsNotChanged) {
+TEST_F(AccessTest, PatchIsRefusedIfJobChangedOwnerMeanwhile) {
   created_by(kAlice, "j");
   backend.hold_computing = true;
   uid = kAlice;
@@ -227,7 +227,7 @@ TEST_F(AccessTest, ANameThatChangesHandsMeanwhileIsNotChanged) {
   EXPECT_FALSE(view.job("default", "j")->job->spec().suspend.value_or(false));
 }
 
-TEST_F(AccessTest, ANameThatChangesHandsBeforeTheBodyIsHereIsNotDeleted) {
+TEST_F(AccessTest, DeleteIsRefusedIfJobChangedOwnerBeforeBodyArrived) {
   created_by(kAlice, "j");
   uid = kAlice;
   const std::string all = request("DELETE", kJobs + "/j", "Content-Type: application/json\r\n",
@@ -244,7 +244,7 @@ TEST_F(AccessTest, ANameThatChangesHandsBeforeTheBodyIsHereIsNotDeleted) {
   EXPECT_TRUE(view.job("default", "j"));
 }
 
-TEST_F(AccessTest, WatchesShowWhatListsShow) {
+TEST_F(AccessTest, WatchHidesWhatListHides) {
   created_by(kAlice, "mine");
   uid = kBob;
   auto client = connect(request("GET", "/apis/batch/v1/jobs?watch=1&timeoutSeconds=60"));
@@ -263,7 +263,7 @@ TEST_F(AccessTest, WatchesShowWhatListsShow) {
   EXPECT_EQ(of_alice.find(kSecret), std::string::npos) << of_alice;
 }
 
-TEST_F(AccessTest, JobsWithoutAnOwnerAreTheCoordinators) {
+TEST_F(AccessTest, JobWithoutOwnerBelongsToCoordinatorUser) {
   feed.admit(1, make_job("old", uid_of(1), 1));
   EXPECT_EQ(as(kAlice, "GET", kJobs + "/old").body.find("image"), std::string::npos);
   EXPECT_EQ(as(kAlice, "DELETE", kJobs + "/old").code, 403);
@@ -272,7 +272,7 @@ TEST_F(AccessTest, JobsWithoutAnOwnerAreTheCoordinators) {
       1u);
 }
 
-TEST_F(AccessTest, RolesReachAsFarAsTheyShould) {
+TEST_F(AccessTest, EachRoleReachesOnlyItsResources) {
   EXPECT_EQ(as(kDave, "GET", kJobs).code, 403);
   EXPECT_EQ(as(kDave, "GET", "/healthz").code, 200);
   EXPECT_EQ(as(kDave, "GET", "/metrics").code, 403);
@@ -289,7 +289,7 @@ TEST_F(AccessTest, RolesReachAsFarAsTheyShould) {
   EXPECT_EQ(as(geteuid(), "GET", "/api/v1/secrets").code, 404);
 }
 
-TEST_F(AccessTest, ReviewsAnswerAsRequestsDo) {
+TEST_F(AccessTest, AccessReviewsAgreeWithRequests) {
   created_by(kAlice, "j");
   auto may = [this](uid_t who, const std::string& attributes) {
     const Answer a = as(who, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -314,7 +314,7 @@ TEST_F(AccessTest, ReviewsAnswerAsRequestsDo) {
   EXPECT_EQ(who["status"]["userInfo"]["extra"]["muster.dev/role"], Json::array({"user"}));
 }
 
-TEST_F(AccessTest, APodMayAskForWhatItsOwnerGetsAnyway) {
+TEST_F(AccessTest, SecurityContextMayNameOwnUserButGainNoPrivilege) {
   auto code = [this](const std::string& of_pod, const std::string& of_container) {
     std::string body = manifest("s" + std::to_string(backend.creates));
     body.insert(body.find(R"("restartPolicy")"), R"("securityContext":)" + of_pod + ",");
@@ -338,7 +338,7 @@ TEST_F(AccessTest, APodMayAskForWhatItsOwnerGetsAnyway) {
   EXPECT_EQ(code("{}", R"({"privileged":true})"), 422);
 }
 
-TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
+TEST_F(AccessTest, AuditLogNamesUserVerbObjectAndCode) {
   created_by(kAlice, "j");
   as(kBob, "DELETE", kJobs + "/j");
   as(kBob, "GET", kJobs);
@@ -358,7 +358,7 @@ TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
                                             "alice user get j 404", "u1005 none list - 403"}));
 }
 
-TEST(AuditTest, TheSystemsJournalHasAFieldForEachMember) {
+TEST(AuditTest, SystemdJournalHasFieldForEachMember) {
   OrderedJson object;
   object["time"] = "2023-11-14T22:13:20.000Z";
   object["user"] = "alice";
@@ -379,7 +379,7 @@ class QuotaAccessTest : public AccessTest {
   QuotaAccessTest() : AccessTest(false, {.jobs_max = 2, .requests_max = 5}) {}
 };
 
-TEST_F(QuotaAccessTest, AUserMayHaveSoManyJobs) {
+TEST_F(QuotaAccessTest, UserHasLimitedUnfinishedJobs) {
   created_by(kAlice, "a");
   created_by(kAlice, "b");
   const Answer third = as(kAlice, "POST", kJobs, manifest("c"));
@@ -391,7 +391,7 @@ TEST_F(QuotaAccessTest, AUserMayHaveSoManyJobs) {
   EXPECT_EQ(as(kAlice, "POST", kJobs, manifest("g")).code, 201);
 }
 
-TEST_F(QuotaAccessTest, AUserMaySendSoManyRequests) {
+TEST_F(QuotaAccessTest, UserHasLimitedRequestRate) {
   int refused = 0;
   for (int i = 0; i < 30; ++i) refused += as(kAlice, "GET", kJobs).code == 429;
   EXPECT_GT(refused, 0);
@@ -451,7 +451,7 @@ class PrivateNamespaceTest : public NamespaceAccessTest {
 };
 
 // Where jobs are shown as summaries, so are their namespaces; what has only config maps is not.
-TEST_F(NamespaceAccessTest, P12ANamespaceWithOthersConfigMapsOnlyDoesNotExist) {
+TEST_F(NamespaceAccessTest, P12NamespaceWithOnlyConfigMapsOfOthersIsHidden) {
   map_by(kAlice, "hers");
   ASSERT_EQ(as(kAlice, "POST", jobs_in("seen"), manifest("j")).code, 201);
   EXPECT_EQ(names(kBob, "/api/v1/namespaces"), "default seen ");
@@ -462,7 +462,7 @@ TEST_F(NamespaceAccessTest, P12ANamespaceWithOthersConfigMapsOnlyDoesNotExist) {
   EXPECT_EQ(names(kOlga, "/api/v1/configmaps", "namespace"), "default hers hers seen ");
 }
 
-TEST_F(PrivateNamespaceTest, P12ANamespaceOfOthersDoesNotExist) {
+TEST_F(PrivateNamespaceTest, P12NamespaceOfOtherUsersIsHidden) {
   map_by(kAlice, "red");
   ASSERT_EQ(as(kAlice, "POST", jobs_in("blue"), manifest("j")).code, 201);
   ASSERT_EQ(as(kAlice, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"green"}})").code, 201);
@@ -475,7 +475,7 @@ TEST_F(PrivateNamespaceTest, P12ANamespaceOfOthersDoesNotExist) {
 }
 
 // Neither refused nor held up because of what others have in it, and closed to nobody else.
-TEST_F(PrivateNamespaceTest, P12AUsersDeletionIsNotHeldUpByOthers) {
+TEST_F(PrivateNamespaceTest, P12DeletionOfNamespaceIgnoresObjectsOfOtherUsers) {
   ASSERT_EQ(as(kBob, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"red"}})").code, 201);
   ASSERT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("hers")).code, 201);
   ASSERT_EQ(as(kBob, "POST", jobs_in("red"), manifest("his")).code, 201);
@@ -495,7 +495,7 @@ TEST_F(PrivateNamespaceTest, P12AUsersDeletionIsNotHeldUpByOthers) {
 }
 
 // A namespace that nobody created does not become the first one's who deletes it.
-TEST_F(NamespaceAccessTest, P12AUsersDeletionTakesNoName) {
+TEST_F(NamespaceAccessTest, P12DeletingUncreatedNamespaceGivesUserNoOwnership) {
   for (const uid_t who : {kAlice, kBob}) {
     const std::string name = who == kAlice ? "hers" : "his";
     ASSERT_EQ(as(who, "POST", jobs_in("red"), manifest(name)).code, 201);
@@ -512,7 +512,7 @@ TEST_F(NamespaceAccessTest, P12AUsersDeletionTakesNoName) {
   EXPECT_EQ(as(kBob, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"red"}})").code, 201);
 }
 
-TEST_F(NamespaceAccessTest, P12AnOperatorsDeletionTakesOverFromAUsers) {
+TEST_F(NamespaceAccessTest, P12DeletionByOperatorReplacesDeletionByUser) {
   ASSERT_EQ(as(kBob, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"red"}})").code, 201);
   ASSERT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("hers")).code, 201);
   ASSERT_EQ(as(kBob, "POST", jobs_in("red"), manifest("his")).code, 201);
@@ -526,7 +526,7 @@ TEST_F(NamespaceAccessTest, P12AnOperatorsDeletionTakesOverFromAUsers) {
 }
 
 // Pods that were orphaned belong to no job that is shown, and are deleted all the same.
-TEST_F(NamespaceAccessTest, P12OrphansDoNotOutliveTheirNamespace) {
+TEST_F(NamespaceAccessTest, P12OrphanedPodsAreDeletedWithNamespace) {
   ASSERT_EQ(as(kAlice, "POST", jobs_in("red"), manifest("hers")).code, 201);
   const JobId id = view.job("red", "hers")->job->id();
   feed.records(id, {core::PodsCreated{kStart, {{0, 1, 0}}}});
@@ -542,7 +542,7 @@ TEST_F(NamespaceAccessTest, P12OrphansDoNotOutliveTheirNamespace) {
   EXPECT_TRUE(until([&] { return !runs(); }));
 }
 
-TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
+TEST_F(PrivateAccessTest, JobsOfOtherUsersAreNotFound) {
   created_by(kAlice, "j");
   const std::string pod = pod_of(100, "j");
   EXPECT_EQ(as(kBob, "GET", kJobs + "/j").code, 404);
@@ -570,7 +570,7 @@ class P10UsersWatches : public AccessTest {
   P10UsersWatches() : AccessTest(false, {}, [](ServerOptions& o) { o.watches_max = 8; }) {}
 };
 
-TEST_F(P10UsersWatches, LeaveRoomForOthers) {
+TEST_F(P10UsersWatches, WatchesOfOneUserLeaveRoomForOthers) {
   const std::string watch = kJobs + "?watch=1";
   std::vector<kj::Own<Client>> held;
   for (const uid_t who : {kAlice, kAlice, kBob}) {
@@ -595,7 +595,7 @@ class P10WatchMemory : public AccessTest {
 };
 
 // The start of a watch remembers each object until it has been sent.
-TEST_F(P10WatchMemory, IsLimited) {
+TEST_F(P10WatchMemory, WatchOfTooManyObjectsIsRefused) {
   const std::string watch = "/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=1";
   created_by(kAlice, "j");
   feed.records(100, {core::PodsCreated{kStart, {{0, 2, 0}}}});
@@ -613,7 +613,7 @@ class P10UsersBodies : public AccessTest {
   P10UsersBodies() : AccessTest(false, {}, [](ServerOptions& o) { o.bodies_max = 1 << 20; }) {}
 };
 
-TEST_F(P10UsersBodies, LeaveRoomForOthers) {
+TEST_F(P10UsersBodies, UnfinishedBodiesOfOneUserLeaveRoomForOthers) {
   uid = kAlice;
   const std::string part = request("POST", kJobs, "Content-Type: application/json\r\n",
                                    manifest("half") + std::string(200'000, ' '));

@@ -75,7 +75,7 @@ json operation(const char* op, const std::string& path, const std::string& from)
   return {{"op", op}, {"path", path}, {"from", from}};
 }
 
-TEST(P04OneRequest, CopiesThatDoubleAreCounted) {
+TEST(P04OneRequest, JsonPatchCopiesAreBounded) {
   Within within(kMost);
   json patch = json::array({{{"op", "add"}, {"path", "/a"}, {"value", {{"x", "0123456789"}}}}});
   for (int i = 0; i < 60; ++i) patch.push_back(operation("copy", "/a/" + std::to_string(i), "/a"));
@@ -96,7 +96,7 @@ TEST(P04OneRequest, CopiesThatDoubleAreCounted) {
             std::string::npos);
 }
 
-TEST(P04OneRequest, AMegabyteOfMovesIsCounted) {
+TEST(P04OneRequest, JsonPatchMovesAreCheapAndListShiftsBounded) {
   json base = {{"big", std::string(1 << 20, 'x')}, {"list", json::array()}};
   for (int i = 0; i < 100'000; ++i) base["list"].push_back(i);
   json patch = json::array();
@@ -119,7 +119,7 @@ TEST(P04OneRequest, AMegabyteOfMovesIsCounted) {
   EXPECT_EQ(beyond.error().violations.size(), 1u) << "a 422, not a 400";
 }
 
-TEST(P04OneRequest, OperationsAsTheRfcHasThem) {
+TEST(P04OneRequest, JsonPatchOperationsFollowRfc) {
   const json base = json::parse(R"({"a":{"b":[1,2,3]},"~/":7,"n":null})");
   struct {
     const char* patch;
@@ -159,7 +159,7 @@ TEST(P04OneRequest, OperationsAsTheRfcHasThem) {
     EXPECT_FALSE(apply_patch(PatchType::json, base, json::parse(patch)).ok()) << patch;
 }
 
-TEST(P04OneRequest, AStrategicPatchLooksKeysUp) {
+TEST(P04OneRequest, StrategicPatchOfLongListsIsFast) {
   json base = job(), patch;
   json& env = base["spec"]["template"]["spec"]["containers"][0]["env"];
   json many = json::array();
@@ -196,7 +196,7 @@ TEST(P04OneRequest, FinalizersAreBounded) {
             "metadata.finalizers: Too many: 257: must have at most 256 items");
 }
 
-TEST(P04OneRequest, AnswersNameAHundredMistakes) {
+TEST(P04OneRequest, AnswerNamesAtMostHundredViolations) {
   json document = job();
   json& containers = document["spec"]["template"]["spec"]["containers"];
   for (int i = 0; i < 1000; ++i) {
@@ -233,7 +233,7 @@ TEST(P04OneRequest, ValuesAndMembersAreBounded) {
   ASSERT_EQ(repeated->duplicates.size(), 100u);
 }
 
-TEST(P04OneRequest, YamlMergeKeysAndAliases) {
+TEST(P04OneRequest, YamlMergeKeysAndAliasesAreBounded) {
   // A map of many keys is merged many times into one that already has them.
   std::string keys, merges;
   for (int i = 0; i < 2000; ++i) keys += "k" + std::to_string(i) + ": 1,";
@@ -276,7 +276,7 @@ core::JobObjectPtr poisonous() {
   return load_job(document.dump());
 }
 
-TEST(P04OneRequest, AStoredJobThatIsTooLargeIsStillRead) {
+TEST(P04OneRequest, StoredJobAboveBoundsCanBeReadAndRepaired) {
   const core::JobObjectPtr object = poisonous();
   const core::Job stored(1, object);
   {
@@ -299,7 +299,7 @@ TEST(P04OneRequest, AStoredJobThatIsTooLargeIsStillRead) {
   EXPECT_FALSE(after["metadata"].contains("finalizers"));
 }
 
-TEST(P04OneRequest, ManagersOfManyFields) {
+TEST(P04OneRequest, ManagedFieldsOfDeepAndWideObjectAreFast) {
   const Writer writer{"me", "batch/v1", "2026-03-01T12:00:00Z", ""};
   json before = job(), after = job();
   // The deepest object allowed, with the most members allowed at the bottom.
@@ -336,7 +336,7 @@ TEST(P04OneRequest, ManagersOfManyFields) {
           .has_value());
 }
 
-TEST(P04OneRequest, ABodyAtItsBounds) {
+TEST(P04OneRequest, WriteOfLargestBodyPassesEachStep) {
   // Every step of a write, at the largest size allowed. MUSTER_TIMES prints the total.
   json document = job();
   json& env = document["spec"]["template"]["spec"]["containers"][0]["env"];

@@ -63,7 +63,7 @@ class PrivateExecTest : public ExecTest {
   PrivateExecTest() : ExecTest(true) {}
 };
 
-TEST_F(ExecTest, StartsReadsAndEnds) {
+TEST_F(ExecTest, StartsReadsAndEndsSession) {
   begin();
   const Answer started = start();
   EXPECT_EQ(started.code, 201) << started.body;
@@ -91,7 +91,7 @@ TEST_F(ExecTest, StartsReadsAndEnds) {
   EXPECT_EQ(read().code, 404);
 }
 
-TEST_F(ExecTest, GetsInput) {
+TEST_F(ExecTest, WritesInputToSession) {
   begin();
   EXPECT_EQ(write("&offset=0", "x").code, 404);
   ASSERT_EQ(start().code, 201);
@@ -131,7 +131,7 @@ TEST_F(ExecTest, GetsInput) {
   EXPECT_EQ(write("&offset=0", "x", "application/octet-stream", kOther).code, 404);
 }
 
-TEST_F(ExecTest, WhatIsWrongIsSaid) {
+TEST_F(ExecTest, BadRequestNamesWrongParameter) {
   begin();
   const std::string id = R"("session":")" + kSession + "\"";
   for (const auto& [body, why] : {
@@ -168,14 +168,14 @@ TEST_F(ExecTest, WhatIsWrongIsSaid) {
   EXPECT_EQ(patched.code, 403) << "no rule has this verb";
 }
 
-TEST_F(ExecTest, ResumingStartsNothing) {
+TEST_F(ExecTest, ResumeStartsNoCommand) {
   begin();
   EXPECT_EQ(post(path, R"({"session":")" + kSession + R"(","resume":true})").code, 201);
   ASSERT_TRUE(backend.session);
   EXPECT_TRUE(backend.session->command.empty());
 }
 
-TEST_F(ExecTest, NeedsAPodThatRuns) {
+TEST_F(ExecTest, StartIsRefusedUnlessPodRuns) {
   EXPECT_EQ(start().code, 409);
   EXPECT_NE(start().body.find("has not started yet"), std::string::npos);
   begin();
@@ -190,7 +190,7 @@ TEST_F(ExecTest, NeedsAPodThatRuns) {
   EXPECT_EQ(start().code, 404);
 }
 
-TEST_F(ExecTest, APodThatHasEndedIsAskedForTheSessionOnly) {
+TEST_F(ExecTest, EndedPodServesOnlyEarlierSession) {
   begin();
   EXPECT_EQ(start().code, 201);
   feed.end(100, {0, 0}, 0);
@@ -201,7 +201,7 @@ TEST_F(ExecTest, APodThatHasEndedIsAskedForTheSessionOnly) {
   EXPECT_NE(late.body.find("has ended"), std::string::npos);
 }
 
-TEST_F(ExecTest, OfSeveralContainersTheFirstIsJoined) {
+TEST_F(ExecTest, StartJoinsFirstContainerWithWarning) {
   EXPECT_EQ(call(request("DELETE", kJobs + "/j")).code, 200);
   EXPECT_EQ(
       post(kJobs,
@@ -220,7 +220,7 @@ TEST_F(ExecTest, OfSeveralContainersTheFirstIsJoined) {
       << started.head;
 }
 
-TEST_F(ExecTest, OnlyTheOwnerMay) {
+TEST_F(ExecTest, OnlyOwnerAndAdminMayExec) {
   begin();
   for (const uid_t other : {kStranger, kOperator}) {
     uid = other;
@@ -234,14 +234,14 @@ TEST_F(ExecTest, OnlyTheOwnerMay) {
   EXPECT_EQ(start().code, 201);
 }
 
-TEST_F(PrivateExecTest, OthersPodsDoNotExist) {
+TEST_F(PrivateExecTest, PodsOfOtherUsersAreNotFound) {
   begin();
   uid = kStranger;
   EXPECT_EQ(start().code, 404);
   EXPECT_EQ(read().code, 404);
 }
 
-TEST_F(ExecTest, ASessionIsThatOfWhoStartedIt) {
+TEST_F(ExecTest, SessionIsReachableOnlyByItsStarter) {
   begin();
   ASSERT_EQ(start().code, 201);
   uid = geteuid();
@@ -257,7 +257,7 @@ TEST_F(ExecTest, ASessionIsThatOfWhoStartedIt) {
   EXPECT_EQ(end().code, 404);
 }
 
-TEST_F(ExecTest, IsAuditedWithoutItsWords) {
+TEST_F(ExecTest, AuditLogHasNoCommandWords) {
   begin();
   start();
   read();

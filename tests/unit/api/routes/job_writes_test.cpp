@@ -6,7 +6,7 @@ namespace {
 
 using namespace testing;
 
-TEST_F(ServerTest, P04OthersAreAnsweredWhileALargeBodyIsJudged) {
+TEST_F(ServerTest, P04OtherRequestsAreAnsweredWhileLargeBodyIsValidated) {
   backend.hold_computing = true;
   Json job = Json::parse(kManifest);
   job["metadata"]["annotations"]["long"] = std::string(kHereMax, 'x');
@@ -37,12 +37,12 @@ TEST_F(ServerTest, P04OthersAreAnsweredWhileALargeBodyIsJudged) {
   EXPECT_EQ(get("/livez").code, 200);
 }
 
-TEST_F(ServerTest, P04BodiesOfOtherKindsAreSmaller) {
+TEST_F(ServerTest, P04LargeBodyIsRefusedForOtherKinds) {
   const std::string body = "{\"kind\": \"" + std::string(kSmallBodyMax, 'x') + "\"}";
   EXPECT_EQ(post("/apis/coordination.k8s.io/v1/namespaces/default/leases", body).code, 413);
 }
 
-TEST_F(ServerTest, CreatesAndGets) {
+TEST_F(ServerTest, CreatesAndGetsJob) {
   const Answer created = post(kJobs, kManifest);
   ASSERT_EQ(created.code, 201) << created.body;
   const Json json = created.json();
@@ -75,14 +75,14 @@ TEST_F(ServerTest, DryRunStoresNothing) {
   EXPECT_EQ(post(kJobs + "?dryRun=Some", kManifest).code, 400);
 }
 
-TEST_F(ServerTest, AJobInProtobuf) {
+TEST_F(ServerTest, MalformedProtobufJobIsBadRequest) {
   const char* type = "Content-Type: application/vnd.kubernetes.protobuf\r\n";
   const Answer a = call(request("POST", kJobs, type, "not in the frame"));
   EXPECT_EQ(a.code, 400);
   EXPECT_NE(a.body.find("k8s"), std::string::npos);
 }
 
-TEST_F(ServerTest, Deletes) {
+TEST_F(ServerTest, DeletesJobByPropagationPolicyAndPreconditions) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.admit(2, make_job("b", uid_of(2)));
   auto remove = [&](const std::string& name, const std::string& body) {
@@ -132,7 +132,7 @@ TEST_F(ServerTest, P20WarnsAsKubernetesDoes) {
   EXPECT_EQ(post(kJobs, kManifest).head.find("Warning:"), std::string::npos);
 }
 
-TEST_F(ServerTest, PatchesAJobInThreeWays) {
+TEST_F(ServerTest, PatchesJobByMergeStrategicAndJsonPatch) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   const std::string path = kJobs + "/new";
   auto patch = [&](const std::string& type, const std::string& body,
@@ -238,7 +238,7 @@ TEST_F(ServerTest, AppliesAJob) {
             415);
 }
 
-TEST_F(ServerTest, WhoWroteAJobIsKept) {
+TEST_F(ServerTest, RecordsFieldManagerOfEachWrite) {
   auto managers = [&] {
     std::vector<std::string> found;
     const Json job = get(kJobs + "/new").json();
@@ -279,7 +279,7 @@ TEST_F(ServerTest, WhoWroteAJobIsKept) {
             400);
 }
 
-TEST_F(ServerTest, APatchIsMadeAnewWhenTheJobChangedMeanwhile) {
+TEST_F(ServerTest, PatchIsRetriedWhenJobChangedMeanwhile) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   backend.before_update = [this](JobId id) {
     auto object = std::make_shared<core::JobObject>(view.job("default", "new")->job->object());
@@ -298,7 +298,7 @@ TEST_F(ServerTest, APatchIsMadeAnewWhenTheJobChangedMeanwhile) {
   EXPECT_EQ(patched.json()["spec"]["parallelism"], 1);
 }
 
-TEST_F(ServerTest, ReplacesOnlyWhatWasSeen) {
+TEST_F(ServerTest, ReplaceOfStaleVersionConflicts) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   Json json = get(kJobs + "/new").json();
   auto put = [&] {
@@ -315,7 +315,7 @@ TEST_F(ServerTest, ReplacesOnlyWhatWasSeen) {
             std::string::npos);
 }
 
-TEST_F(ServerTest, ScalesByParallelism) {
+TEST_F(ServerTest, ScaleSubresourceSetsParallelism) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   EXPECT_EQ(get(kJobs + "/new/scale").json()["spec"]["replicas"], 2);
   const Answer scaled =
@@ -330,7 +330,7 @@ TEST_F(ServerTest, ScalesByParallelism) {
           .is_status("Invalid"));
 }
 
-TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
+TEST_F(ServerTest, StatusIsWritableOnlyForExternallyManagedJobs) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   auto write = [&](const std::string& name, const std::string& body) {
     return call(request("PATCH", kJobs + "/" + name + "/status",
@@ -380,7 +380,7 @@ class P21Status : public ServerTest {
   Json status(const std::string& name) { return get(kJobs + "/" + name).json()["status"]; }
 };
 
-TEST_F(P21Status, AStaleVersionIsAConflict) {
+TEST_F(P21Status, StatusWriteOfStaleVersionConflicts) {
   foreign("other");
   Json first = get(kJobs + "/other").json(), second = first;
   first["status"]["active"] = 1;
@@ -400,7 +400,7 @@ TEST_F(P21Status, AStaleVersionIsAConflict) {
   EXPECT_EQ(status("other"), Json({{"active", 2}, {"failed", 3}}));
 }
 
-TEST_F(P21Status, OnlyWhatAWriteChangesIsJudged) {
+TEST_F(P21Status, StatusWriteValidatesOnlyChangedFields) {
   foreign("other", {{"completionMode", "Indexed"}, {"completions", 5}, {"parallelism", 5}});
   ASSERT_EQ(merge("other", R"({"status":{"active":1,"completedIndexes":"0-4"}})").code, 200);
   ASSERT_EQ(
@@ -414,7 +414,7 @@ TEST_F(P21Status, OnlyWhatAWriteChangesIsJudged) {
   EXPECT_EQ(merge("other", R"({"status":{"completedIndexes":"0-2"}})").code, 200);
 }
 
-TEST_F(P21Status, TimesAreInstants) {
+TEST_F(P21Status, StatusTimesAreComparedAsInstants) {
   foreign("other");
   const Answer bad = merge("other", R"({"status":{"startTime":"yesterday"}})");
   EXPECT_TRUE(bad.is_status("BadRequest"));
@@ -431,7 +431,7 @@ TEST_F(P21Status, TimesAreInstants) {
   EXPECT_EQ(status("other")["completionTime"], "2026-03-01T13:00:00Z");
 }
 
-TEST_F(P21Status, UnknownFieldsGoByFieldValidation) {
+TEST_F(P21Status, UnknownStatusFieldsFollowFieldValidation) {
   foreign("other");
   const std::string body = R"({"status":{"active":1,"bogus":7}})";
   const Answer strict = merge("other", body, "?fieldValidation=Strict");
@@ -441,7 +441,7 @@ TEST_F(P21Status, UnknownFieldsGoByFieldValidation) {
   EXPECT_EQ(status("other"), Json({{"active", 1}}));
 }
 
-TEST_F(P21Status, MetadataIsTakenAlong) {
+TEST_F(P21Status, StatusWriteSetsLabelsAndAnnotationsButNotSpec) {
   foreign("other");
   const Answer written =
       merge("other", R"({"metadata":{"annotations":{"note":"n"},"labels":{"queue":"fast"}},)"
@@ -454,7 +454,7 @@ TEST_F(P21Status, MetadataIsTakenAlong) {
   EXPECT_EQ(job["spec"]["parallelism"], 2) << "the spec is not written here";
 }
 
-TEST_F(P21Status, AConditionOfTheUsersOwnIsKeptOnAJobOfOurs) {
+TEST_F(P21Status, CustomConditionIsKeptOnJobRunByMuster) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   const JobId id = view.job("default", "new")->job->id();
   feed.records(id, {core::JobStarted{kStart}});

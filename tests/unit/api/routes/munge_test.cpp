@@ -72,7 +72,7 @@ TEST_F(MungeTest, RefusalsLookAlikeAndAreNotAudited) {
   EXPECT_TRUE(backend.tokens_made.empty());
 }
 
-TEST_F(MungeTest, WhoeverHasNoRoleIsKnownAndRefused) {
+TEST_F(MungeTest, UserWithoutRoleIsForbiddenAndAudited) {
   for (const uid_t uid : {uid_t{0}, geteuid(), kEve}) {
     audited.clear();
     backend.munge_says = uid;
@@ -82,7 +82,7 @@ TEST_F(MungeTest, WhoeverHasNoRoleIsKnownAndRefused) {
   EXPECT_TRUE(backend.tokens_made.empty());
 }
 
-TEST_F(MungeTest, ADaemonThatDoesNotAnswerIsNotWaitedFor) {
+TEST_F(MungeTest, UnresponsiveMungedMakesServiceUnavailable) {
   EXPECT_TRUE(remote("POST", kMunge, kBody).is_status("ServiceUnavailable"));
   ASSERT_EQ(backend.munge_held.size(), 1u);
   backend.munge_held[0](kAda);  // too late
@@ -94,7 +94,7 @@ TEST_F(MungeTest, ADaemonThatDoesNotAnswerIsNotWaitedFor) {
   EXPECT_TRUE(remote("POST", kMunge, kBody).is_status("TooManyRequests"));
 }
 
-TEST_F(MungeTest, ItTakesOneSmallBodyAndNothingElse) {
+TEST_F(MungeTest, OtherMethodsAndMalformedBodiesAreRefused) {
   backend.munge_says = kAda;
   EXPECT_EQ(remote("POST", kMunge, R"({"credential":")" + std::string(8192, 'x') + "\"}").code,
             413);
@@ -109,7 +109,7 @@ TEST_F(MungeTest, ItTakesOneSmallBodyAndNothingElse) {
   EXPECT_EQ(remote("POST", kMunge, kBody).code, 503);
 }
 
-TEST_F(MungeTest, OnThisMachineTheKernelSaysWhoIsCalling) {
+TEST_F(MungeTest, LoginIsForbiddenOnLocalConnections) {
   backend.munge_says = kAda;
   uid = kAda;
   EXPECT_EQ(call(request("POST", kMunge, "Content-Type: application/json\r\n", kBody)).code, 403);
@@ -122,7 +122,7 @@ class NoMungeTest : public MungeTest {
   NoMungeTest() : MungeTest([](ServerOptions& o) { o.munge = false; }) {}
 };
 
-TEST_F(NoMungeTest, ItIsOffUnlessAskedFor) {
+TEST_F(NoMungeTest, LoginIsUnauthorizedUnlessEnabled) {
   backend.munge_says = kAda;
   EXPECT_EQ(remote("GET", kMunge).code, 401);
   EXPECT_EQ(remote("POST", kMunge, kBody).code, 401);

@@ -51,7 +51,7 @@ class P22Pods : public ServerTest {
   }
 };
 
-TEST_F(P22Pods, WhatIsNotDoneIsNotAnswered200) {
+TEST_F(P22Pods, UnsupportedPodChangesAreRefused) {
   const std::string name = pod();
   const Answer phase = merge(name + "/status", R"({"status":{"phase":"Failed"}})");
   EXPECT_TRUE(phase.is_status("Invalid"));
@@ -90,7 +90,7 @@ TEST_F(P22Pods, LabelsAndAnnotationsArePatched) {
   EXPECT_TRUE(merge(name, R"({"metadata":{"labels":{"-":"x"}}})").is_status("Invalid"));
 }
 
-TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
+TEST_F(ServerTest, DeletesEvictsAndSetsConditionsOfPods) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   const JobId id = view.job("default", "new")->job->id();
   feed.create(id, 0, 2);

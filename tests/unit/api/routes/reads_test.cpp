@@ -8,7 +8,7 @@ using namespace testing;
 
 const std::string kOurs = "/apis/muster.dev/v1/namespaces/default/jobs/";
 
-TEST_F(ServerTest, TellsWhereEachIndexStands) {
+TEST_F(ServerTest, ReturnsStateOfEachIndex) {
   const std::string path = "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes";
   feed.admit(1, make_job("a", uid_of(1), 9));
   feed.create(1, 0, 4);
@@ -47,7 +47,7 @@ TEST_F(ServerTest, TellsWhereEachIndexStands) {
   EXPECT_TRUE(get(path).is_status("ServiceUnavailable"));
 }
 
-TEST_F(ServerTest, TellsWhatEachNodeRuns) {
+TEST_F(ServerTest, ReturnsRunningAndWaitingPodsOfEachNode) {
   feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
   feed.node(make_node(2, "n2", core::NodeInfo::Health::ready));
   feed.admit(1, make_job("a", uid_of(1), 4));
@@ -63,7 +63,7 @@ TEST_F(ServerTest, TellsWhatEachNodeRuns) {
                                                {{"name", "n2"}, {"running", 0}, {"waiting", 0}}})));
 }
 
-TEST_F(ServerTest, Namespaces) {
+TEST_F(ServerTest, ListsNamespacesInUse) {
   feed.admit(1, make_job("a", uid_of(1), 1, "", "blue"));
   const auto names = [this](const std::string& query) {
     std::string text;
@@ -86,7 +86,7 @@ TEST_F(ServerTest, Namespaces) {
       get("/api/v1/namespaces", "Accept: application/json;as=Table\r\n").json()["rows"].size(), 2u);
 }
 
-TEST_F(ServerTest, WhatThereNeverIsCanBeListed) {
+TEST_F(ServerTest, ListsKindsThatNeverExistAsEmpty) {
   EXPECT_EQ(get("/api/v1/namespaces/default/services").json()["kind"], "ServiceList");
   EXPECT_EQ(get("/api/v1/services/x").code, 404);
   EXPECT_EQ(get("/apis/policy/v1/poddisruptionbudgets").json()["items"].size(), 0u);
@@ -94,7 +94,7 @@ TEST_F(ServerTest, WhatThereNeverIsCanBeListed) {
   EXPECT_EQ(get("/api/v1/secrets").code, 404);
 }
 
-TEST_F(ServerTest, Lists) {
+TEST_F(ServerTest, ListsPodsAsListAndTable) {
   feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
   feed.admit(1, make_job("a", uid_of(1), 500));
   feed.admit(2, make_job("b", uid_of(2), 3, "", "other"));
@@ -119,7 +119,7 @@ TEST_F(ServerTest, Lists) {
   EXPECT_EQ(get(kPods + "/" + name).json(), pods["items"][7]);
 }
 
-TEST_F(ServerTest, P10AListThatFindsLittleTakesManyTurnsAndIsWhole) {
+TEST_F(ServerTest, P10SelectiveListOverManyObjectsIsComplete) {
   for (JobId id = 1; id <= 5'000; ++id)
     feed.admit(id, make_job("j" + std::to_string(id), uid_of(id), 1));
   const std::string found = kJobs + "?fieldSelector=metadata.name!%3Dj7&limit=4999";
@@ -174,7 +174,7 @@ TEST_F(ServerTest, ListsInPages) {
   EXPECT_EQ(get(kPods + "?resourceVersion=999").code, 504);
 }
 
-TEST_F(ServerTest, ATokenOfAnotherStartIsTooOld) {
+TEST_F(ServerTest, ContinueTokenOfEarlierStartIsExpired) {
   ListPage page{.limit = 1};
   page.version = 7;
   feed.admit(1, make_job("a", uid_of(1)));
@@ -197,7 +197,7 @@ TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {
   EXPECT_TRUE(until([&cut] { return cut; })) << "nothing unread is left in its pipe";
 }
 
-TEST_F(ServerTest, Watches) {
+TEST_F(ServerTest, WatchSendsAddedModifiedAndDeleted) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   auto client = connect(request("GET", kPods + "?watch=true&timeoutSeconds=60"));
@@ -222,7 +222,7 @@ TEST_F(ServerTest, Watches) {
   EXPECT_EQ(lines().back()["object"]["status"]["phase"], "Failed");
 }
 
-TEST_F(ServerTest, WatchesEndByTimeAndByDrain) {
+TEST_F(ServerTest, WatchEndsAtTimeoutAndOnDrain) {
   const Answer a = get(kJobs + "?watch=true&timeoutSeconds=1");
   EXPECT_EQ(a.code, 200);
   EXPECT_EQ(a.body, "");
@@ -234,7 +234,7 @@ TEST_F(ServerTest, WatchesEndByTimeAndByDrain) {
   EXPECT_TRUE(until([&] { return client->ended; }));
 }
 
-TEST_F(ServerTest, WatchesTellTheirVersionAndRefuseOldOnes) {
+TEST_F(ServerTest, WatchSendsBookmarksAndRefusesExpiredVersions) {
   feed.admit(1, make_job("a", uid_of(1)));
   const std::string now = std::to_string(view.version());
   server.streams().watch_idle = 1 * kj::MILLISECONDS;
@@ -250,14 +250,14 @@ TEST_F(ServerTest, WatchesTellTheirVersionAndRefuseOldOnes) {
   EXPECT_EQ(get(kJobs + "?watch=true&resourceVersion=x").code, 400);
 }
 
-TEST_F(ServerTest, AWatcherThatHasGoneIsNoticed) {
+TEST_F(ServerTest, WatchEndsWhenItsClientDisconnects) {
   server.streams().watch_idle = 1 * kj::MILLISECONDS;
   auto client = connect(request("GET", kJobs + "?watch=true"));
   client = nullptr;
   EXPECT_TRUE(until([&] { return connections_.isEmpty(); }));
 }
 
-TEST_F(ServerTest, Logs) {
+TEST_F(ServerTest, ReturnsAndFollowsPodLogs) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
   feed.bind(1, {0, 0});
@@ -288,7 +288,7 @@ TEST_F(ServerTest, Logs) {
   EXPECT_TRUE(get(log).is_status("ServiceUnavailable"));
 }
 
-TEST_F(ServerTest, AnAttemptThatAnotherPodEndedNamesIt) {
+TEST_F(ServerTest, AttemptEndedByAnotherPodNamesThatPod) {
   feed.admit(1, make_job("a", uid_of(1)));
   core::Pod pod;
   pod.node = 1;
@@ -304,7 +304,7 @@ TEST_F(ServerTest, AnAttemptThatAnotherPodEndedNamesIt) {
   EXPECT_EQ(list["items"][0]["message"], "index 2 (attempt 0) failed with exit code 9");
 }
 
-TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
+TEST_F(ServerTest, ReturnsHistoryOfAttempts) {
   feed.admit(1, make_job("a", uid_of(1)));
   for (uint32_t i = 0; i < 3; ++i) {
     core::Pod pod;
@@ -346,7 +346,7 @@ TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
   EXPECT_EQ(get(kOurs + "a/log?index=2").code, 400);
 }
 
-TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
+TEST_F(ServerTest, WhyExplainsWhatJobWaitsFor) {
   feed.admit(1, make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)"));
   auto why = [&](const std::string& query = "") { return get(kOurs + "a/why" + query).json(); };
   EXPECT_EQ(why()["state"], "Waiting");
@@ -389,7 +389,7 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
 }
 
-TEST_F(ServerTest, SaysThatOnlyOneNodeWillDo) {
+TEST_F(ServerTest, WhyNamesTheOnlyEligibleNode) {
   auto job = std::make_shared<core::JobObject>(*make_job("a", uid_of(1), 1));
   job->spec.pod.node_name = "n7";
   feed.admit(1, job);
@@ -405,7 +405,7 @@ TEST_F(ServerTest, SaysThatOnlyOneNodeWillDo) {
   EXPECT_EQ(why["details"][1], "spec.nodeName is n7: its pods run on no other node");
 }
 
-TEST_F(ServerTest, SaysWhichNodesFitAPod) {
+TEST_F(ServerTest, WhyCountsNodesThatFitPod) {
   const auto requests = [](const char* what) {
     return std::string(R"(,"resources":{"requests":{)") + what + "}}";
   };

@@ -6,7 +6,7 @@ namespace {
 
 using namespace testing;
 
-TEST_F(ServerTest, ShowsThePageToWhoeverWantsOne) {
+TEST_F(ServerTest, ServesPageToBrowsers) {
   const Answer page = get("/", "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n");
   EXPECT_EQ(page.code, 200);
   EXPECT_EQ(page.body, kPage);
@@ -29,7 +29,7 @@ TEST_F(ServerTest, ShowsThePageToWhoeverWantsOne) {
   EXPECT_EQ(get("/").code, 200) << "the page itself tells what it waits for";
 }
 
-TEST_F(ServerTest, APageThatIsKnownIsNotSentAgain) {
+TEST_F(ServerTest, PageIsNotModifiedForMatchingEtag) {
   const Answer page = get("/");
   const size_t at = page.head.find("ETag: ");
   ASSERT_NE(at, std::string::npos);
@@ -43,7 +43,7 @@ TEST_F(ServerTest, APageThatIsKnownIsNotSentAgain) {
   EXPECT_EQ(get("/", "If-None-Match: \"other\"\r\n").code, 200);
 }
 
-TEST_F(ServerTest, RefusesWithTheRightStatus) {
+TEST_F(ServerTest, RefusalsHaveStatusOfTheirReason) {
   EXPECT_TRUE(get(kJobs + "/none").is_status("NotFound"));
   EXPECT_TRUE(get("/nowhere").is_status("NotFound"));
   EXPECT_TRUE(get("/api/v1/namespaces/default/jobs").is_status("NotFound"));
@@ -71,7 +71,7 @@ TEST_F(ServerTest, RefusesWithTheRightStatus) {
   EXPECT_TRUE(post(kJobs, kManifest).is_status("AlreadyExists"));
 }
 
-TEST_F(ServerTest, PassesOnWhatTheBackendSays) {
+TEST_F(ServerTest, BackendErrorsBecomeHttpStatus) {
   backend.refuse = Error{Errc::unavailable, "the disk is full", {}};
   const Answer a = post(kJobs, kManifest);
   EXPECT_TRUE(a.is_status("ServiceUnavailable"));
@@ -82,7 +82,7 @@ TEST_F(ServerTest, PassesOnWhatTheBackendSays) {
   EXPECT_TRUE(post(kJobs, kManifest).is_status("AlreadyExists"));
 }
 
-TEST_F(ServerTest, BodiesAreBounded) {
+TEST_F(ServerTest, BodyAboveMaximumIsRefused) {
   const std::string big(kBodyMax + 1, ' ');
   EXPECT_TRUE(post(kJobs, big).is_status("RequestEntityTooLarge"));
   std::string chunked =
@@ -108,7 +108,7 @@ class P10Bodies : public ServerTest {
   P10Bodies() : ServerTest([](ServerOptions& o) { o.bodies_max = 600 << 10; }) {}
 };
 
-TEST_F(P10Bodies, ThoseOfUnfinishedRequestsAreMeteredTogether) {
+TEST_F(P10Bodies, UnfinishedBodiesShareOneBudget) {
   std::vector<kj::Own<Client>> held;
   for (int i = 0; i < 4; ++i) held.push_back(connect(unfinished(130'000)));
   const auto is_refused = [](const kj::Own<Client>& one) { return whole(one->raw); };
@@ -131,7 +131,7 @@ TEST_F(P10Bodies, ThoseOfUnfinishedRequestsAreMeteredTogether) {
       until([&] { return post(kJobs, kManifest + std::string(400'000, ' ')).code == 201; }));
 }
 
-TEST_F(P10Bodies, ALengthThatIsOnlyAnnouncedCostsNothing) {
+TEST_F(P10Bodies, AnnouncedLengthReservesNothing) {
   std::vector<kj::Own<Client>> held;
   for (int i = 0; i < 7; ++i) held.push_back(connect(unfinished(1)));
   const Answer made = post(kJobs, kManifest);
@@ -143,7 +143,7 @@ class P10SlowBodies : public ServerTest {
   P10SlowBodies() : ServerTest([](ServerOptions& o) { o.body_time = 50 * kj::MILLISECONDS; }) {}
 };
 
-TEST_F(P10SlowBodies, EndAfterAWhileHoweverShortTheirPausesAre) {
+TEST_F(P10SlowBodies, SlowBodyTimesOutHoweverShortItsPauses) {
   const Answer late = call(unfinished(1));
   EXPECT_TRUE(late.is_status("Timeout")) << late.body;
 }
@@ -169,7 +169,7 @@ TEST_F(P10Watches, AreLimited) {
   EXPECT_EQ(get(kJobs).code, 200) << "lists are not watches";
 }
 
-TEST_F(ServerTest, P10UsersHaveTurnsOneAfterTheOther) {
+TEST_F(ServerTest, P10UsersGetTurnsRoundRobin) {
   StreamContext& streams = server.streams();
   std::string turns;
   std::vector<kj::Promise<void>> waiting;
@@ -185,7 +185,7 @@ TEST_F(ServerTest, P10AManifestOfThreeMebibytesIsAccepted) {
   EXPECT_EQ(made.code, 201) << made.body;
 }
 
-TEST_F(ServerTest, WebPagesAreRefused) {
+TEST_F(ServerTest, ForeignHostsAndOriginsAreForbidden) {
   auto with = [&](const std::string& headers) {
     return call("GET " + kJobs + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n").code;
   };
@@ -199,7 +199,7 @@ TEST_F(ServerTest, WebPagesAreRefused) {
   EXPECT_EQ(with("Host: 127.0.0.1:7117\r\nOrigin: null\r\n"), 403);
 }
 
-TEST_F(ServerTest, P09WebPagesAreRefusedToo) {
+TEST_F(ServerTest, P09MalformedHostsAndCrossSiteRequestsAreForbidden) {
   auto code = [&](const std::string& path, const std::string& headers) {
     return call("GET " + path + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n").code;
   };
@@ -245,7 +245,7 @@ TEST_F(ServerTest, P09AMalformedBodyIsABadRequestAndEndsTheConnection) {
   EXPECT_EQ(backend.creates, 0);
 }
 
-TEST_F(ServerTest, P13AConnectionEndsWhenItsClientAsksForIt) {
+TEST_F(ServerTest, P13ConnectionEndsOnConnectionClose) {
   const std::string get = "GET " + kJobs + " HTTP/1.1\r\nHost: localhost\r\n";
   auto client =
       connect(get + "\r\n" + get + "Connection: keep-alive, Close\r\n\r\n" + get + "\r\n");
@@ -258,7 +258,7 @@ TEST_F(ServerTest, P13AConnectionEndsWhenItsClientAsksForIt) {
   EXPECT_NE(client->raw.find("Connection: close"), std::string::npos);
 }
 
-TEST_F(ServerTest, P09NoAnswerIsSniffed) {
+TEST_F(ServerTest, P09EveryAnswerHasNosniffHeader) {
   auto marked = [&](const std::string& raw) {
     return call(raw).head.find("X-Content-Type-Options: nosniff") != std::string::npos;
   };
@@ -279,7 +279,7 @@ TEST_F(ServerTest, P09ThePagesScriptIsNamedByItsHash) {
   EXPECT_EQ(kPageScriptHash.size(), std::string("sha256-").size() + 44);
 }
 
-TEST_F(ServerTest, SaysWhenItIsNotReady) {
+TEST_F(ServerTest, AnswersServiceUnavailableUntilReady) {
   server.set_ready(false, "folding 12 jobs");
   const Answer a = get(kJobs);
   EXPECT_TRUE(a.is_status("ServiceUnavailable"));
@@ -292,7 +292,7 @@ TEST_F(ServerTest, SaysWhenItIsNotReady) {
   EXPECT_EQ(get("/readyz").code, 200);
 }
 
-TEST_F(ServerTest, Discovery) {
+TEST_F(ServerTest, ServesDiscoveryDocuments) {
   for (const char* path : {"/version", "/api", "/apis", "/apis/batch", "/api/v1", "/apis/batch/v1",
                            "/openapi/v3", "/openapi/v3/apis/batch/v1?hash=x"}) {
     const Answer a = get(path);
@@ -304,7 +304,7 @@ TEST_F(ServerTest, Discovery) {
   EXPECT_EQ(get("/apis/batch/v1").json()["resources"][0]["verbs"].size(), 8u);
 }
 
-TEST_F(ServerTest, AClientThatHasADocumentGetsNoSecondCopy) {
+TEST_F(ServerTest, DiscoveryDocumentIsNotModifiedForMatchingEtag) {
   const std::string path = "/openapi/v3/apis/batch/v1";
   const Answer first = get(path);
   const size_t at = first.head.find("ETag: ");
@@ -314,13 +314,13 @@ TEST_F(ServerTest, AClientThatHasADocumentGetsNoSecondCopy) {
   EXPECT_EQ(get(path, "If-None-Match: \"other\"\r\n").code, 200);
 }
 
-TEST_F(ServerTest, TheOldOpenApiIsProtobufOnly) {
+TEST_F(ServerTest, OpenApiV2IsServedOnlyAsProtobuf) {
   EXPECT_EQ(get("/openapi/v2", "Accept: application/json\r\n").code, 406);
   const char* protobuf = "Accept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf\r\n";
   EXPECT_EQ(get("/openapi/v2", protobuf).code, 200);
 }
 
-TEST_F(ServerTest, WhoeverAsksMayDoIt) {
+TEST_F(ServerTest, AccessReviewAllowsAllWithoutRoles) {
   const std::string reviews = "/apis/authorization.k8s.io/v1/";
   const Answer one =
       post(reviews + "selfsubjectaccessreviews",
@@ -332,7 +332,7 @@ TEST_F(ServerTest, WhoeverAsksMayDoIt) {
   EXPECT_EQ(get(reviews + "selfsubjectaccessreviews").code, 405);
 }
 
-TEST_F(ServerTest, OnlyOptionsOfADeletionNeedNoContentType) {
+TEST_F(ServerTest, OnlyDeleteNeedsNoContentType) {
   feed.admit(1, make_job("a", uid_of(1), 1));
   const std::string options = R"({"propagationPolicy":"Foreground"})";
   EXPECT_EQ(call(request("POST", kJobs, "", kManifest)).code, 415);
@@ -340,7 +340,7 @@ TEST_F(ServerTest, OnlyOptionsOfADeletionNeedNoContentType) {
   EXPECT_EQ(backend.last_propagation, Propagation::foreground);
 }
 
-TEST_F(ServerTest, WhatIsNotServedSaysWhatThereIsInstead) {
+TEST_F(ServerTest, UnsupportedRequestNamesAlternative) {
   const std::string pods = "/api/v1/namespaces/default/pods";
   for (const auto& [method, path] :
        {std::pair{"POST", pods}, {"POST", pods + "/x/exec"}, {"GET", pods + "/x/portforward"}}) {
@@ -353,7 +353,7 @@ TEST_F(ServerTest, WhatIsNotServedSaysWhatThereIsInstead) {
             std::string::npos);
 }
 
-TEST_F(ServerTest, SaysWhichMethodsThereAre) {
+TEST_F(ServerTest, MethodNotAllowedHasAllowHeader) {
   const Answer a = call(request("PUT", kPods));
   EXPECT_TRUE(a.is_status("MethodNotAllowed"));
   EXPECT_NE(a.head.find("Allow: DELETE, GET"), std::string::npos) << a.head;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uid_t kSomebody = 65534;
 
-TEST(OwnedPath, TellsWhoCouldHaveMadeWhatIsThere) {
+TEST(OwnedPath, RejectsPathsThatOtherUsersCouldReplace) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
   std::string dir = testing::TempDir() + "muster-path-XXXXXX";
   ASSERT_NE(mkdtemp(dir.data()), nullptr);

@@ -110,7 +110,7 @@ TEST(P28LineQueue, NeverBlocksAndSaysHowManyLinesItDropped) {
   }
 }
 
-TEST(P28LineQueue, TheEndDoesNotWaitForAReaderForLong) {
+TEST(P28LineQueue, DestructorDrainsOnlyForLimitedTime) {
   auto [out, in] = small_pipe();
   const Millis begin = boot_now();
   {
@@ -121,7 +121,7 @@ TEST(P28LineQueue, TheEndDoesNotWaitForAReaderForLong) {
   EXPECT_EQ(bytes_in(out) / 101, kPipeBytes / 101) << "what fits is there";
 }
 
-TEST(P28LineQueue, AReaderThatLeftEndsNothing) {
+TEST(P28LineQueue, ClosedReaderDropsLinesWithoutSigpipe) {
   auto [out, in] = small_pipe();
   LineQueue queue(std::move(in), notice);
   out = Fd();
@@ -154,7 +154,7 @@ std::pair<std::vector<std::string>, int> said_by(void (*act)()) {
   return {lines, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
 }
 
-TEST(P28Log, TheLastWordsGetOut) {
+TEST(P28Log, LinesBeforeExitAndFailedCheckAreWritten) {
   const auto [at_exit, none] = said_by([] { log::info("bye"); });
   ASSERT_EQ(at_exit.size(), 1u);
   EXPECT_TRUE(at_exit[0].ends_with(" info test: bye")) << at_exit[0];
@@ -186,7 +186,7 @@ TEST(P28Log, AForkedChildWritesAtOnce) {
   EXPECT_EQ(signal, 0);
 }
 
-TEST(P28Log, OneLineSaysHowManyWereDropped) {
+TEST(P28Log, DroppedLinesAreReportedInOneLine) {
   EXPECT_EQ(dropped_text(1), "1 line was dropped: nobody reads the log");
   EXPECT_EQ(dropped_text(27), "27 lines were dropped: nobody reads the log");
 }

@@ -64,7 +64,7 @@ class Lookup : public ::testing::TestWithParam<Source> {
   PeerLookup lookup{GetParam()};
 };
 
-TEST_P(Lookup, IsOurOwnOverLoopback) {
+TEST_P(Lookup, FindsOwnUserOverLoopback) {
   Pair pair;
   EXPECT_EQ(*lookup.uid(pair.server), geteuid());
   EXPECT_EQ(lookup.judge(pair.server).kind, Judged::trusted);
@@ -73,7 +73,7 @@ TEST_P(Lookup, IsOurOwnOverLoopback) {
   EXPECT_EQ(lookup.judge(-1).kind, Judged::stranger);
 }
 
-TEST_P(Lookup, AUnixSocketKnowsItsPeer) {
+TEST_P(Lookup, FindsPeerOfUnixSocket) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   EXPECT_EQ(*lookup.uid(ends[0]), geteuid());
@@ -82,7 +82,7 @@ TEST_P(Lookup, AUnixSocketKnowsItsPeer) {
   close(ends[1]);
 }
 
-TEST_P(Lookup, AnotherUserIsSeenAndNotTrusted) {
+TEST_P(Lookup, FindsOtherUserAndDoesNotTrustIt) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
   Pair pair(65534);
   EXPECT_EQ(*lookup.uid(pair.server), 65534u);
@@ -90,7 +90,7 @@ TEST_P(Lookup, AnotherUserIsSeenAndNotTrusted) {
   EXPECT_NE(lookup.judge(pair.server).why.find("uid 65534"), std::string::npos);
 }
 
-TEST_P(Lookup, P01AClosedSocketIsNobodys) {
+TEST_P(Lookup, P01ClosedSocketHasNoUser) {
   Pair pair;
   ASSERT_EQ(write(pair.client, "POST", 4), 4);
   pair.close_client();
@@ -100,14 +100,14 @@ TEST_P(Lookup, P01AClosedSocketIsNobodys) {
   EXPECT_EQ(lookup.judge(pair.server).kind, Judged::stranger);
 }
 
-TEST_P(Lookup, P01AClosedSocketIsNobodysWhenBothSidesHaveClosed) {
+TEST_P(Lookup, P01ClosedSocketHasNoUserWhenBothSidesHaveClosed) {
   Pair pair;
   shutdown(pair.server, SHUT_WR);
   pair.close_client();
   EXPECT_FALSE(lookup.uid(pair.server));
 }
 
-TEST_P(Lookup, P01AResetSocketIsNobodys) {
+TEST_P(Lookup, P01ResetSocketHasNoUser) {
   Pair pair;
   ASSERT_EQ(write(pair.client, "POST", 4), 4);
   const linger at_once = {1, 0};
@@ -117,7 +117,7 @@ TEST_P(Lookup, P01AResetSocketIsNobodys) {
   EXPECT_EQ(lookup.judge(pair.server).kind, Judged::stranger);
 }
 
-TEST_P(Lookup, P01AHalfClosedSocketIsItsUsers) {
+TEST_P(Lookup, P01HalfClosedSocketHasItsUser) {
   Pair pair;
   shutdown(pair.client, SHUT_WR);
   pair.seen();
@@ -127,7 +127,7 @@ TEST_P(Lookup, P01AHalfClosedSocketIsItsUsers) {
   EXPECT_FALSE(lookup.uid(pair.server)) << "it is over";
 }
 
-TEST_P(Lookup, NoSuchConnectionIsNobodys) {
+TEST_P(Lookup, UnknownConnectionHasNoUser) {
   sockaddr_storage a = {}, b = {};
   auto& in = reinterpret_cast<sockaddr_in&>(a);
   in.sin_family = AF_INET;
@@ -140,7 +140,7 @@ TEST_P(Lookup, NoSuchConnectionIsNobodys) {
   EXPECT_FALSE(TcpEnd::of(a)->loopback());
 }
 
-TEST_P(Lookup, P06WithoutDescriptorsItStillTells) {
+TEST_P(Lookup, P06WorksWithoutFreeDescriptors) {
   Pair pair;
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -159,13 +159,13 @@ TEST_P(Lookup, P06WithoutDescriptorsItStillTells) {
 INSTANTIATE_TEST_SUITE_P(ByNetlinkAndByProc, Lookup,
                          ::testing::Values(Source::best, Source::sock_diag, Source::proc));
 
-TEST(P18bNoTcpDiag, TheProbeTellsAHandlerThatThereIsNot) {
+TEST(P18bNoTcpDiag, ProbeDetectsMissingHandler) {
   PeerLookup lookup(Source::sock_diag);
   EXPECT_TRUE(lookup.diag_knows(IPPROTO_TCP));
   EXPECT_FALSE(lookup.diag_knows(253)) << "a number for experiments";
 }
 
-TEST(P18bNoTcpDiag, WithoutAnyWayItSaysWhatIsMissing) {
+TEST(P18bNoTcpDiag, UnreadableProcTableIsNamedInVerdict) {
   Pair pair;
   PeerLookup lookup(Source::proc, "/nowhere");
   const PeerVerdict verdict = lookup.judge(pair.server);
@@ -174,7 +174,7 @@ TEST(P18bNoTcpDiag, WithoutAnyWayItSaysWhatIsMissing) {
       << verdict.why;
 }
 
-TEST(P18bNoTcpDiag, AnIpv6SocketThatSpeaksIpv4IsFound) {
+TEST(P18bNoTcpDiag, Ipv4MappedSocketIsFound) {
   const int client = socket(AF_INET6, SOCK_STREAM, 0);
   if (client < 0) GTEST_SKIP() << "no IPv6";
   sockaddr_in6 address = {};
@@ -222,7 +222,7 @@ constexpr const char* kTable =
     "4713 1 0\n"
     "   6: 0100007F:B39F 0100007F:1BCD 05 000";
 
-TEST(P18bNoTcpDiag, TheTableIsReadByBothEnds) {
+TEST(P18bNoTcpDiag, ProcTableIsSearchedByBothEnds) {
   if (htonl(1) == 1) GTEST_SKIP() << "the table is of a little-endian machine";
   const TcpEnd server = end("127.0.0.1", 0x1bcd);
   auto look = [&](uint16_t port) { return find_in_proc(kTable, end("127.0.0.1", port), server); };

@@ -70,20 +70,20 @@ class Server : public ::testing::TestWithParam<Source> {
   PeerLookup lookup{GetParam()};
 };
 
-TEST_P(Server, IsTheListenerUntilItAccepts) {
+TEST_P(Server, UserIsThatOfListenerUntilAccepted) {
   Port port;
   EXPECT_EQ(*lookup.server_uid(port.client.get()), geteuid());
   port.accept_as({});
   EXPECT_EQ(*lookup.server_uid(port.client.get()), geteuid());
 }
 
-TEST_P(Server, MayListenOnEveryAddress) {
+TEST_P(Server, UserIsFoundWhenListeningOnEveryAddress) {
   Port port({}, INADDR_ANY);
   EXPECT_EQ(*lookup.server_uid(port.client.get()), geteuid());
   EXPECT_EQ(*lookup.listener_uid(port.where()), geteuid());
 }
 
-TEST_P(Server, P01WhoHoldsAPortIsKnown) {
+TEST_P(Server, P01UserThatHoldsPortIsFound) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
   for (const uint32_t host : {INADDR_LOOPBACK, INADDR_ANY}) {
     Port port(kOther, host);
@@ -111,7 +111,7 @@ TEST_P(Server, P01NewOwnerOfPortDoesNotVouchForOldConnection) {
   EXPECT_EQ(*lookup.server_uid(squatter.client.get()), kOther);
 }
 
-TEST_P(Server, ThatIsGoneIsNobody) {
+TEST_P(Server, UserIsUnknownWhenServerIsGone) {
   Port port;
   port.listener = Fd();  // resets what waits in its backlog
   EXPECT_FALSE(lookup.server_uid(port.client.get()));
@@ -122,7 +122,7 @@ TEST_P(Server, ThatIsGoneIsNobody) {
 INSTANTIATE_TEST_SUITE_P(ByNetlinkAndByProc, Server,
                          ::testing::Values(Source::best, Source::sock_diag, Source::proc));
 
-TEST(TrustedServersTest, OurOwnAndRootsAreTrusted) {
+TEST(TrustedServersTest, OwnUserAndRootAreTrusted) {
   TrustedServers servers("", TrustedServers::Remote::accepted, "/nowhere");
   EXPECT_TRUE(servers.trust(0));
   EXPECT_TRUE(servers.trust(geteuid()));
@@ -131,7 +131,7 @@ TEST(TrustedServersTest, OurOwnAndRootsAreTrusted) {
   EXPECT_TRUE(servers.check(port.client.get(), "127.0.0.1:1").ok());
 }
 
-TEST(TrustedServersTest, ACoordinatorsUserCanBeNamed) {
+TEST(TrustedServersTest, ConfiguredCoordinatorUserIsTrusted) {
   const std::string other = user_name(kOther).value_or("65534");
   EXPECT_TRUE(TrustedServers(other, TrustedServers::Remote::accepted, "/nowhere").trust(kOther));
   EXPECT_TRUE(TrustedServers("65534", TrustedServers::Remote::accepted, "/nowhere").trust(kOther));
@@ -150,7 +150,7 @@ TEST(TrustedServersTest, TheOwnerOfTheSitesDirectoryIsTrusted) {
   std::filesystem::remove_all(dir);
 }
 
-TEST(TrustedServersTest, P01AStrangersPortIsRefusedByName) {
+TEST(TrustedServersTest, P01PortOfOtherUserIsRefusedByName) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
   Port port(kOther);
   TrustedServers servers("", TrustedServers::Remote::accepted, "/nowhere");
@@ -161,7 +161,7 @@ TEST(TrustedServersTest, P01AStrangersPortIsRefusedByName) {
       << checked.error().message;
 }
 
-TEST(TrustedServersTest, P01AStrangersSocketIsRefused) {
+TEST(TrustedServersTest, P01UnixSocketOfOtherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
   std::string dir = testing::TempDir() + "muster-sock-XXXXXX";
   ASSERT_NE(mkdtemp(dir.data()), nullptr);

@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-TEST(Nearest, IsTheWordThatWasMeant) {
+TEST(Nearest, FindsWordForTypo) {
   EXPECT_EQ(nearest("node-gracee", {"data-dir", "node-grace"}), "node-grace");
   EXPECT_EQ(nearest("paralelism", {"completions", "parallelism"}), "parallelism");
   EXPECT_EQ(nearest("zzz", {"data-dir", "node-grace"}), "");

@@ -16,7 +16,7 @@ std::string found(const YamlDocument& document, const std::string& path) {
          (at.exact ? "" : "?");
 }
 
-TEST(YamlFields, KeysAndItems) {
+TEST(YamlFields, FindsLineAndColumnOfKeysAndItems) {
   const auto documents = yaml_documents(
       "kind: Job\n"
       "---\n"
@@ -62,7 +62,7 @@ TEST(YamlFields, KeysAndItems) {
   EXPECT_EQ(found(documents[0], "kind"), "1:1");
 }
 
-TEST(YamlFields, MergedMapsAndJson) {
+TEST(YamlFields, FindsPlacesInMergedMapsAndJson) {
   const auto merged = yaml_documents("x: &x\n  p: 1\n  q: 2\ny:\n  <<: *x\n  q: 3\n");
   EXPECT_EQ(found(merged[0], "y.p"), "2:3");
   EXPECT_EQ(found(merged[0], "y.q"), "6:3");
@@ -72,7 +72,7 @@ TEST(YamlFields, MergedMapsAndJson) {
   EXPECT_EQ(found(YamlDocument{}, "a"), "1:1?");
 }
 
-TEST(YamlFields, TextThatTheLibraryWouldReadForEver) {
+TEST(YamlFields, ReportsTextThatParserWouldReadForever) {
   for (const char* text : {", a: 1", "{}}, \"a", "{\"a\": 1}},\"b\"", "{\"a\": {}}}, \"b#\""}) {
     for (const YamlDocument& document : yaml_documents(text)) {
       EXPECT_NE(document.problem, "") << text;

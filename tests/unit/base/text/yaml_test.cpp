@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-TEST(Yaml, OneDocument) {
+TEST(Yaml, ConvertsDocumentToJson) {
   struct {
     const char* yaml;
     const char* json;
@@ -50,7 +50,7 @@ TEST(Yaml, OneDocument) {
   }
 }
 
-TEST(Yaml, SeveralDocuments) {
+TEST(Yaml, ConvertsSeveralDocuments) {
   auto documents = yaml_to_json("---\na: 1\n---\n# nothing\n---\nb: 2\n...\n");
   ASSERT_TRUE(documents);
   EXPECT_EQ(*documents, (std::vector<std::string>{R"({"a":1})", R"({"b":2})"}));
@@ -60,7 +60,7 @@ TEST(Yaml, SeveralDocuments) {
   EXPECT_EQ(*json, (std::vector<std::string>{R"({"a":1})", R"({"b":2})"}));
 }
 
-TEST(Yaml, ErrorsSayWhere) {
+TEST(Yaml, ErrorsNameLineAndColumn) {
   struct {
     const char* yaml;
     const char* begins;
@@ -128,7 +128,7 @@ TEST(Yaml, TabsAndTemplatesAreExplained) {
     EXPECT_EQ(read(yaml), std::vector<std::string>{expected}) << yaml;
 }
 
-TEST(Yaml, WhatGrowsWithoutBoundIsRefused) {
+TEST(Yaml, AliasBombsAndDeepNestingAreRefused) {
   std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
   for (char c = 'b'; c < 'l'; ++c) {
     std::string before(1, static_cast<char>(c - 1));
@@ -141,7 +141,7 @@ TEST(Yaml, WhatGrowsWithoutBoundIsRefused) {
   EXPECT_FALSE(yaml_to_json("a: " + std::string(200, '[') + std::string(200, ']')));
 }
 
-TEST(Yaml, DocumentsWithoutEndAreRefused) {
+TEST(Yaml, TextThatParserWouldReadForeverIsRefused) {
   for (const char* text : {", a", ", three at a time:  x\nmetadata:\n  name: y", "a: b\n---\n, c"})
     EXPECT_FALSE(yaml_to_json(text)) << text;
   EXPECT_EQ(yaml_to_json("---\n---\n---\na: 1\n---\n").value().size(), 1u);

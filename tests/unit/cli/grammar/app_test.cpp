@@ -58,7 +58,7 @@ TEST(App, RunTakesACommandWithItsDashes) {
   EXPECT_FALSE(options<RunOptions>({"run", "-n", "4", "true"}).retries.has_value());
 }
 
-TEST(App, RunWrong) {
+TEST(App, RunRejectsWrongArguments) {
   EXPECT_NE(complaint({"run"}).find("JOB.yaml"), std::string::npos);
   EXPECT_NE(complaint({"run", "a.yaml", "b.yaml"}), "");
   EXPECT_NE(complaint({"run", "-n", "3"}).find("needs a command"), std::string::npos);
@@ -72,7 +72,7 @@ TEST(App, RunWrong) {
             std::string::npos);
 }
 
-TEST(App, OutputIsAWordOrAFile) {
+TEST(App, OutputTakesModeOrFilePattern) {
   const auto given = [](const char* how) {
     return options<RunOptions>({"run", "--output", how, "job.yaml"});
   };
@@ -106,7 +106,7 @@ TEST(App, RetryFailedNeedsADirectoryAndNoJob) {
   EXPECT_NE(complaint({"run", "--data-dir", "d", "--retry-failed", "-n", "3"}), "");
 }
 
-TEST(App, MpirunTakesTheFlagsOfMpirun) {
+TEST(App, MpirunTakesFlagsOfOtherMpiruns) {
   const auto o =
       options<RunOptions>({"mpirun",    "-N",    "4",  "--slots", "8",           "-np",   "30",
                            "-x",        "A=b=c", "-x", "PATH",    "-tag-output", "--mpi", "mpich",
@@ -132,7 +132,7 @@ TEST(App, MpirunTakesTheFlagsOfMpirun) {
   EXPECT_FALSE(options<RunOptions>({"run", "-n", "1", "--", "true"}).mpi.has_value());
 }
 
-TEST(App, MpirunTakesAsManyHostsAsTheRanksNeed) {
+TEST(App, MpirunDerivesHostsFromRanks) {
   const auto o = options<RunOptions>({"mpirun", "-np", "2", "--", "true"});
   EXPECT_EQ(o.completions, 2);
   EXPECT_EQ(o.parallelism, 2);
@@ -149,7 +149,7 @@ TEST(App, MpirunTakesAsManyHostsAsTheRanksNeed) {
 }
 
 // CLI11 would take "-host" for -h, print help and exit with 0.
-TEST(App, P34FlagsOfMpirunThatDoNotExistAreNoHelp) {
+TEST(App, P34UnknownMpirunFlagsAreErrorsNotHelp) {
   for (const char* flag : {"-host", "-hostfile", "--host", "-H"})
     EXPECT_NE(complaint({"mpirun", flag, "a", "--", "true"}).find("muster chooses the hosts"),
               std::string::npos)
@@ -160,7 +160,7 @@ TEST(App, P34FlagsOfMpirunThatDoNotExistAreNoHelp) {
   EXPECT_NE(complaint({"get", "-hosts"}).find("unknown flag"), std::string::npos);
 }
 
-TEST(App, MpirunWrong) {
+TEST(App, MpirunRejectsWrongArguments) {
   EXPECT_NE(complaint({"mpirun", "--", "true"}).find("needs --hosts"), std::string::npos);
   EXPECT_NE(complaint({"mpirun", "-N", "2"}).find("needs a program"), std::string::npos);
   EXPECT_NE(complaint({"mpirun", "-N", "0", "--", "true"}), "");
@@ -173,7 +173,7 @@ TEST(App, MpirunWrong) {
             std::string::npos);
 }
 
-TEST(App, Exec) {
+TEST(App, ExecTakesPodOrJobAndCommand) {
   const auto o = options<ExecOptions>({"exec", "-n", "team", "sweep-7-x2bqd", "--", "ls", "-l"});
   EXPECT_EQ(o.pod, "sweep-7-x2bqd");
   EXPECT_EQ(o.target.ns, "team");
@@ -202,7 +202,7 @@ TEST(App, Exec) {
             std::string::npos);
 }
 
-TEST(App, Coordinator) {
+TEST(App, CoordinatorTakesItsFlags) {
   const auto o = options<CoordinatorOptions>(
       {"coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--node-grace", "5s",
        "--pod-failure-backoff-base=100ms", "--insecure", "--log-level", "debug"});
@@ -218,7 +218,7 @@ TEST(App, Coordinator) {
   EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--log-level", "loud"}), "");
 }
 
-TEST(App, Agent) {
+TEST(App, AgentTakesItsFlags) {
   const auto o = options<AgentOptions>({"agent", "--coordinator", "h:1", "--work-dir", "w", "--cpu",
                                         "1.5", "--memory", "2Gi", "--label", "disk=ssd", "--label",
                                         "zone=", "--log-keep", "1d", "--log-max", "1k"});
@@ -242,7 +242,7 @@ TEST(App, Agent) {
             std::string::npos);
 }
 
-TEST(App, Get) {
+TEST(App, GetTakesKindNamesAndOutput) {
   const auto o = options<GetOptions>({"get", "po", "a", "b", "-o", "json", "-n", "x"});
   EXPECT_EQ(o.kind, Kind::pod);
   EXPECT_EQ(o.names, (std::vector<std::string>{"a", "b"}));
@@ -257,7 +257,7 @@ TEST(App, Get) {
   EXPECT_NE(complaint({"get"}), "");
 }
 
-TEST(App, AttemptsWhyAndRetry) {
+TEST(App, AttemptsWhyAndRetryTakeTheirArguments) {
   const auto attempts = options<AttemptsOptions>({"get", "attempts", "job/j", "--index", "1,4"});
   EXPECT_EQ(attempts.job, "j");
   EXPECT_EQ(attempts.index, "1,4");
@@ -284,7 +284,7 @@ TEST(App, AttemptsWhyAndRetry) {
   EXPECT_NE(complaint({"retry", "job/j", "--failed", "--index", "1"}), "");
 }
 
-TEST(App, LogsWaitDeleteDescribe) {
+TEST(App, LogsWaitDeleteAndDescribeTakeTheirArguments) {
   const auto logs = options<LogsOptions>(
       {"logs", "job/j", "--index", "7", "--attempt", "0", "--tail", "3", "-f"});
   EXPECT_EQ(logs.job, "j");
@@ -338,7 +338,7 @@ TEST(App, LogsWaitDeleteDescribe) {
   EXPECT_NE(complaint({"describe", "job"}), "");
 }
 
-TEST(App, FlagsOfTheCoordinatorMayPrecedeTheVerb) {
+TEST(App, ConnectionFlagsMayPrecedeVerb) {
   const auto get = options<GetOptions>({"-n", "lab", "--api=h:1", "get", "jobs"});
   EXPECT_EQ(get.target.ns, "lab");
   EXPECT_EQ(get.target.api, "h:1");
@@ -371,7 +371,7 @@ TEST(App, GetTakesSeveralKinds) {
   EXPECT_NE(complaint({"get", "jobs,"}), "");
 }
 
-TEST(App, PatienceIsASetting) {
+TEST(App, ConnectTimeoutIsConfigurable) {
   EXPECT_EQ(options<GetOptions>({"get", "jobs"}).target.connect_timeout_ms, 5'000);
   EXPECT_EQ(
       options<GetOptions>({"get", "jobs", "--connect-timeout", "1m"}).target.connect_timeout_ms,
@@ -409,7 +409,7 @@ TEST(App, TopShowsNodesOrJobs) {
   EXPECT_NE(complaint({"top", "pods"}), "");
 }
 
-TEST(App, LogsOfManyPods) {
+TEST(App, LogsTakesSelectorAndPrefix) {
   const auto o = options<LogsOptions>({"logs", "-f", "-l", "a=b", "--max-log-requests", "3"});
   EXPECT_EQ(o.selector, "a=b");
   EXPECT_EQ(o.live_max, 3);
@@ -421,7 +421,7 @@ TEST(App, LogsOfManyPods) {
   EXPECT_NE(complaint({"logs", "-f", "job/j", "--failed"}), "");
 }
 
-TEST(App, TheJoblogIsOfAttempts) {
+TEST(App, TsvOutputIsOnlyForAttempts) {
   EXPECT_EQ(options<AttemptsOptions>({"get", "attempts", "job/j", "-o", "tsv"}).output,
             Output::tsv);
   EXPECT_NE(complaint({"get", "jobs", "-o", "tsv"}).find("muster get attempts"), std::string::npos);
@@ -430,13 +430,13 @@ TEST(App, TheJoblogIsOfAttempts) {
   EXPECT_EQ(options<WhyOptions>({"why", "job/j", "-o", "yaml"}).output, Output::yaml);
 }
 
-TEST(App, UnknownWords) {
+TEST(App, UnknownVerbGetsSuggestion) {
   EXPECT_NE(complaint({"crate", "-f", "x"}).find("did you mean create?"), std::string::npos);
   EXPECT_NE(complaint({"get", "jobs", "--bogus"}).find("--bogus"), std::string::npos);
   EXPECT_NE(complaint({"get", "jobs", "--", "x"}), "");
 }
 
-TEST(App, HelpIsNoFailure) {
+TEST(App, HelpExitsWithZero) {
   for (const char* verb : {"run", "coordinator", "agent", "create", "get", "describe", "logs",
                            "wait", "delete", "version"}) {
     testing::internal::CaptureStdout();

@@ -38,13 +38,13 @@ std::string transcript(const std::vector<std::string>& words) {
   return text + "\n" + out + err + "exit " + std::to_string(parsed.exit_code) + "\n";
 }
 
-TEST(Golden, HelpOfEachVerb) {
+TEST(Golden, HelpOfEachVerbIsAsCheckedIn) {
   expect_checked_in("tests/golden/help/muster.txt", transcript({"--help"}));
   for (const VerbWords& verb : grammar())
     expect_checked_in("tests/golden/help/" + verb.name + ".txt", transcript({verb.name, "--help"}));
 }
 
-TEST(Golden, WrongWords) {
+TEST(Golden, UsageErrorsAreAsCheckedIn) {
   const std::vector<std::vector<std::string>> lines = {
       {"crate", "-f", "x"},
       {"--output", "json", "get", "jobs"},
@@ -132,7 +132,7 @@ TEST(Golden, WrongWords) {
   expect_checked_in("tests/golden/cli/usage.txt", text);
 }
 
-TEST(Golden, ManualPages) {
+TEST(Golden, ManualPagesAreAsCheckedIn) {
   const std::vector<VerbWords> verbs = grammar();
   expect_checked_in("docs/man/muster.1.scd", man_page(verbs));
   for (const VerbWords& verb : verbs) {
@@ -143,7 +143,7 @@ TEST(Golden, ManualPages) {
   expect_part("docs/man/muster-config.5.scd", "# KEYS", "; end of the keys", "\n" + keys_man());
 }
 
-TEST(Golden, TheTableOfKeys) {
+TEST(Golden, TableOfConfigurationKeysIsAsCheckedIn) {
   expect_part("docs/configuration.md", "<!-- keys -->", "<!-- end of the keys -->",
               keys_markdown());
 }
@@ -165,7 +165,7 @@ TEST(Completion, EveryFlagIsOffered) {
   }
 }
 
-TEST(Completion, TypesTellWhatStandsThere) {
+TEST(Completion, ArgumentTypeSelectsWhatIsCompleted) {
   EXPECT_TRUE(completes("job/J...", {}).jobs);
   EXPECT_TRUE(completes("POD | job/J", {}).pods);
   EXPECT_TRUE(completes("KIND [NAME...]", {}).kinds);

@@ -46,7 +46,7 @@ class ConfigTest : public testing::Test {
   std::map<std::string, std::string> variables;
 };
 
-TEST_F(ConfigTest, TheFirstThatNamesAKeyWins) {
+TEST_F(ConfigTest, FlagThenVariableThenUserThenSystemFileWins) {
   const auto api = [this](const Flags& flags = {}) {
     auto settings = config().resolve(Section::client, flags);
     EXPECT_TRUE(settings.ok());
@@ -65,7 +65,7 @@ TEST_F(ConfigTest, TheFirstThatNamesAKeyWins) {
   EXPECT_EQ(config().user_path(), home + "/elsewhere/muster/config.yaml");
 }
 
-TEST_F(ConfigTest, ADaemonsKeysStandBelowItsName) {
+TEST_F(ConfigTest, DaemonKeysAreReadFromItsSection) {
   write(user, "agent:\n  slots: 3\n  label: {disk: ssd, zone: a}\n  hollow: true\n");
   write(system, "coordinator: {data-dir: /d, node-grace: 5s}\nagent:\n  slots: 9\n  name: n\n");
   auto agent = agent_options(*config().resolve(Section::agent, {}));
@@ -87,7 +87,7 @@ TEST_F(ConfigTest, ADaemonsKeysStandBelowItsName) {
             (std::vector<std::string>{"a=1", "b=2"}));
 }
 
-TEST_F(ConfigTest, ANodesAddressIsAnIp) {
+TEST_F(ConfigTest, NodeIpMustBeIpAddress) {
   auto options = [this](const std::string& text) {
     return agent_options(
         *config().resolve(Section::agent, {{"work-dir", {"/w"}}, {"node-ip", {text}}}));
@@ -159,7 +159,7 @@ TEST_F(ConfigTest, AWrongValueNamesItsPlace) {
                   .starts_with("--request-timeout: "));
 }
 
-TEST_F(ConfigTest, TargetsAndAddresses) {
+TEST_F(ConfigTest, ApiAddressIsParsed) {
   const auto target = [this](const char* api) {
     return target_of(*config().resolve(Section::client, {{"api", {api}}}));
   };
@@ -177,7 +177,7 @@ TEST_F(ConfigTest, TargetsAndAddresses) {
   EXPECT_FALSE(target_of(*config().resolve(Section::client, {}))->named);
 }
 
-TEST(Keys, NamesAndVariablesAreTheirOwn) {
+TEST(Keys, NamesAndVariablesAreUnique) {
   std::set<std::string> names, variables;
   for (const Section section : kSections) {
     for (const Key& key : keys_of(section)) {
@@ -190,7 +190,7 @@ TEST(Keys, NamesAndVariablesAreTheirOwn) {
 }
 
 // Each default exists twice: as the text of a key, and in the options of the daemons.
-TEST(Keys, WhatIsBuiltInIsWhatIsShown) {
+TEST(Keys, ShownDefaultsAreBuiltInDefaults) {
   auto c = coordinator_options(*Config().resolve(Section::coordinator, {{"data-dir", {"d"}}}));
   ASSERT_TRUE(c.ok()) << c.error().message;
   const coordinator::Options plain;

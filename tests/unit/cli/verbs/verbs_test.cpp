@@ -43,7 +43,7 @@ std::string ended(const char* type) {
                              R"(","status":"True","reason":"R","message":"M"}]})");
 }
 
-TEST_F(VerbsTest, WaitForEitherOutcome) {
+TEST_F(VerbsTest, WaitEndsOnCompleteOrFailed) {
   WaitOptions wait{target(), {"j"}};
   EXPECT_EQ(run(wait), kNotFound);
   server.answer(kJobPath, 200, job_object("j"));
@@ -64,7 +64,7 @@ TEST_F(VerbsTest, WaitSaysWhyAJobFailed) {
   EXPECT_EQ(run(wait), kDone);
 }
 
-TEST_F(VerbsTest, WaitIsBounded) {
+TEST_F(VerbsTest, WaitTimesOut) {
   server.answer(kJobPath, 200, job_object("j"));
   WaitOptions wait{target(), {"j"}};
   wait.timeout_ms = 30;
@@ -72,7 +72,7 @@ TEST_F(VerbsTest, WaitIsBounded) {
   EXPECT_NE(err.find("30ms"), std::string::npos);
 }
 
-TEST_F(VerbsTest, WaitForDeletion) {
+TEST_F(VerbsTest, WaitForDeletionEndsOnNotFound) {
   server.answer(kJobPath, 200, job_object("j"));
   server.answer(kJobPath, 404, R"({"kind":"Status","status":"Failure"})");
   WaitOptions wait{target(), {"j"}};
@@ -89,7 +89,7 @@ TEST_F(VerbsTest, DeleteGoesOnAfterAMissingOne) {
             std::string::npos);
 }
 
-TEST_F(VerbsTest, GetNamesAndAList) {
+TEST_F(VerbsTest, GetPrintsNamesAndList) {
   server.answer("GET /api/v1/namespaces/default/pods", 200,
                 R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
                 R"("items":[{"metadata":{"name":"a","namespace":"default","uid":"1"}},)"
@@ -111,7 +111,7 @@ TEST_F(VerbsTest, GetNamesAndAList) {
   EXPECT_EQ(run(get), kNotFound);
 }
 
-TEST_F(VerbsTest, AWatchGoesOnWhereItBroke) {
+TEST_F(VerbsTest, GetWatchResumesFromLastVersion) {
   const std::string path = "GET /apis/batch/v1/namespaces/default/jobs";
   server.answer(path, 200,
                 R"({"kind":"JobList","apiVersion":"batch/v1","metadata":{"resourceVersion":"5"},)"
@@ -133,7 +133,7 @@ TEST_F(VerbsTest, AWatchGoesOnWhereItBroke) {
   EXPECT_NE(requests[2].find("resourceVersion=9"), std::string::npos);
 }
 
-TEST_F(VerbsTest, LogsOfAnAttemptAskForIt) {
+TEST_F(VerbsTest, LogsRequestsGivenAttempt) {
   server.answer(kJobPath, 200, job_object("j", R"(,"spec":{"completionMode":"Indexed"})"));
   server.answer("GET /apis/muster.dev/v1/namespaces/default/jobs/j/log", 200, "bad row 7\n");
   LogsOptions logs;

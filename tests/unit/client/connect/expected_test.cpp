@@ -63,7 +63,7 @@ TEST(Expected, P26ListsAndTablesHaveNamedItems) {
   EXPECT_NE(met("GET", kPods, list + "[]}", as_table), "");
 }
 
-TEST(Expected, P26ADeletionNamesWhatIsGone) {
+TEST(Expected, P26AnswerToDeletionMustNameObject) {
   const std::string success = R"({"kind":"Status","apiVersion":"v1","status":"Success")";
   EXPECT_EQ(met("DELETE", kPods + "/p", success + R"(,"details":{"name":"p"}})"), "");
   EXPECT_EQ(met("DELETE", kPods + "/p", pod("p")), "");  // it is going
@@ -138,7 +138,7 @@ TEST(Expected, P26AWatchHasEventsOfItsKind) {
   EXPECT_TRUE(watch.misfit_of_event("<html>", true));
 }
 
-TEST(Expected, P26WhatIsShownIsShortAndPrintable) {
+TEST(Expected, P26ShownBytesAreShortAndPrintable) {
   EXPECT_EQ(shown_bytes("a\x1b[2J\n"), R"("a\x1b[2J\n")");
   EXPECT_EQ(shown_bytes(std::string(100, 'x')), "\"" + std::string(60, 'x') + "...\"");
 }

@@ -54,7 +54,7 @@ TEST(Http, WarningsOfTheServerArePrinted) {
             "muster: warning: unknown \"a\"\nmuster: warning: two\n");
 }
 
-TEST(Http, AConnectionThatWasClosedMeanwhileIsTriedAgain) {
+TEST(Http, RequestOnClosedConnectionIsRetried) {
   FakeServer server;
   server.answer("GET /a", 200, "{}");
   server.close_each = true;
@@ -102,7 +102,7 @@ TEST(Http, P32ACoordinatorThatRestartsIsWaitedFor) {
   std::filesystem::remove_all(path);
 }
 
-TEST(Http, NobodyThere) {
+TEST(Http, ReportsConnectionRefused) {
   std::string address;
   {
     FakeServer server;
@@ -116,7 +116,7 @@ TEST(Http, NobodyThere) {
                                                  ": connection refused (from --api)\n"));
 }
 
-TEST(Http, SilenceIsBounded) {
+TEST(Http, TimesOutWithoutAnswer) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // listens but never answers
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -133,7 +133,7 @@ TEST(Http, SilenceIsBounded) {
   close(fd);
 }
 
-TEST(Http, Lines) {
+TEST(Http, StreamsLines) {
   FakeServer server;
   const std::string log = "/api/v1/namespaces/default/pods/p/log";
   server.answer("GET " + log, 200, "one\ntwo\n\nthree\nrest");
@@ -171,7 +171,7 @@ TEST(Objects, RefusalsBecomeErrors) {
   EXPECT_NE(refusal({500, "oops"}).message.find("oops"), std::string::npos);
 }
 
-TEST(Objects, AttemptsAreFoundInTheUid) {
+TEST(Objects, AttemptIsReadFromPodUid) {
   const std::string job_uid = "0f2ad3b4-5c6d-4e7f-8a9b-0c1d2e3f4a5b";
   Json pod = {{"metadata",
                {{"annotations", {{"batch.kubernetes.io/job-completion-index", "7"}}},

@@ -108,7 +108,7 @@ TEST_F(MungeLoginTest, ReplacesATokenAfterTwoThirdsOfItsLife) {
   EXPECT_NE(payloads_[0], payloads_[1]) << "each has a nonce of its own";
 }
 
-TEST_F(MungeLoginTest, KeepsAnOldOneWhileThereIsNoOther) {
+TEST_F(MungeLoginTest, KeepsValidTokenWhileMungeFails) {
   ASSERT_TRUE(token().ok());
   munge_ = false;
   age(0.9);
@@ -121,7 +121,7 @@ TEST_F(MungeLoginTest, KeepsAnOldOneWhileThereIsNoOther) {
   EXPECT_FALSE(token().ok()) << "of the future";
 }
 
-TEST_F(MungeLoginTest, DoesNotUseARefusedOneAgain) {
+TEST_F(MungeLoginTest, ReplacesRefusedToken) {
   ASSERT_TRUE(token().ok());
   EXPECT_EQ(token(bearer('1'))->bearer, bearer('2'));
   EXPECT_EQ(token(bearer('1'))->bearer, bearer('2')) << "another command has logged in";
@@ -130,13 +130,13 @@ TEST_F(MungeLoginTest, DoesNotUseARefusedOneAgain) {
   EXPECT_FALSE(token(bearer('2')).ok());
 }
 
-TEST_F(MungeLoginTest, ATokenIsOfOneAuthority) {
+TEST_F(MungeLoginTest, CachesOneTokenPerAuthority) {
   ASSERT_TRUE(token().ok());
   EXPECT_EQ(token("", kAuthority + "\n")->bearer, bearer('2'));
   EXPECT_EQ(token()->bearer, bearer('1'));
 }
 
-TEST_F(MungeLoginTest, WhatOthersCanReadOrIsDamagedIsNotUsed) {
+TEST_F(MungeLoginTest, IgnoresCacheThatIsReadableByOthersOrDamaged) {
   ASSERT_TRUE(token().ok());
   chmod(file().c_str(), 0640);
   EXPECT_EQ(token()->bearer, bearer('2'));
@@ -148,7 +148,7 @@ TEST_F(MungeLoginTest, WhatOthersCanReadOrIsDamagedIsNotUsed) {
   EXPECT_EQ(token()->bearer, bearer('4'));
 }
 
-TEST_F(MungeLoginTest, TriesAgainOnceWhenTheCoordinatorWasStartedAgain) {
+TEST_F(MungeLoginTest, RetriesOnceAfterRefusalByRestartedCoordinator) {
   refusals_ = 1;
   EXPECT_TRUE(token().ok());
   EXPECT_EQ(payloads_.size(), 2u);
@@ -161,7 +161,7 @@ TEST_F(MungeLoginTest, TriesAgainOnceWhenTheCoordinatorWasStartedAgain) {
   EXPECT_EQ(refusals_, 7);
 }
 
-TEST_F(MungeLoginTest, SaysThatTheCoordinatorDoesNotDoIt) {
+TEST_F(MungeLoginTest, ReportsCoordinatorWithoutMunge) {
   enabled_ = false;
   const auto none = token();
   ASSERT_FALSE(none.ok());

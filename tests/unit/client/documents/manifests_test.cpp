@@ -46,7 +46,7 @@ std::vector<std::string> lines_of(const std::optional<Error>& error) {
 
 using Texts = std::vector<std::string>;
 
-TEST(Manifests, SeveralDocuments) {
+TEST(Manifests, ReadsSeveralDocuments) {
   const auto read = parse_manifests(std::string(kJob) + "---\n" + kJob + "---\n", "f.yaml");
   EXPECT_FALSE(read.error);
   EXPECT_EQ(names_of(read), (Texts{"a", "a"}));
@@ -77,7 +77,7 @@ TEST(Manifests, EachErrorNamesItsPlaceAndTheOthersAreRead) {
   EXPECT_EQ(lines_of(parse_manifests("", "f.yaml").error), Texts{"f.yaml: no manifest found"});
 }
 
-TEST(Manifests, FilesAndDirectories) {
+TEST(Manifests, ReadsFilesAndDirectories) {
   TempDir dir;
   const auto write = [&dir](const std::string& name, const std::string& job) {
     std::ofstream(dir.path + "/" + name)
@@ -99,7 +99,7 @@ TEST(Manifests, FilesAndDirectories) {
   EXPECT_EQ(read.error->code, Errc::invalid);
 }
 
-TEST(Manifests, ListsAndWhatACoordinatorHasSet) {
+TEST(Manifests, ReadsListsAndDropsServerFields) {
   const auto read = parse_manifests(
       "kind: List\napiVersion: v1\nitems:\n"
       "- kind: Job\n  apiVersion: batch/v1\n  metadata: {name: a, uid: u, resourceVersion: '7'}\n"
@@ -127,7 +127,7 @@ Document only(const std::string& text) {
   return read.documents.front();
 }
 
-TEST(Manifests, RefusalsArePlacedInTheOrderOfTheFile) {
+TEST(Manifests, ViolationsAreShownWithLinesInFileOrder) {
   const Document document = only("# mine\n" + std::string(kJob));
   const auto violation = [](const char* path, const char* detail) {
     return Violation{path, Violation::Kind::invalid, "", detail};
@@ -163,7 +163,7 @@ TEST(Manifests, RefusalsArePlacedInTheOrderOfTheFile) {
             Texts{"f.yaml:5:10: spec.completions: is x"});
 }
 
-TEST(Manifests, OfACommand) {
+TEST(Manifests, CommandMakesManifest) {
   const auto zero = [](uint32_t) { return 0u; };
   Json job = command_manifest({20, 8, "", 1, {"./My_Script.sh", "a b"}, {}, ""}, zero);
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "my-script-sh-bbbbb");
@@ -179,7 +179,7 @@ TEST(Manifests, OfACommand) {
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "given");
 }
 
-TEST(Manifests, FieldsThatCannotBeDecodedArePlaced) {
+TEST(Manifests, DecodingErrorsAreShownWithLines) {
   const Document document =
       only(std::string(kJob) + "hue: 1\nstatus: {a: {b: c}, completions: 'x; y: z'}\n");
   const auto lines = [&document](const char* message) {
@@ -204,13 +204,13 @@ Json container_of(const Json& job) {
   return job["spec"]["template"]["spec"]["containers"][0];
 }
 
-TEST(P25AsTyped, NothingOfACommandIsExpanded) {
+TEST(P25AsTyped, DollarSignsOfCommandAreEscaped) {
   const Json job = command_manifest({1, 1, "j", 0, {"$$", "$(HOME)", "a$b", "$"}, {}, ""},
                                     [](uint32_t) { return 0u; });
   EXPECT_EQ(dumped(container_of(job)["command"]), R"json(["$$$$","$$(HOME)","a$$b","$$"])json");
 }
 
-TEST(P27Budget, EachIndexHasItsOwn) {
+TEST(P27Budget, RetriesSetBackoffLimitPerIndex) {
   const auto zero = [](uint32_t) { return 0u; };
   EXPECT_EQ(command_manifest({9, 1, "j", 0, {"a"}, {}, ""}, zero)["spec"]["backoffLimitPerIndex"],
             0);
@@ -218,7 +218,7 @@ TEST(P27Budget, EachIndexHasItsOwn) {
             3);
 }
 
-TEST(P28Surroundings, OwnOnesWinAndNothingIsExpanded) {
+TEST(P28Surroundings, OwnVariablesWinAndNothingIsExpanded) {
   const auto zero = [](uint32_t) { return 0u; };
   const Json job = command_manifest({1, 1, "j", 0, {"a"}, {{"A", "own"}}, ""}, zero);
   const Json whole = with_surroundings(job, {{"A", "shell"}, {"B", "$(A)$$"}}, "/work");
@@ -230,7 +230,7 @@ TEST(P28Surroundings, OwnOnesWinAndNothingIsExpanded) {
   EXPECT_FALSE(container_of(with_surroundings(placed, {}, "/work")).contains("env"));
 }
 
-TEST(P28Surroundings, WhatGoesAlong) {
+TEST(P28Surroundings, ExportsVariablesOfShellButNotOfPodOrHost) {
   const char* const environ[] = {"A=1",        "B=x=y",          "MUSTER_JOB_NAME=outer",
                                  "_=/bin/x",   "HOSTNAME=outer", "JOB_COMPLETION_INDEX=7",
                                  "LATIN=\xe4", "PWD=/old",       "BASH_FUNC_f%%=() {  :; }",
@@ -264,7 +264,7 @@ TEST(RunIdentity, ADirectoryHoldsOneJob) {
   EXPECT_NE(refused.error().message.find("spec.completions"), std::string::npos);
 }
 
-TEST(RunIdentity, AMadeUpNameIsKept) {
+TEST(RunIdentity, GeneratedNameIsKept) {
   TempDir dir;
   ASSERT_TRUE(claim(dir.path, {read_json(R"({"metadata":{"name":"x-11111"}})"), false}).ok());
   auto again = claim(dir.path, {read_json(R"({"metadata":{"name":"x-22222"}})"), false});

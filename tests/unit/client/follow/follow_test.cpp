@@ -23,7 +23,7 @@ EndedAttempt failed(int64_t index, const std::string& cause) {
   return out;
 }
 
-TEST(FailureNews, EachKindOnceAndNotBeforeItsDelay) {
+TEST(FailureNews, PrintsEachCauseOnceAfterDelay) {
   FakeServer server;
   ApiClient client(server.address());
   FailureNews news(client, "default", "j");
@@ -79,14 +79,14 @@ std::string summary_of(const std::string& annotations) {
                       [](const Failures&) { return std::string(); });
 }
 
-TEST(Follow, NothingIsMissingFromWhatTheSuccessPolicyAsksFor) {
+TEST(Follow, SummaryOfSuccessPolicyCountsNoMissingIndexes) {
   EXPECT_EQ(summary_of("{}"),
             "job/j Complete: 1/3 succeeded, as spec.successPolicy requires, took 2s\n");
   EXPECT_EQ(summary_of(R"({"muster.dev/mpi":"auto"})"),
             "job/j Complete: the leader (index 0) succeeded, took 2s\n");
 }
 
-TEST(Follow, AnMpiJobFailsWithItsLeaderOrAWorker) {
+TEST(Follow, SummaryOfMpiJobNamesFailedLeaderOrWorkers) {
   FakeServer server;
   ApiClient client(server.address());
   const auto summary = [&client](const std::string& failed_indexes,

@@ -49,7 +49,7 @@ class PodFilesTest : public testing::Test {
   std::string dir_;
 };
 
-TEST_F(PodFilesTest, EachPodBeginsItsFileAnewAndDirectoriesAreMade) {
+TEST_F(PodFilesTest, PodTruncatesItsFileAndDirectoriesAreCreated) {
   PodFiles f = files("a/%j/%i");
   ASSERT_TRUE(f.prepare("j", true, true).ok());
   EXPECT_TRUE(fs::is_directory(dir_ + "/a/j"));
@@ -64,7 +64,7 @@ TEST_F(PodFilesTest, EachPodBeginsItsFileAnewAndDirectoriesAreMade) {
   EXPECT_EQ(f.failures(), 0u);
 }
 
-TEST_F(PodFilesTest, OfSeveralAttemptsTheNewestHasTheFile) {
+TEST_F(PodFilesTest, NewestAttemptOwnsTheFile) {
   PodFiles f = files("%i");
   auto first = f.file_of(pod(3, 0)), second = f.file_of(pod(3, 1));
   f.write(first, "first\n");
@@ -86,7 +86,7 @@ TEST_F(PodFilesTest, OfSeveralAttemptsTheNewestHasTheFile) {
   EXPECT_EQ(text("3.0") + text("3.1"), "aab");
 }
 
-TEST_F(PodFilesTest, AFileThatIsCompleteIsNotWrittenAgain) {
+TEST_F(PodFilesTest, CompleteFileIsNotRewritten) {
   put("3", "whole\n");
   PodFiles f = files("%i");
   auto file = f.file_of(pod(3, 1));
@@ -100,7 +100,7 @@ TEST_F(PodFilesTest, AFileThatIsCompleteIsNotWrittenAgain) {
   EXPECT_EQ(text("3"), "whole\nmore\n");
 }
 
-TEST_F(PodFilesTest, ALogThatIsGoneLeavesItsFile) {
+TEST_F(PodFilesTest, MissingLogLeavesFileUnchanged) {
   put("3", "of an earlier run\n");
   PodFiles f = files("%i");
   auto file = f.file_of(pod(3, 0));
@@ -108,7 +108,7 @@ TEST_F(PodFilesTest, ALogThatIsGoneLeavesItsFile) {
   EXPECT_EQ(text("3"), "of an earlier run\n");
 }
 
-TEST_F(PodFilesTest, WhatCannotBeWrittenIsKnownBefore) {
+TEST_F(PodFilesTest, UnwritablePathIsRefusedBeforeStart) {
   put("file", "");
   const Status wrong = files("file/%i").prepare("j", true, true);
   ASSERT_FALSE(wrong.ok());
@@ -176,7 +176,7 @@ TEST(Turns, AnIndexIsShownOnceAllBeforeItHaveSettled) {
   EXPECT_EQ(advance(R"({})", true), "");
 }
 
-TEST(Turns, OfARoundOnlyItsIndexes) {
+TEST(Turns, RetryRoundWaitsOnlyForItsIndexes) {
   Turns turns(read_json(
       R"({"metadata":{"annotations":{"muster.dev/indexes":"3,7"}},"spec":{"completions":10}})"));
   EXPECT_EQ(turns.now(), 3u);

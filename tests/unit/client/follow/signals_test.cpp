@@ -31,7 +31,7 @@ TEST(Signals, WakeEndsTheWaitThatIsUnderWayOrTheNextOne) {
   });
 }
 
-TEST(Signals, ASignalIsNoWake) {
+TEST(Signals, SignalIsReportedBesidesWake) {
   apart([] {
     Signals signals;
     pthread_kill(pthread_self(), SIGTERM);

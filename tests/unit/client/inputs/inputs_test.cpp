@@ -39,13 +39,13 @@ TEST_F(InputsOfFiles, ALineIsAnInput) {
   EXPECT_THAT(read->rows, ElementsAre(ElementsAre("x y"), ElementsAre(""), ElementsAre("z")));
 }
 
-TEST_F(InputsOfFiles, NullBytesMayEndThem) {
+TEST_F(InputsOfFiles, NullBytesSeparateInputsOnRequest) {
   const auto read = read_inputs({.files = {file("a", std::string("x\ny\0z\0", 6))}, .null = true});
   ASSERT_TRUE(read);
   EXPECT_THAT(read->rows, ElementsAre(ElementsAre("x\ny"), ElementsAre("z")));
 }
 
-TEST_F(InputsOfFiles, SeveralAreCombined) {
+TEST_F(InputsOfFiles, SeveralFilesGiveAllCombinations) {
   const auto read = read_inputs({.files = {file("a", "1\n2\n"), file("b", "x\ny\n")}});
   ASSERT_TRUE(read);
   EXPECT_THAT(read->rows, ElementsAre(ElementsAre("1", "x"), ElementsAre("1", "y"),
@@ -121,19 +121,19 @@ TEST(Placeholders, BecomeReferences) {
                           "$(MUSTER_INPUT_1)", "$(MUSTER_INPUT_2/)"));
 }
 
-TEST(Placeholders, EverythingElseStaysAsTyped) {
+TEST(Placeholders, OtherTextIsEscapedAndUnchanged) {
   EXPECT_THAT(
       referring({"$HOME", "$(X)", "{print $1}", "{name}", "{", "}{", "{{}}"}),
       ElementsAre("$$HOME", "$$(X)", "{print $$1}", "{name}", "{", "}{", "{$(MUSTER_INPUT)}"));
 }
 
-TEST(Placeholders, ACommandMayHaveNone) {
+TEST(Placeholders, AreRecognizedOnlyIfWellFormed) {
   EXPECT_FALSE(has_placeholder({"awk", "{print}", "{name}"}));
   EXPECT_TRUE(has_placeholder({"cp", "{}", "{/}"}));
   EXPECT_FALSE(has_placeholder({"grep", "-E", "a{3}"}));  // a placeholder only if there are inputs
 }
 
-TEST(Placeholders, NoShellReadsAnInput) {
+TEST(Placeholders, AreRefusedInShellCode) {
   const auto refusal = [](const std::vector<std::string>& command) {
     const auto words = with_references(command, {{{"a"}}, {}});
     return words ? "" : words.error().message;
@@ -147,7 +147,7 @@ TEST(Placeholders, NoShellReadsAnInput) {
   EXPECT_THAT(refusal({"cp", "{2}"}), HasSubstr("no such column; the inputs have 1"));
 }
 
-TEST(InputsInAManifest, FewAreCarriedManyAreInAFile) {
+TEST(InputsInAManifest, FewAreInAnnotationManyInFile) {
   Json few = Json::object();
   EXPECT_TRUE(add_inputs(few, {{{"a"}, {"b"}}, {}}).name.empty());
   EXPECT_EQ(text_at(few, {"metadata", "annotations", "muster.dev/inputs"}), "a\nb\n");
@@ -169,7 +169,7 @@ TEST(InputsInAManifest, FewAreCarriedManyAreInAFile) {
   }
 }
 
-TEST(InputsInAManifest, AFileThatIsNotHereShowsNothing) {
+TEST(InputsInAManifest, MissingFileShowsNoInputs) {
   Json job = Json::object();
   name_file(job, "/no/such/file");
   EXPECT_FALSE(JobInputs(job).any());

@@ -25,7 +25,7 @@ TEST(Joblog, HasTheColumnsOfGnuParallelAndThenOurs) {
       "2\t\t0.000\t0.000\t0\t0\t0\t0\t./step --in c '$HOME' 1 '$(OTHER)'\t1\t0\tnone\tp\n");
 }
 
-TEST(Joblog, IsOneLineAnAttempt) {
+TEST(Joblog, EscapesCommandToOneLine) {
   Joblog log(read_json(
       R"j({"spec":{"template":{"spec":{"containers":[{"command":["sh","-c","a\tb\nc"]}]}}}})j"));
   const std::string line = log.line(read_json(R"j({"pod":"j-abcde","counted":"succeeded"})j"));

@@ -35,7 +35,7 @@ TEST(MpiJob, IsLedByItsFirstIndex) {
             (Words{"$(MUSTER_RUN_DIR)/bin/muster-mpi-entry", "--", "mpirun", "./ring", "$$HOME"}));
 }
 
-TEST(MpiJob, TellsEachLauncherInItsOwnWords) {
+TEST(MpiJob, PassesFlagsInSyntaxOfEachLauncher) {
   MpiWishes wishes;
   wishes.ranks = 6;
   wishes.passed = {"A", "B"};
@@ -59,7 +59,7 @@ TEST(MpiJob, TellsEachLauncherInItsOwnWords) {
                    "$$HOME"}));
 }
 
-TEST(MpiJob, KnowsLaunchersByTheirVersion) {
+TEST(MpiJob, RecognizesLaunchersByVersionText) {
   EXPECT_EQ(launcher_of("mpirun (Open MPI) 4.1.4\n"), MpiLauncher::openmpi);
   EXPECT_EQ(launcher_of("mpirun.real (OpenRTE) 2.1.1\n"), MpiLauncher::openmpi);
   EXPECT_EQ(launcher_of("HYDRA build details:\n    Version:  4.0.2\n"), MpiLauncher::hydra);
@@ -69,7 +69,7 @@ TEST(MpiJob, KnowsLaunchersByTheirVersion) {
   EXPECT_EQ(launcher_of(""), MpiLauncher::unknown);
 }
 
-TEST(MpiJob, TakesAlongNothingOfAnotherLauncher) {
+TEST(MpiJob, ExportsNoVariablesOfOtherLaunchers) {
   const char* const shell[] = {"PATH=/bin",
                                "SLURM_JOB_ID=7",
                                "PBS_NODEFILE=/n",

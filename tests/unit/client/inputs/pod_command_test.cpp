@@ -20,7 +20,7 @@ std::string exec_text(const char* kind, const std::string& members) {
   return std::string(R"({"kind":")") + kind + R"(","apiVersion":"muster.dev/v1",)" + members + "}";
 }
 
-TEST(PodCommand, RefusalsSayWhatTheCallerMayDo) {
+TEST(PodCommand, RefusalsKeepTheirCodeAndMessage) {
   FakeServer server;
   ApiClient client(server.address());
   const PodCommand command("team", "p-0-abcde");
@@ -45,7 +45,7 @@ TEST(PodCommand, StartsAndResumesOneSession) {
   EXPECT_TRUE(other.resume(client).ok());
 }
 
-TEST(PodCommand, ReadsBytes) {
+TEST(PodCommand, ReadsOutputFromOffsets) {
   FakeServer server;
   ApiClient client(server.address());
   const PodCommand command("team", "p-0-abcde");
@@ -71,7 +71,7 @@ TEST(PodCommand, ReadsBytes) {
   EXPECT_FALSE(command.read(client, 8, 7).ok());
 }
 
-TEST(PodCommand, WritesBytes) {
+TEST(PodCommand, WritesInputAtOffset) {
   FakeServer server;
   ApiClient client(server.address());
   const PodCommand command("team", "p-0-abcde");
@@ -92,7 +92,7 @@ TEST(PodCommand, WritesBytes) {
   EXPECT_EQ(PodCommand("team", "other").write(client, 0, "x", false).error().code, Errc::not_found);
 }
 
-TEST(PodCommand, AsksForInputOnlyIfItHasSome) {
+TEST(PodCommand, RequestsStdinAndTtyOnlyIfUsed) {
   FakeServer server;
   ApiClient client(server.address());
   server.answer("POST " + kExecPath, 201, exec_text("Exec", kEcho));
@@ -108,7 +108,7 @@ TEST(PodCommand, AsksForInputOnlyIfItHasSome) {
 }
 
 // A write on a connection that the server has closed is sent again.
-TEST(PodCommand, WritesAgainOnAStaleConnection) {
+TEST(PodCommand, RetriesWriteOnClosedConnection) {
   FakeServer server;
   ApiClient client(server.address());
   server.answer("PUT " + kExecPath, 200, exec_text("ExecInput", R"("taken":1,"closed":false)"));

@@ -14,7 +14,7 @@ Json bare() {
   return read_json(R"({"spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}})");
 }
 
-TEST(Resources, WrongValuesAreNamedWithWhatWouldBeRight) {
+TEST(Resources, WrongValueIsRefusedWithExample) {
   const struct {
     Status (*read)(const std::string& text, ResourceWishes& into);
     const char *text, *said;
@@ -42,7 +42,7 @@ TEST(Resources, WrongValuesAreNamedWithWhatWouldBeRight) {
   }
 }
 
-TEST(Resources, TimesOfBothKinds) {
+TEST(Resources, ReadsGoAndSlurmTimes) {
   const std::pair<const char*, int64_t> cases[] = {{"90m", 5'400},          {"1h30m", 5'400},
                                                    {"1:30:00", 5'400},      {"100:00:01", 360'001},
                                                    {"2-00:00:00", 172'800}, {"100ms", 1}};
@@ -53,11 +53,11 @@ TEST(Resources, TimesOfBothKinds) {
   }
 }
 
-TEST(Resources, WithoutWishesTheManifestStaysAsItIs) {
+TEST(Resources, NoRequestsLeaveManifestUnchanged) {
   EXPECT_EQ(with_resources(bare(), {}), bare());
 }
 
-TEST(Resources, OtherGpusHaveTheirName) {
+TEST(Resources, GpusOfOtherVendorsKeepTheirName) {
   ResourceWishes wishes;
   ASSERT_TRUE(read_gpus("amd.com/gpu=2", wishes));
   const Json manifest = with_resources(bare(), wishes);

@@ -16,7 +16,7 @@ Json array_job(const std::string& array) {
   return job;
 }
 
-TEST(P16Tasks, AreNamedByTheirNumbers) {
+TEST(P16Tasks, TaskNumbersMapToIndexes) {
   const auto tasks = Tasks::of(array_job("1-10,20-40:10"));
   ASSERT_TRUE(tasks);
   EXPECT_EQ(tasks->indexes("7,20,40")->text(), "6,10,12");
@@ -26,7 +26,7 @@ TEST(P16Tasks, AreNamedByTheirNumbers) {
   EXPECT_FALSE(tasks->indexes("x"));
 }
 
-TEST(P16Tasks, OtherJobsHaveNone) {
+TEST(P16Tasks, JobWithoutArrayHasNoTasks) {
   EXPECT_EQ(Tasks::of(read_json(R"({"metadata":{"name":"j"}})")).error().message,
             "job/j was not submitted with --array, so it has no tasks; use --index");
 }

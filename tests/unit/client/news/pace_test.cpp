@@ -63,7 +63,7 @@ Millis minutes(double n) {
   return static_cast<Millis>(n * 60'000);
 }
 
-TEST(Pace, NothingIsSaidBeforeEnoughHasEnded) {
+TEST(Pace, GivesNoEstimateBeforeEnoughPodsEnded) {
   EXPECT_EQ(Pace().left(3), std::nullopt);
   for (const auto& [now, left, truth] : Played{10, 4, [](int64_t) { return minutes(10); }}.play()) {
     if (now <= minutes(10) - 100) {
@@ -73,12 +73,12 @@ TEST(Pace, NothingIsSaidBeforeEnoughHasEnded) {
 }
 
 // Of ten pods of 10 minutes on 4 slots, the third wave has two.
-TEST(Pace, LongPodsGoInWaves) {
+TEST(Pace, EstimatesLongPodsInWaves) {
   const auto seen = Played{10, 4, [](int64_t) { return minutes(10); }}.play();
   expect_close(seen, minutes(10) + 200, 0.01, 1'000);
 }
 
-TEST(Pace, ManyLongPodsOfDifferentLength) {
+TEST(Pace, EstimatesLongPodsOfDifferentLengths) {
   const auto seen =
       Played{200, 16, [](int64_t i) { return minutes(2) + (i * 7919 % 60) * 1'000; }}.play();
   // The longest of the last pods decides when the job ends, and its length is unknown.
@@ -86,7 +86,7 @@ TEST(Pace, ManyLongPodsOfDifferentLength) {
 }
 
 // More slots than pods: the time left is what the slowest pod still needs.
-TEST(Pace, TheLastWave) {
+TEST(Pace, GivesNoEstimateInOnlyWave) {
   const auto seen = Played{8, 64, [](int64_t i) { return minutes(5) + i * 1'000; }}.play();
   for (const auto& [now, left, truth] : seen) {
     if (now < minutes(5)) {
@@ -95,20 +95,20 @@ TEST(Pace, TheLastWave) {
   }
 }
 
-TEST(Pace, ShortPodsGoByTheirPace) {
+TEST(Pace, EstimatesShortPodsByRate) {
   const auto seen = Played{20'000, 8, [](int64_t) { return Millis{3}; }, 100, 5}.play();
   expect_close(seen, 2'100, 0.05, 300);
 }
 
 // The time that slots wait between pods counts as well.
-TEST(Pace, AJobThatSlowsDown) {
+TEST(Pace, FollowsJobThatSlowsDown) {
   const auto seen =
       Played{600, 4, [](int64_t i) { return i < 300 ? Millis{200} : Millis{1'000}; }}.play();
   // The window forgets the fast half within half a minute.
   expect_close(seen, 15'000 + 32'000, 0.1, 1'000);
 }
 
-TEST(Pace, LateClientDoesNotKnowHowLongPodsHaveRun) {
+TEST(Pace, LateClientIgnoresPodsAlreadyRunning) {
   const Played job{40, 4, [](int64_t) { return minutes(1); }};
   const auto seen = job.play(90'000);
   // Pods that were already running are not measured; the next ones are.
@@ -121,7 +121,7 @@ TEST(Pace, LateClientDoesNotKnowHowLongPodsHaveRun) {
 }
 
 // A pod that never ends must not look as if it were about to end.
-TEST(Pace, AStuckPodIsNotAboutToEnd) {
+TEST(Pace, StuckPodRaisesEstimate) {
   Pace pace;
   pace.add({.at = 0, .settled = 0, .ended = 0, .running = 0});
   pace.add({.at = 100, .settled = 0, .ended = 0, .running = 2});
@@ -133,7 +133,7 @@ TEST(Pace, AStuckPodIsNotAboutToEnd) {
   EXPECT_GT(*left, 20 / 2 * 20'000);
 }
 
-TEST(Pace, RetriesTakeTimeToo) {
+TEST(Pace, CountsTimeOfRetries) {
   Pace pace;
   for (int64_t i = 0; i <= 10; ++i)  // every second pod fails and runs again
     pace.add({.at = i * 60'000, .settled = i, .ended = 2 * i, .running = 2});
@@ -142,7 +142,7 @@ TEST(Pace, RetriesTakeTimeToo) {
   EXPECT_NEAR(static_cast<double>(*left), 600'000, 65'000);
 }
 
-TEST(Pace, NothingIsKnownWhileNothingRuns) {
+TEST(Pace, GivesNoEstimateWhileNothingRuns) {
   Pace pace;
   pace.add({.at = 0, .settled = 0, .ended = 0, .running = 0});
   pace.add({.at = 1'000, .settled = 0, .ended = 0, .running = 1});
@@ -151,7 +151,7 @@ TEST(Pace, NothingIsKnownWhileNothingRuns) {
   EXPECT_EQ(pace.left(0), 0);
 }
 
-TEST(Pace, AnotherJobBeginsAnew) {
+TEST(Pace, ResetsForAnotherJob) {
   Pace pace;
   for (int64_t i = 0; i < 50; ++i)
     pace.add({.at = i * 100, .settled = i, .ended = i, .running = 1});
@@ -160,7 +160,7 @@ TEST(Pace, AnotherJobBeginsAnew) {
   EXPECT_EQ(pace.left(10), std::nullopt);
 }
 
-TEST(Pace, TheRateForgetsWhatIsOld) {
+TEST(Pace, RateForgetsOldSamples) {
   Pace pace;
   EXPECT_EQ(pace.per_second(), 0);
   pace.add({});

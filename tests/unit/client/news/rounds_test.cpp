@@ -22,7 +22,7 @@ std::string chosen(const RetryWishes& wishes, const Json& job) {
 
 const RetryWishes kFailedOnes = {.failed = true};
 
-TEST(Rounds, FailedOnesOrAllThatHaveNotSucceeded) {
+TEST(Rounds, RetrySelectsFailedOrAllUnsuccessfulIndexes) {
   const Json job = round_with("j", "", "0-2,5", "3,7");
   EXPECT_EQ(chosen(kFailedOnes, job), "3,7");
   EXPECT_EQ(chosen({}, job), "3,4,6-9");
@@ -33,7 +33,7 @@ TEST(Rounds, FailedOnesOrAllThatHaveNotSucceeded) {
             "job/j cannot be retried: all of its indexes have succeeded");
 }
 
-TEST(Rounds, AJobThatStillRunsSaysWhereToLook) {
+TEST(Rounds, RetryOfRunningIndexPointsToWhy) {
   Json job = round_with("j", "", "0-2", "");
   job["status"].erase("conditions");
   EXPECT_EQ(chosen({.index = "4"}, job),
@@ -46,7 +46,7 @@ constexpr char kThird[] =
     R"("muster.dev/retry-of":"j","muster.dev/round":"3","muster.dev/indexes":"5")";
 
 // An index that has succeeded in any round does not run again.
-TEST(Rounds, AllRoundsAreSeenAsOne) {
+TEST(Rounds, RoundsOfOneJobAreMerged) {
   const Json first = round_with("j", "", "0-2,4-6,8,9", "3,7");
   const Json second = round_with("j-r2", kSecond, "3", "7");
   const Json all = as_one({first, second});
@@ -63,7 +63,7 @@ TEST(Rounds, AllRoundsAreSeenAsOne) {
   EXPECT_TRUE(all_succeeded(as_one({first, second, other, last})));
 }
 
-TEST(Rounds, AnIndexThatSucceededAndFailedLaterHasSucceeded) {
+TEST(Rounds, IndexThatFailsAfterSuccessStaysSucceeded) {
   const Json first = round_with("j", "", "0-9", "", true);
   const Json again = round_with("j-r2", kSecond, "3", "7");
   EXPECT_TRUE(all_succeeded(as_one({first, again})));

@@ -9,7 +9,7 @@ namespace {
 const OutputPod kPod = {
     .job = "sweep", .pod = "sweep-7-x2bqd", .node = "c01", .index = 7, .attempt = 2};
 
-TEST(OutputPattern, Expands) {
+TEST(OutputPattern, ExpandsPlaceholders) {
   const std::pair<const char*, const char*> cases[] = {
       {"logs/%j-%i.out", "logs/sweep-7.out"},
       {"%j.%i.%a@%n", "sweep.7.2@c01"},
@@ -28,7 +28,7 @@ TEST(OutputPattern, Expands) {
   }
 }
 
-TEST(OutputPattern, RefusesWhatItDoesNotKnow) {
+TEST(OutputPattern, RejectsUnknownPlaceholders) {
   const std::pair<const char*, const char*> cases[] = {
       {"%x.out",
        "`%x` in %x.out is unknown; there are %j job, %i index, %a attempt, %n node, %p pod"},
@@ -47,7 +47,7 @@ TEST(OutputPattern, RefusesWhatItDoesNotKnow) {
 }
 
 // Names come from a coordinator.
-TEST(OutputPattern, NoValueAddsADirectory) {
+TEST(OutputPattern, ValuesCannotAddDirectories) {
   OutputPod pod = kPod;
   pod.node = "../../etc";
   pod.job = "..";
@@ -56,7 +56,7 @@ TEST(OutputPattern, NoValueAddsADirectory) {
             "-.-.-");
 }
 
-TEST(OutputPattern, TheDirectoryThatAllFilesAreIn) {
+TEST(OutputPattern, FindsDirectoryOfAllFiles) {
   const std::pair<const char*, const char*> cases[] = {
       {"%i.out", ""}, {"logs/%i", "logs"},  {"a/%j/b-%i/c", "a/sweep"},
       {"/%i", "/"},   {"a/b/%n/%i", "a/b"}, {"./x", "."},
@@ -65,7 +65,7 @@ TEST(OutputPattern, TheDirectoryThatAllFilesAreIn) {
     EXPECT_EQ(OutputPattern::parse(text)->directory("sweep"), directory) << text;
 }
 
-TEST(OutputPattern, PodsOfAJobNeedFilesOfTheirOwn) {
+TEST(OutputPattern, RejectsPatternThatPodsWouldShare) {
   const auto fits = [](const char* text, bool indexed, bool several) {
     const Status right = OutputPattern::parse(text)->fits(indexed, several);
     return right.ok() ? "" : right.error().message;
@@ -79,7 +79,7 @@ TEST(OutputPattern, PodsOfAJobNeedFilesOfTheirOwn) {
             "%i.out: pods of a NonIndexed job have no index and attempt; name them by %p");
 }
 
-TEST(OutputPattern, AWordIsNoFile) {
+TEST(OutputPattern, WordIsNotPath) {
   for (const char* word : {"tag", "plain", "none", "plan"}) EXPECT_FALSE(looks_like_path(word));
   for (const char* path : {"%i", "./tag", "a.out", "a/b"}) EXPECT_TRUE(looks_like_path(path));
 }

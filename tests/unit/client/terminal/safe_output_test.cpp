@@ -33,7 +33,7 @@ TEST(SafeOutput, P12EscapesWhateverAVerbPrints) {
   EXPECT_EQ(printed(std::cerr, print(std::cerr)), wanted);
 }
 
-TEST(SafeOutput, P12CharactersMayComeInParts) {
+TEST(SafeOutput, P12JoinsCharactersWrittenInParts) {
   const auto parts = [] {
     std::cout << "a\xc2"
               << "\x9b"

@@ -34,7 +34,7 @@ std::string kj_want_in(const char* text, kj::Exception::Type type) {
   }
 }
 
-TEST(P31Starved, AnExceptionSaysWhatRanOut) {
+TEST(P31Starved, ExceptionNamesExhaustedResource) {
   using kj::Exception;
   EXPECT_THAT(want_in(std::system_error(EAGAIN, std::generic_category())),
               AllOf(HasSubstr("cannot start a thread or process: Resource temporarily unavailable"),
@@ -46,14 +46,14 @@ TEST(P31Starved, AnExceptionSaysWhatRanOut) {
               HasSubstr("raise the limit on memory"));
 }
 
-TEST(P31Starved, OtherExceptionsSayNothingAboutIt) {
+TEST(P31Starved, OtherExceptionsNameNoResource) {
   EXPECT_EQ(want_in(std::runtime_error("Too many open files")), "nothing");
   EXPECT_EQ(want_in(std::system_error(EPERM, std::generic_category())), "nothing");
   EXPECT_EQ(kj_want_in("write(): Too many open files", kj::Exception::Type::FAILED), "nothing");
   EXPECT_EQ(kj_want_in("try again later", kj::Exception::Type::OVERLOADED), "nothing");
 }
 
-TEST(P31Starved, DescriptorsAreCounted) {
+TEST(P31Starved, MissingDescriptorsAreReportedWithLimit) {
   EXPECT_TRUE(want_descriptors(1));
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);

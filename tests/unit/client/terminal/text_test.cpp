@@ -13,7 +13,7 @@
 namespace muster::cli {
 namespace {
 
-TEST(Text, Spans) {
+TEST(Text, PrintsDurations) {
   EXPECT_EQ(short_span(0), "0s");
   EXPECT_EQ(short_span(119'000), "119s");
   EXPECT_EQ(short_span(185'000), "3m5s");
@@ -24,7 +24,7 @@ TEST(Text, Spans) {
   EXPECT_EQ(clock_span(3'723'000), "1:02:03");
 }
 
-TEST(Text, QuotingAndCutting) {
+TEST(Text, EncodesQuotesAndCutsText) {
   EXPECT_EQ(url_encoded("a=b,c in (d)"), "a%3Db%2Cc%20in%20%28d%29");
   EXPECT_EQ(shell_quoted("a b'c"), "'a b'\\''c'");
   EXPECT_EQ(shell_quoted("/tmp/x-1"), "/tmp/x-1");
@@ -51,7 +51,7 @@ TEST(Table, ColumnsLineUpAlsoInAWatch) {
             "x   a   <none>   3\n");
 }
 
-TEST(Table, P12CellsCannotActOnTheTerminalOrLookLikeOthers) {
+TEST(Table, P12CellsAreEscapedAndKeptOnOneLine) {
   TablePrinter table(true, false, true);
   EXPECT_EQ(table.lines(read_json(
                 R"({"columnDefinitions":[{"name":"Name","priority":0},{"name":"I","priority":1}],)"
@@ -85,7 +85,7 @@ TEST(Json, MissingIsEmpty) {
 }
 
 // Printed YAML reads back as the same value, whatever it looks like.
-TEST(Json, YamlReadsBack) {
+TEST(Json, PrintedYamlRoundTrips) {
   const Json json = read_json(
       R"({"a":[{"b":"true","c":[[1,2],[],{}]},"x: y","- z",""],"empty":{},"m":{"n/o":"1.5","off":null},
       "lines":"one\ntwo\n","multi":["7",7,0.5,false,"~","#no"," lead","ä"]})");
@@ -96,7 +96,7 @@ TEST(Json, YamlReadsBack) {
   EXPECT_EQ(to_yaml(read_json(R"({"a":[{"b":1,"c":"d"}]})")), "a:\n- b: 1\n  c: d\n");
 }
 
-TEST(Progress, Texts) {
+TEST(Progress, LineShowsCountsRateAndTimeLeft) {
   const Json job = read_json(
       R"({"spec":{"completions":20},"status":{"succeeded":12,"failed":5,"ready":3,"active":4,
       "failedIndexes":"7,9-10"}})");
@@ -110,7 +110,7 @@ TEST(Progress, Texts) {
       "2 succeeded  running 0  00:01");
 }
 
-TEST(Progress, OfAnMpiJobCountsNoSuccesses) {
+TEST(Progress, LineOfMpiJobShowsRunningNotSucceeded) {
   const Json job =
       read_json(R"({"metadata":{"annotations":{"muster.dev/mpi":"auto,slots=2"}},)"
                 R"("spec":{"completions":4,"successPolicy":{"rules":[{"succeededIndexes":"0"}]}},)"
@@ -125,7 +125,7 @@ TEST(Progress, IndexSetsAreCutBetweenIntervals) {
   EXPECT_EQ(cut_set("100000-200000", 8), "10000...");
 }
 
-TEST(Policy, InWords) {
+TEST(Policy, RowsDescribeRetryFailureAndSuccessPolicy) {
   const auto rows = [](const char* spec) {
     std::string text;
     for (const auto& [name, what] : policy_rows(read_json(spec))) text += name + " " + what + "\n";
@@ -145,13 +145,13 @@ TEST(Policy, InWords) {
             "Deadline: active for at most 60s\n");
 }
 
-TEST(Policy, Pace) {
+TEST(Policy, PaceTextShowsRateAndTimeLeft) {
   EXPECT_EQ(pace_text(0, 5, 1'000), "");
   EXPECT_EQ(pace_text(20, 180, 60'000), "20 indexes/min, about 9m left");
   EXPECT_EQ(pace_text(1, 0, 60'000), "1.0 indexes/min");
 }
 
-TEST(Failures, OfAFailedJobWhatItFailedOf) {
+TEST(Failures, RuleTextNamesViolatedLimit) {
   EXPECT_EQ(rule_text(read_json(
                 R"({"spec":{"activeDeadlineSeconds":5},"status":{"conditions":
                 [{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}})")),
@@ -180,7 +180,7 @@ TEST(Failures, OfAFailedJobWhatItFailedOf) {
   EXPECT_EQ(more_text(f, "j", "lab"), "more: muster logs job/j --index 7 --attempt 2 -n lab");
 }
 
-TEST(Failures, Causes) {
+TEST(Failures, CauseTextNamesExitCodeSignalOrReason) {
   const auto cause = [](const char* status) {
     return cause_of(read_json(std::string(R"({"status":)") + status + "}"));
   };
@@ -201,7 +201,7 @@ TEST(Failures, Causes) {
   EXPECT_EQ(cause("{}"), "unknown");
 }
 
-TEST(Failures, LinesStandBelowTheirRow) {
+TEST(Failures, LogLinesArePrintedBelowTheirRow) {
   Failures f;
   f.shown = {{"j-7-x", "n1", "exit 1", 7, 0, "", {"bad", "row"}},
              {"j-8-y", "", "exit 2", 8, std::nullopt, "", {}}};

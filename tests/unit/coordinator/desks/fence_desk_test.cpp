@@ -43,7 +43,7 @@ class FenceDeskTest : public testing::Test {
   FenceDesk desk;
 };
 
-TEST_F(FenceDeskTest, OpensWhenAllHaveCome) {
+TEST_F(FenceDeskTest, OpensOnceAllRanksHaveArrived) {
   desk.set(kJob, ranks_are({{0, 0}, {1, 0}, {2, 0}}, 3));
   auto zero = come({0, 0}, 1, {{"a", "0"}}), one = come({1, 0}, 1, {{"b", "1"}});
   EXPECT_FALSE(zero->opened || one->opened);
@@ -79,7 +79,7 @@ TEST_F(FenceDeskTest, ALaterFenceCountsForAnEarlierOne) {
   EXPECT_TRUE(next->opened && one->opened);
 }
 
-TEST_F(FenceDeskTest, ANewMemberMakesAnotherGroup) {
+TEST_F(FenceDeskTest, NewAttemptStartsNewGroup) {
   desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
   auto zero = come({0, 0}, 1), one = come({1, 0}, 1, {{"old", "1"}});
   const uint64_t before = *zero->opened;
@@ -94,7 +94,7 @@ TEST_F(FenceDeskTest, ANewMemberMakesAnotherGroup) {
 }
 
 // A rank has left the fence and exited before another could ask for what it had put.
-TEST_F(FenceDeskTest, RanksThatHaveEndedAreNotMissed) {
+TEST_F(FenceDeskTest, RankThatHasEndedIsNotWaitedFor) {
   desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
   auto zero = come({0, 0}, 1), one = come({1, 0}, 1, {{"b", "1"}});
   auto left = std::make_shared<core::HostList>(*ranks_are({{0, 0}}, 2));

@@ -51,7 +51,7 @@ TEST(HostDesk, ResolvesNames) {
   EXPECT_EQ(desk.names(7), "train-0, train-1, train-2, train-3 to train-8");
 }
 
-TEST(HostDesk, APodIsWhereItIs) {
+TEST(HostDesk, FindsNodesOfPodsAndJobs) {
   HostDesk desk;
   desk.set(7, hosts(kThree));
   EXPECT_TRUE(desk.is_on({7, 2, 1}, 2));
@@ -63,7 +63,7 @@ TEST(HostDesk, APodIsWhereItIs) {
   EXPECT_TRUE(desk.jobs_on(3).empty());
 }
 
-TEST(HostDesk, TellsStatesFromMembers) {
+TEST(HostDesk, DistinguishesStateChangesFromMemberChanges) {
   using Change = HostDesk::Change;
   HostDesk desk;
   EXPECT_EQ(desk.set(7, hosts(kThree)), Change::members);
@@ -83,7 +83,7 @@ TEST(HostDesk, TellsStatesFromMembers) {
   EXPECT_TRUE(desk.jobs_on(1).empty());
 }
 
-TEST(HostDesk, WakesWhoeverWaits) {
+TEST(HostDesk, WakesWaitersOfChangedJob) {
   auto io = kj::setupAsyncIo();
   HostDesk desk;
   auto of_job = desk.changes(7).eagerlyEvaluate(nullptr);

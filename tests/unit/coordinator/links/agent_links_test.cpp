@@ -97,7 +97,7 @@ class AgentLinksTest : public testing::Test, kj::TaskSet::ErrorHandler {
   AgentLinks links_{context_};
 };
 
-TEST_F(AgentLinksTest, LaunchesOfAKnownTemplateLeaveWithTheAnswer) {
+TEST_F(AgentLinksTest, LaunchesOfKnownTemplateLeaveInReply) {
   launch_the_first();
   links().deliver({launch(1), launch(2)});
   EXPECT_THAT(take(), ElementsAre(1, 2));
@@ -105,7 +105,7 @@ TEST_F(AgentLinksTest, LaunchesOfAKnownTemplateLeaveWithTheAnswer) {
   EXPECT_THAT(take(), IsEmpty()) << "once";
 }
 
-TEST_F(AgentLinksTest, WithoutAnAnswerTheyLeaveByACall) {
+TEST_F(AgentLinksTest, LaunchesLeaveByCallWithoutReply) {
   launch_the_first();
   links().deliver({launch(1)});
   links().deliver({launch(2)});
@@ -113,7 +113,7 @@ TEST_F(AgentLinksTest, WithoutAnAnswerTheyLeaveByACall) {
   EXPECT_THAT(take(), IsEmpty());
 }
 
-TEST_F(AgentLinksTest, AnAnswerOvertakesNoCall) {
+TEST_F(AgentLinksTest, ReplyDoesNotOvertakeCall) {
   links().deliver({launch(0)});
   EXPECT_THAT(take(), IsEmpty()) << "its template has not been sent";
   calls_.accepts = false;
@@ -129,21 +129,21 @@ TEST_F(AgentLinksTest, AnAnswerOvertakesNoCall) {
   EXPECT_EQ(calls_.killed, std::vector<PodId>{(PodId{7, 2, 0})});
 }
 
-TEST_F(AgentLinksTest, WhatNeedsACallGetsOne) {
+TEST_F(AgentLinksTest, LaunchThatNeedsCallDoesNotLeaveInReply) {
   launch_the_first();
   links().deliver({launch(1, true)});
   EXPECT_THAT(take(), IsEmpty());
   EXPECT_THAT(launched(), ElementsAre(1));
 }
 
-TEST_F(AgentLinksTest, OnlyTheCurrentConnectionTakesThem) {
+TEST_F(AgentLinksTest, ReplyOnOldConnectionTakesNoLaunches) {
   launch_the_first();
   links().deliver({launch(1)});
   EXPECT_THAT(take(kLink + 1), IsEmpty());
   EXPECT_THAT(launched(), ElementsAre(1));
 }
 
-TEST_F(AgentLinksTest, AnAgentThatDoesNotTakeThemGetsCalls) {
+TEST_F(AgentLinksTest, AgentWithoutSupportGetsLaunchesByCall) {
   connect(false);
   launch_the_first();
   links().deliver({launch(1)});

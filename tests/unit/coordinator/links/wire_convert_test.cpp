@@ -20,7 +20,7 @@ std::pair<core::EndCause, core::EndCause> taken(wire::EndCause cause) {
   return {read.cause, read.containers.at(0).cause};
 }
 
-TEST(WireConvert, OnlyTheCoordinatorSaysThatANodeIsLostOrDeleted) {
+TEST(WireConvert, AgentCannotReportNodeAsLostOrDeleted) {
   using core::EndCause;
   EXPECT_EQ(taken(wire::EndCause::EVICTED), std::pair(EndCause::evicted, EndCause::evicted));
   EXPECT_EQ(taken(wire::EndCause::RETURNED), std::pair(EndCause::returned, EndCause::returned));

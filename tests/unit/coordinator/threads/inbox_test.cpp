@@ -43,7 +43,7 @@ TEST(Inbox, RunsTasksInOrder) {
   EXPECT_EQ(here.run(), "abc");
 }
 
-TEST(Inbox, RunsOneThatMayWaitAtOnceIfItComesAlone) {
+TEST(Inbox, RunsLoneDeferrableTaskAtOnce) {
   Gathering here;
   here.post_waiting('a');
   EXPECT_EQ(here.run(), "a");
@@ -52,7 +52,7 @@ TEST(Inbox, RunsOneThatMayWaitAtOnceIfItComesAlone) {
   EXPECT_EQ(here.run(), "b");
 }
 
-TEST(Inbox, GathersThoseThatMayWaitWhileMoreCome) {
+TEST(Inbox, GathersDeferrableTasksWhileMoreArrive) {
   Gathering here;
   here.post_waiting('a');
   EXPECT_EQ(here.run(), "a");
@@ -75,7 +75,7 @@ TEST(Inbox, NeverGathersForLongerThanItsLimit) {
   }
 }
 
-TEST(Inbox, OneThatMayNotWaitTakesTheGatheredAlong) {
+TEST(Inbox, UrgentTaskRunsGatheredOnesToo) {
   Gathering here;
   here.post_waiting('a');
   EXPECT_EQ(here.run(), "a");
@@ -87,7 +87,7 @@ TEST(Inbox, OneThatMayNotWaitTakesTheGatheredAlong) {
   EXPECT_EQ(here.run(), "d");
 }
 
-TEST(Inbox, WhatIsPostedTogetherWakesItOnce) {
+TEST(Inbox, TasksPostedTogetherWakeItOnce) {
   Gathering here;
   Door door;
   door.open(here.inbox);

@@ -75,7 +75,7 @@ TEST(Replies, ReachTheirPromisesFromManyThreads) {
   EXPECT_EQ(here.elsewhere, 0);
 }
 
-TEST(Replies, WhatIsDroppedUnansweredIsRejected) {
+TEST(Replies, DroppedReplyRejectsPromise) {
   Waiting here;
   auto [promise, answer] = here.ask();
   std::thread([dropped = std::move(answer)]() mutable { dropped = nullptr; }).join();
@@ -84,7 +84,7 @@ TEST(Replies, WhatIsDroppedUnansweredIsRejected) {
   EXPECT_EQ(here.elsewhere, 0);
 }
 
-TEST(Replies, NothingComesThroughAShutDoor) {
+TEST(Replies, ReplyAfterShutdownIsDropped) {
   std::function<void(int)> late;
   {
     Waiting here;

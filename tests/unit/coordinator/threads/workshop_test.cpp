@@ -21,7 +21,7 @@ TEST(Workshop, WorksInOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(done[static_cast<size_t>(i)], i);
 }
 
-TEST(Workshop, FinishesWhatIsBegunAndDropsTheRest) {
+TEST(Workshop, StopFinishesRunningTaskAndDropsTheRest) {
   Workshop shop;
   std::promise<void> begun, go;
   bool finished = false;

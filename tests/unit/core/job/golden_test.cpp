@@ -192,7 +192,7 @@ namespace {
 
 class Golden : public testing::TestWithParam<std::string> {};
 
-TEST_P(Golden, AnswersAsWritten) {
+TEST_P(Golden, TranscriptIsReproduced) {
   Transcript transcript;
   expect_answers("tests/golden/" + GetParam() + ".txt",
                  [&](const std::string& line) { return transcript.play(line); });
@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(Transcripts, Golden, testing::ValuesIn(transcripts_in("
                          [](const auto& info) { return info.param; });
 
 // Every event prints on one line that starts with its name.
-TEST(Text, Events) {
+TEST(Text, EventsPrintOnOneLine) {
   EXPECT_EQ(to_text(7, SlotsGranted{{{1, 2}, {3, 1}}}), "SlotsGranted n1=2, n3=1");
   PodsReported report{9, 1, {{{4, 0}, 55, 0, 0}}, {}};
   PodsReported::Ended end;
@@ -226,7 +226,7 @@ TEST(Text, Events) {
             "PodsStopping j7/1#0 counted=released");
 }
 
-TEST(Text, Instants) {
+TEST(Text, InstantsPrintInUtcWithMilliseconds) {
   EXPECT_EQ(instant_text(0), "1970-01-01T00:00:00.000Z");
   EXPECT_EQ(instant_text(Transcript::kBegin + 10'001), "2026-01-01T00:00:10.001Z");
   EXPECT_EQ(instant_text(1'709'251'199'999), "2024-02-29T23:59:59.999Z");

@@ -33,7 +33,7 @@ JobSpec with_policy(JobSpec spec, std::vector<FailureRule> rules) {
 
 // ---- 4.5: creation
 
-TEST(P10Creation, StopsWhileEnoughPodsWaitForAPlace) {
+TEST(P10Creation, StopsAtMaximumOfPendingPods) {
   JobSpec spec;
   spec.parallelism = 2'000'000'000;
   spec.pod.restart_policy = "Never";
@@ -51,7 +51,7 @@ TEST(P10Creation, StopsWhileEnoughPodsWaitForAPlace) {
   EXPECT_EQ(play.job().active(), 0u);
 }
 
-TEST(P10Creation, AllIndexesRunInTheEnd) {
+TEST(P10Creation, AllIndexesRunDespiteMaximumOfPendingPods) {
   Play play(Play::indexed(500, 500));
   play.knobs().pending_max = 20;
   play.place(0);
@@ -70,7 +70,7 @@ TEST(P10Creation, AllIndexesRunInTheEnd) {
             "SuccessCriteriaMet=True/CompletionsReached Complete=True/CompletionsReached");
 }
 
-TEST(P10Creation, AGangIsCreatedWhole) {
+TEST(P10Creation, GangIsCreatedDespiteMaximumOfPendingPods) {
   Play play(Play::indexed(50, 50),
             [](JobMeta& meta) { meta.annotations["muster.dev/gang"] = "true"; });
   play.knobs().pending_max = 20;
@@ -80,7 +80,7 @@ TEST(P10Creation, AGangIsCreatedWhole) {
 
 // ---- 9: suspend and resume
 
-TEST(Suspend, RunningPodsCountNowhereAndTheClockStartsAfresh) {
+TEST(Suspend, RunningPodsAreUncountedAndStartTimeIsReset) {
   Play play(Play::indexed(3, 2));
   play.sync();
   play.start({0, 0});
@@ -120,7 +120,7 @@ TEST(Suspend, CreatedSuspendedHasNoStartTimeAndNoPods) {
   EXPECT_EQ(play.conditions(), "Suspended=False/JobResumed FailureTarget=True/DeadlineExceeded");
 }
 
-TEST(Suspend, ADeferredPodHandsItsCountOnAfterTheResume) {
+TEST(Suspend, DeferredFailureIsCountedAfterResume) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 3;
   Play play(spec);
@@ -148,7 +148,7 @@ TEST(Suspend, AWorkQueueJobWithASuccessCompletesInsteadAndKeepsItsStart) {
   EXPECT_EQ(play.state().started_at, started);
 }
 
-TEST(Suspend, NoCompletionsCompleteASuspendedJob) {
+TEST(Suspend, SuspendedJobWithZeroCompletionsCompletes) {
   JobSpec spec = Play::indexed(0, 1);
   spec.suspend = true;
   Play play(spec);
@@ -160,7 +160,7 @@ TEST(Suspend, NoCompletionsCompleteASuspendedJob) {
 
 // ---- pods returned by a node without a free slot: as if they had never been bound
 
-TEST(Returned, CountsNowhereAndIsReplacedAtOnce) {
+TEST(Returned, PodIsUncountedAndReplacedAtOnce) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit = 0;
   Play play(spec);
@@ -177,7 +177,7 @@ TEST(Returned, CountsNowhereAndIsReplacedAtOnce) {
   EXPECT_TRUE(play.job().condition(ConditionType::complete));
 }
 
-TEST(Returned, HandsOnTheFailuresOfItsIndexWithoutADelay) {
+TEST(Returned, PodHandsOnFailuresOfIndexWithoutDelay) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 1;
   Play play(spec);
@@ -193,7 +193,7 @@ TEST(Returned, HandsOnTheFailuresOfItsIndexWithoutADelay) {
   EXPECT_EQ(play.state().failed, 2u);
 }
 
-TEST(Returned, AtTheEndOfAFailingJobItIsNoFailure) {
+TEST(Returned, PodOfFailingJobIsNoFailure) {
   JobSpec spec = Play::indexed(3, 3);
   spec.backoff_limit_per_index = 0;
   spec.max_failed_indexes = 0;
@@ -205,7 +205,7 @@ TEST(Returned, AtTheEndOfAFailingJobItIsNoFailure) {
   EXPECT_EQ(play.state().failed, 2u) << "0, and 1 that is killed";
 }
 
-TEST(Returned, OneThatIsBeingDeletedJustEnds) {
+TEST(Returned, PodBeingDeletedCountsAsDeleted) {
   JobSpec spec = Play::indexed(1, 1);
   spec.pod_replacement_policy = "Failed";
   Play play(spec);
@@ -232,7 +232,7 @@ TEST(Surplus, TheLeastAdvancedGoFirst) {
   EXPECT_EQ(play.state().failed, 0u);
 }
 
-TEST(Surplus, NotOfAWorkQueueAfterItsFirstSuccess) {
+TEST(Surplus, WorkQueueKeepsPodsAfterFirstSuccess) {
   JobSpec spec;
   spec.parallelism = 3;
   Play play(spec);
@@ -259,7 +259,7 @@ TEST(FailurePolicy, FailJobSaysWhichPodAndWhy) {
   EXPECT_EQ(play.state().conditions[1].message, message);
 }
 
-TEST(FailurePolicy, IgnoreCountsNowhereButSlowsDown) {
+TEST(FailurePolicy, IgnoredFailureIsUncountedButBacksOff) {
   Play play(with_policy(Play::indexed(1, 1), {on_exit("Ignore", {1, 2}, "NotIn")}));
   play.sync();
   play.end({0, 0}, 9);
@@ -271,7 +271,7 @@ TEST(FailurePolicy, IgnoreCountsNowhereButSlowsDown) {
   EXPECT_EQ(play.state().failed, 1u) << "2 is in the list, NotIn does not match";
 }
 
-TEST(FailurePolicy, PerIndexIgnoredFailuresAreHandedOnApart) {
+TEST(FailurePolicy, IgnoredFailuresAreTrackedSeparatelyPerIndex) {
   JobSpec spec = with_policy(Play::indexed(1, 1), {on_exit("Ignore", {7})});
   spec.backoff_limit_per_index = 0;
   Play play(spec);
@@ -314,7 +314,7 @@ TEST(FailurePolicy, TheFirstMatchingRuleDecides) {
   EXPECT_EQ(play.state().failed, 0u);
 }
 
-TEST(FailurePolicy, AConditionOfTheUsersOwnMatches) {
+TEST(FailurePolicy, CustomPodConditionMatches) {
   Play play(with_policy(Play::indexed(1, 1), {on_condition("FailJob", "ConfigIssue")}));
   play.sync();
   play.sync({PodConditionsWrite{1, {0, 0}, {{"ConfigIssue", "True", 0, "Bad", ""}}}});
@@ -325,7 +325,7 @@ TEST(FailurePolicy, AConditionOfTheUsersOwnMatches) {
       " has condition ConfigIssue matching FailJob rule at index 0"));
 }
 
-TEST(FailurePolicy, ContainersAreLookedAtAppsFirst) {
+TEST(FailurePolicy, AppContainersAreMatchedBeforeInitContainers) {
   JobSpec spec = with_policy(Play::indexed(1, 1),
                              {on_exit("FailJob", {5}, "In", "side"), on_exit("Ignore", {1})});
   spec.pod.containers.resize(2);
@@ -355,7 +355,7 @@ TEST(FailurePolicy, APodThatIsEvictedWhileTheJobFailsIsStillIgnored) {
 
 // ---- 7 and 3.4: success policy, order of decisions
 
-TEST(SuccessPolicy, ByIndexesAndByCount) {
+TEST(SuccessPolicy, MatchesByIndexesAndByCount) {
   JobSpec spec = Play::indexed(5, 5);
   SuccessRule first, second;
   first.succeeded_indexes = "0,2";
@@ -476,7 +476,7 @@ TEST(Deletion, PerIndexItIsDeferredUntilItsReplacementExists) {
   EXPECT_EQ(play.state().failed, 1u);
 }
 
-TEST(Deletion, OfAFinishedPodRemovesTheRecordAndNothingElse) {
+TEST(Deletion, OfFinishedPodKeepsItsCount) {
   Play play(Play::indexed(2, 2));
   play.sync();
   play.end({0, 0}, 0);
@@ -488,7 +488,7 @@ TEST(Deletion, OfAFinishedPodRemovesTheRecordAndNothingElse) {
   EXPECT_EQ(play.job().succeeded(), 1u);
 }
 
-TEST(Deletion, PreemptionSaysSo) {
+TEST(Deletion, PreemptedPodHasPreemptionCondition) {
   Play play(Play::indexed(2, 2));
   play.sync();
   play.sync({Preempted{{{Play::kNode, 1}}}});
@@ -564,7 +564,7 @@ TEST(P20Deletion, InTheBackgroundPodsRunUntilTheFinalizerIsGone) {
   EXPECT_TRUE(play.state().forgotten);
 }
 
-TEST(P20Deletion, OrphanedPodsRunOnWhoeverDeletesAgain) {
+TEST(P20Deletion, OrphanedPodsSurviveFurtherDeletions) {
   Play play(Play::indexed(1, 1), audited);
   play.sync();
   play.start({0, 0});
@@ -585,7 +585,7 @@ TEST(P20Deletion, OrphanedPodsRunOnWhoeverDeletesAgain) {
   EXPECT_TRUE(play.pod({0, 0})) << "shown until somebody deletes it";
 }
 
-TEST(P20Deletion, TheForegroundTakesThePodsFirst) {
+TEST(P20Deletion, ForegroundDeletionKillsPodsBeforeFinalizerIsRemoved) {
   for (bool after_background : {false, true}) {
     Play play(Play::indexed(1, 1), audited);
     play.sync();
@@ -601,7 +601,7 @@ TEST(P20Deletion, TheForegroundTakesThePodsFirst) {
 }
 
 // A job's last record is JobForgotten, even if its owner requests more at that moment.
-TEST(P20Deletion, NothingFollowsTheLastRecord) {
+TEST(P20Deletion, NoRecordFollowsJobForgotten) {
   Play play(Play::indexed(1, 1));
   play.sync();
   play.end({0, 0}, 0);
@@ -681,7 +681,7 @@ TEST(P19Gates, APodWithSchedulingGatesIsNotBound) {
 
 // ---- feature gates
 
-TEST(P23Gates, IndexesThatFailedRunAgainWithoutLimitsPerIndex) {
+TEST(P23Gates, GateOffRunsFailedIndexesAgain) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit_per_index = 0;
   Play play(spec);
@@ -710,7 +710,7 @@ TEST(P23Gates, IndexesThatFailedRunAgainWithoutLimitsPerIndex) {
   EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes Failed=True/FailedIndexes");
 }
 
-TEST(P23Gates, ASuccessPolicyIsJudgedAgainWhenItsGateIsOnAgain) {
+TEST(P23Gates, GateOnEvaluatesSuccessPolicyAgain) {
   JobSpec spec = Play::indexed(3, 3);
   spec.success_policy.emplace().rules.push_back({{}, 2});
   Play play(spec);
@@ -727,7 +727,7 @@ TEST(P23Gates, ASuccessPolicyIsJudgedAgainWhenItsGateIsOnAgain) {
   EXPECT_EQ(play.conditions(), "SuccessCriteriaMet=True/SuccessPolicy");
 }
 
-TEST(P23Gates, RulesThatFailAnIndexArePassedOverWithoutLimitsPerIndex) {
+TEST(P23Gates, GateOffSkipsFailIndexRules) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 3;
   auto& rules = spec.pod_failure_policy.emplace().rules;
@@ -781,7 +781,7 @@ TEST(ManagedBy, AForeignControllersJobIsLeftAlone) {
   play.restart();
 }
 
-TEST(P19FirstSync, AJobThatCompletesBeforeItShowsItsCounts) {
+TEST(P19FirstSync, JobThatCompletesBeforeFirstSyncShowsItsCounts) {
   JobSpec spec = Play::indexed(0, 1);
   spec.suspend = true;
   Play play(spec);
@@ -790,7 +790,7 @@ TEST(P19FirstSync, AJobThatCompletesBeforeItShowsItsCounts) {
   EXPECT_TRUE(play.state().synced) << "ready, terminating and uncountedTerminatedPods are shown";
 }
 
-TEST(P21Conditions, OfOthersAreKeptAndTheFirstWriteIsNotLost) {
+TEST(P21Conditions, CustomConditionsAreKeptAndStaleWriteConflicts) {
   Play play(Play::indexed(1, 1));
   play.sync();
   const JobObjectPtr seen = play.job().object_ptr();
@@ -809,7 +809,7 @@ TEST(P21Conditions, OfOthersAreKeptAndTheFirstWriteIsNotLost) {
   EXPECT_TRUE(conflict);
 }
 
-TEST(P22Pods, LabelsOfAPodAreARecord) {
+TEST(P22Pods, PodLabelChangesSurviveRestart) {
   Play play(Play::indexed(1, 1));
   play.sync();
   EXPECT_FALSE(play.job().relabeled());
@@ -822,7 +822,7 @@ TEST(P22Pods, LabelsOfAPodAreARecord) {
   EXPECT_TRUE(play.job().relabeled());
 }
 
-TEST(OwnerUpdate, ForAnotherObjectThanTheOneThatIsThereIsAConflict) {
+TEST(OwnerUpdate, OfStaleObjectConflicts) {
   Play play(Play::indexed(1, 1));
   play.sync();
   auto seen = std::make_shared<JobObject>(play.job().object());
@@ -835,7 +835,7 @@ TEST(OwnerUpdate, ForAnotherObjectThanTheOneThatIsThereIsAConflict) {
   EXPECT_TRUE(conflict);
 }
 
-TEST(Gates, OffTurnsARuleOffForJobsThatAreThere) {
+TEST(Gates, GateOffDisablesRuleForExistingJobs) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit_per_index = 0;
   spec.backoff_limit = 10;
@@ -906,7 +906,7 @@ TEST(Regression, K109485NoFinalizerIsLeftHoweverManyPodsEndAtOnce) {
 }
 
 // #125410: a uid listed twice among the uncounted pods blocked the job.
-TEST(Regression, K125410APodThatIsInTwoListsAtOnceDoesNotStickTheJob) {
+TEST(Regression, K125410PodEndedLostAndDeletedInOneSyncDoesNotBlockJob) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 1;
   Play play(spec);
@@ -964,7 +964,7 @@ TEST(Regression, K28486CountsDoNotRelyOnPodsStayingAround) {
   EXPECT_TRUE(play.job().condition(ConditionType::complete));
 }
 
-TEST(Disruption, ATaintDrivesPodsOffTheNode) {
+TEST(Disruption, NoExecuteTaintEvictsPodsOfNode) {
   JobSpec spec = Play::indexed(2, 2);
   spec.pod_replacement_policy = "Failed";
   spec.pod_failure_policy =
@@ -991,7 +991,7 @@ void only_2_5_6(JobMeta& meta) {
   meta.annotations["muster.dev/indexes"] = "2,5-6";
 }
 
-TEST(Round, RunsTheNamedIndexesAlone) {
+TEST(Round, RunsOnlyNamedIndexes) {
   Play play(round_spec(), only_2_5_6);
   play.sync();
   EXPECT_EQ(play.state().open.size(), 2u);
@@ -1005,7 +1005,7 @@ TEST(Round, RunsTheNamedIndexesAlone) {
             "SuccessCriteriaMet=True/CompletionsReached Complete=True/CompletionsReached");
 }
 
-TEST(Round, FailsWhenAllOfThemAreDone) {
+TEST(Round, FailsOnlyOnceAllNamedIndexesEnded) {
   Play play(round_spec(), only_2_5_6);
   play.sync();
   play.end({2, 0}, 0);
@@ -1016,7 +1016,7 @@ TEST(Round, FailsWhenAllOfThemAreDone) {
   EXPECT_EQ(play.state().failed_indexes.text(), "5");
 }
 
-TEST(Round, NeedsFewerWhenItIsScaledDown) {
+TEST(Round, ScaleDownReducesNamedIndexes) {
   Play play(round_spec(), only_2_5_6);
   play.sync();
   play.end({2, 0}, 0);
@@ -1028,7 +1028,7 @@ TEST(Round, NeedsFewerWhenItIsScaledDown) {
 }
 
 // A command that cannot be started, under the annotation muster.dev/start-failure.
-TEST(P26StartFailure, EndsTheJobThatSaysSo) {
+TEST(P26StartFailure, FailsJobWithAnnotation) {
   const auto fail_job = [](JobMeta& meta) {
     meta.annotations["muster.dev/start-failure"] = "FailJob";
   };
@@ -1053,7 +1053,7 @@ TEST(P26StartFailure, EndsTheJobThatSaysSo) {
 }
 
 // An attempt enters the history once, when its verdict is final.
-TEST(Attempts, AreClosedOnceWithTheirJudgement) {
+TEST(Attempts, AreRecordedOnceWithFinalVerdict) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit_per_index = 1;
   Play play(spec);

@@ -26,14 +26,14 @@ TEST(Confinement, TheContainersWishesOverrideThePods) {
   EXPECT_FALSE(confinement_of(pod, container).no_new_privileges);
 }
 
-TEST(Confinement, CapabilitiesByName) {
+TEST(Confinement, CapabilityNamesMapToBits) {
   EXPECT_EQ(capability_mask("SYS_ADMIN"), uint64_t{1} << 21);
   EXPECT_EQ(capability_mask("CHECKPOINT_RESTORE"), uint64_t{1} << 40);
   EXPECT_EQ(capability_mask("sys_admin"), std::nullopt);
   EXPECT_EQ(capability_mask(""), std::nullopt);
 }
 
-TEST(Confinement, ANodeRefusesAnotherUser) {
+TEST(Confinement, RefusesUserOtherThanThatOfNode) {
   const std::string root = refusal_of({.non_root = true}, "main", 0, 0);
   EXPECT_TRUE(root.starts_with("container has runAsNonRoot and image will run as root")) << root;
   EXPECT_EQ(refusal_of({.non_root = true}, "main", 1000, 0), "");

@@ -43,7 +43,7 @@ std::map<std::string, std::string> variables(const std::string& mpi, int32_t com
   return all;
 }
 
-TEST(MpiVariables, EachLauncherGetsItsOwn) {
+TEST(MpiVariables, EachLauncherGetsItsVariables) {
   const std::map<std::string, std::string> common = {
       {"MUSTER_RUN_DIR", "/run/x"},
       {"MUSTER_RSH_TOKEN_FILE", "/run/x/token"},
@@ -78,7 +78,7 @@ TEST(MpiVariables, EachLauncherGetsItsOwn) {
   EXPECT_EQ(variables("mpich,direct"), common);
 }
 
-TEST(MpiVariables, OfTheInterface) {
+TEST(MpiVariables, InterfaceSetsVariablesOfEachLauncher) {
   auto all = variables("auto,iface=ib0");
   EXPECT_EQ(all["OMPI_MCA_oob_tcp_if_include"], "ib0");
   EXPECT_EQ(all["OMPI_MCA_btl_tcp_if_include"], "ib0");
@@ -86,7 +86,7 @@ TEST(MpiVariables, OfTheInterface) {
   EXPECT_FALSE(variables("auto", 3, {"/run/x", "", ""}).contains("HYDRA_IFACE"));
 }
 
-TEST(MpiVariables, WithoutTheLeadersAddressNobodyIsSentToIt) {
+TEST(MpiVariables, UnknownLeaderAddressIsOmitted) {
   const auto all = variables("auto", 3, {"/run/x", "", "eth1"});
   EXPECT_FALSE(all.contains("MASTER_ADDR"));
   EXPECT_FALSE(all.contains("MUSTER_LEADER_ADDR"));
@@ -94,12 +94,12 @@ TEST(MpiVariables, WithoutTheLeadersAddressNobodyIsSentToIt) {
 }
 
 // Open MPI itself starts the daemons of at most 64 hosts.
-TEST(MpiVariables, OneTreeReachesAllHosts) {
+TEST(MpiVariables, RoutedRadixIsSetAbove64Hosts) {
   EXPECT_FALSE(variables("auto", 64).contains("OMPI_MCA_routed_radix"));
   EXPECT_EQ(variables("auto", 65)["OMPI_MCA_routed_radix"], "65");
 }
 
-TEST(MpiFactsChecked, DropsWhatIsNoAddressOrInterface) {
+TEST(MpiFactsChecked, DropsInvalidAddressesAndInterfaces) {
   const MpiFacts good{"/run/x", "fd00::12", "eth0.5"};
   EXPECT_EQ(good.checked().leader_address, "fd00::12");
   EXPECT_EQ(good.checked().iface, "eth0.5");
@@ -137,7 +137,7 @@ TEST(MpiCommand, HasTheProgramsOnItsPathAndTheContainersVariablesWin) {
   EXPECT_THAT(command->argv, ElementsAre("mpirun", "2"));
 }
 
-TEST(SessionCommand, HasThePodsEnvironmentAndItsOwnWords) {
+TEST(SessionCommand, HasEnvironmentOfPodAndItsOwnArguments) {
   const auto job = mpi_job("auto");
   const core::Container& container = job.containers[0].what;
   const auto pods = command_of(job, container, {7, 1, 2}, kNode, {}, &kFacts);
@@ -149,7 +149,7 @@ TEST(SessionCommand, HasThePodsEnvironmentAndItsOwnWords) {
   EXPECT_THAT(command->argv, ElementsAre("sh", "-c", "echo $(MUSTER_ATTEMPT)"));
 }
 
-TEST(SessionCommand, IsBounded) {
+TEST(SessionCommand, LengthIsBounded) {
   const auto job = mpi_job("auto");
   auto refused = [&job](std::vector<std::string> words) {
     const auto command = session_command(job, job.containers[0].what, {7, 1, 2}, kNode, {}, nullptr,

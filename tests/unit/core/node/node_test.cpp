@@ -78,7 +78,7 @@ TEST_F(NodeTest, RunsAtMostSlotsInLaunchOrder) {
   EXPECT_FALSE(node.knows(pod(4)));
 }
 
-TEST_F(NodeTest, GivesBackWhatWaitsForASlotTooLong) {
+TEST_F(NodeTest, ReturnsPodsThatWaitTooLongForSlot) {
   welcome();
   launch({0, 1, 2});
   EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
@@ -102,7 +102,7 @@ TEST_F(NodeTest, GivesBackWhatWaitsForASlotTooLong) {
   EXPECT_EQ(next(), "") << "nobody would take it";
 }
 
-TEST_F(NodeTest, KeepsWhatWaitsWhileThereAreSlots) {
+TEST_F(NodeTest, KeepsWaitingPodsWhileSlotsAreFree) {
   launch({0});
   now += 2 * Node::kWaitMaxMs;
   welcome({});
@@ -136,7 +136,7 @@ struct QueueTest : NodeTest {
   }
 };
 
-TEST_F(QueueTest, EverythingThatWaitsIsOrderedAtOnce) {
+TEST_F(QueueTest, AllWaitingPodsAreQueuedAtOnce) {
   welcome();
   launch({4, 2, 9});
   EXPECT_EQ(next(), "room 2; queue j1/4#0; queue j1/2#0; queue j1/9#0");
@@ -148,7 +148,7 @@ TEST_F(QueueTest, EverythingThatWaitsIsOrderedAtOnce) {
   EXPECT_EQ(node.running().size(), 3u);
 }
 
-TEST_F(QueueTest, StartsNothingOutsideTheLease) {
+TEST_F(QueueTest, StartOrdersCarryEndOfLease) {
   launch({0});
   EXPECT_EQ(next(), "room 2");
   welcome();
@@ -157,7 +157,7 @@ TEST_F(QueueTest, StartsNothingOutsideTheLease) {
   EXPECT_EQ(orders.starts[0].not_after, now + kLease);
 }
 
-TEST_F(QueueTest, WhatMissedTheLeaseWaitsAgainInItsOrder) {
+TEST_F(QueueTest, PodsThatMissedLeaseAreQueuedAgainInOrder) {
   welcome();
   launch({4, 2, 9});
   next();
@@ -188,7 +188,7 @@ TEST_F(QueueTest, APodOfSeveralProcessesTakesASlotFromTheRoom) {
   EXPECT_EQ(next(), "room 2; report 2 -j1/2#0 exited/0");
 }
 
-TEST_F(QueueTest, WhatWaitsTooLongIsWithdrawnAndReturned) {
+TEST_F(QueueTest, PodsThatWaitTooLongAreWithdrawnAndReturned) {
   welcome();
   launch({0, 1, 2, 3});
   next();
@@ -216,7 +216,7 @@ TEST_F(QueueTest, NothingIsWithdrawnWhileThereAreSlots) {
   EXPECT_EQ(next(), "withdraw j1/0#0; withdraw j1/1#0");
 }
 
-TEST_F(QueueTest, AKilledPodWhoseTurnHasNotComeNeverStarted) {
+TEST_F(QueueTest, QueuedPodThatIsKilledNeverStarts) {
   welcome();
   launch({0, 1, 2});
   next();
@@ -237,7 +237,7 @@ TEST_F(QueueTest, NewExecutorGetsRoomAndUndeliveredOrders) {
   EXPECT_EQ(next(), "room 2; queue j1/1#0; queue j1/2#0; report 1 -j1/0#0 keeper-lost/137");
 }
 
-TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsWithdrawnInItsTime) {
+TEST_F(QueueTest, PodsQueuedByEarlierAgentAreWithdrawnAfterTimeout) {
   Living waits{.pod = pod(0), .grace_ms = 30'000};
   waits.queued = true;
   Living runs = waits;
@@ -283,7 +283,7 @@ struct P15Faults : NodeTest {
   }
 };
 
-TEST_F(P15Faults, NothingStartsForAWhileAndWhatWaitsIsReturned) {
+TEST_F(P15Faults, StartFaultPausesStartsAndReturnsWaitingPods) {
   welcome();
   launch({0, 1, 2});
   EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
@@ -312,7 +312,7 @@ TEST_F(P15Faults, NothingStartsForAWhileAndWhatWaitsIsReturned) {
   EXPECT_EQ(next(), "start j1/3#0") << "a start has ended the doubling";
 }
 
-TEST_F(P15Faults, TheExecutorStartsNothingFromItsQueueMeanwhile) {
+TEST_F(P15Faults, StartFaultPausesQueueOfExecutor) {
   node.executor_queues(true);
   welcome();
   launch({0, 1, 2});
@@ -323,7 +323,7 @@ TEST_F(P15Faults, TheExecutorStartsNothingFromItsQueueMeanwhile) {
   EXPECT_NE(next().find("room 2"), std::string::npos);
 }
 
-TEST_F(P15Faults, WhatOnlyThisPodLacksEndsItAndNothingElse) {
+TEST_F(P15Faults, StartFaultOfOnePodEndsOnlyThatPod) {
   welcome();
   auto plan = std::make_shared<PodPlan>();
   plan->restarts = true;
@@ -339,7 +339,7 @@ TEST_F(P15Faults, WhatOnlyThisPodLacksEndsItAndNothingElse) {
   EXPECT_EQ(next(), "start j1/2#0");
 }
 
-TEST_F(P15Faults, APodThatHasRunHasFailedHere) {
+TEST_F(P15Faults, StartFaultAfterInitContainerIsFailure) {
   welcome();
   auto plan = std::make_shared<PodPlan>();
   plan->init_containers = 1;
@@ -393,7 +393,7 @@ TEST_F(P12NotAfter, AnOrderCarriesTheEndOfTheLease) {
   for (const auto& start : orders.starts) EXPECT_EQ(start.not_after, now - 3 + kLease);
 }
 
-TEST_F(P12NotAfter, WhatCameTooLateWaitsForALeaseInItsPlace) {
+TEST_F(P12NotAfter, LateOrderWaitsForNextLease) {
   welcome();
   launch({0, 1});
   EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
@@ -411,7 +411,7 @@ TEST_F(P12NotAfter, WhatCameTooLateWaitsForALeaseInItsPlace) {
   EXPECT_EQ(next(), "") << "that one runs";
 }
 
-TEST_F(P12NotAfter, WhatCameTooLateAndIsFencedOrKilledNeverRuns) {
+TEST_F(P12NotAfter, LateOrderThatIsFencedOrKilledNeverRuns) {
   welcome();
   launch({0, 1});
   EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
@@ -426,7 +426,7 @@ TEST_F(P12NotAfter, WhatCameTooLateAndIsFencedOrKilledNeverRuns) {
   EXPECT_TRUE(node.idle());
 }
 
-TEST_F(P12NotAfter, WhatAnEarlierAgentOrderedIsReturned) {
+TEST_F(P12NotAfter, LateOrderOfEarlierAgentIsReturned) {
   node.executor_connected({{.pod = pod(0), .grace_ms = 30'000}}, {}, now);
   welcome();
   EXPECT_EQ(next(), "");
@@ -486,7 +486,7 @@ TEST_F(FenceAfter, TheExecutorIsNotifiedOfEachContact) {
   EXPECT_EQ(node.next(now).contact_at, now - 60) << "another executor does not know";
 }
 
-TEST_F(FenceAfter, NothingStartsOnceItWouldBeEnded) {
+TEST_F(FenceAfter, FencedPodStartsOnlyBeforeItsFence) {
   welcome();
   launch_fenced(0);
   Orders orders = node.next(now);
@@ -501,7 +501,7 @@ TEST_F(FenceAfter, NothingStartsOnceItWouldBeEnded) {
   EXPECT_EQ(next(), "start j1/1#0; report 1 -j1/2#0 exited/0");
 }
 
-TEST_F(FenceAfter, OneEndedForWantOfContactIsOver) {
+TEST_F(FenceAfter, FencedPodEndsWithoutRestart) {
   plan->containers = 2;
   plan->restarts = true;
   welcome();
@@ -526,7 +526,7 @@ TEST_F(FenceAfter, OneEndedForWantOfContactIsOver) {
   EXPECT_NE(orders.reports[0].ends[0].message.find("no contact"), std::string::npos);
 }
 
-TEST_F(FenceAfter, ALaterAgentLearnsWhyItEnded) {
+TEST_F(FenceAfter, LaterAgentReportsFencedEnd) {
   for (bool ending : {true, false}) {
     Node later{2};
     ASSERT_TRUE(later.registered({kTerm, {}, kLease}, now));
@@ -545,7 +545,7 @@ TEST_F(FenceAfter, ALaterAgentLearnsWhyItEnded) {
   }
 }
 
-TEST(P13Pulse, SilenceIsCountedInQuestions) {
+TEST(P13Pulse, UnansweredQuestionsMakeKeeperUnresponsive) {
   Pulse pulse;
   for (uint32_t i = 0; i < Pulse::kSilentMax; ++i) {
     EXPECT_FALSE(pulse.trouble()) << i;
@@ -561,7 +561,7 @@ TEST(P13Pulse, SilenceIsCountedInQuestions) {
   EXPECT_FALSE(pulse.trouble());
 }
 
-TEST_F(NodeTest, P13NothingStartsWhileTheExecutorIsInTroubleAndWhatWaitsIsReturned) {
+TEST_F(NodeTest, P13ExecutorInTroubleStartsNothingAndReturnsWaitingPods) {
   welcome();
   launch({0});
   EXPECT_EQ(next(), "start j1/0#0");
@@ -678,7 +678,7 @@ TEST_F(NodeTest, UnackedEndsAreReportedAgain) {
   EXPECT_TRUE(node.empty());
 }
 
-TEST_F(NodeTest, P14EndsThatWereNotTakenAreReportedAtTheNextRegistration) {
+TEST_F(NodeTest, P14RejectedEndsAreReportedAfterNextRegistration) {
   welcome();
   launch({0, 1});
   next();
@@ -719,7 +719,7 @@ TEST_F(NodeTest, ListsAndReportsInFlightAreBounded) {
   EXPECT_EQ(orders.forget.size(), kListMax);
 }
 
-TEST_F(NodeTest, ObeysNoOlderEpochAndNoTwin) {
+TEST_F(NodeTest, ObeysOnlyCurrentOrLaterTerm) {
   struct Row {
     Term term;
     bool obeyed;
@@ -740,7 +740,7 @@ TEST_F(NodeTest, ObeysNoOlderEpochAndNoTwin) {
   EXPECT_EQ(n.term(), (Term{7, 1}));
 }
 
-TEST_F(NodeTest, StartThatFailed) {
+TEST_F(NodeTest, FailedStartIsReportedWithMessage) {
   welcome();
   launch({0});
   next();
@@ -767,7 +767,7 @@ TEST_F(NodeTest, AnEvictedPodEndsAtOnce) {
   EXPECT_EQ(next(), "report 2 -j1/0#0 evicted/137");
 }
 
-TEST_F(NodeTest, APodThatIsGivenUpEndsWithItsGraceAndSaysWhy) {
+TEST_F(NodeTest, GivenUpPodIsKilledWithGraceAndReportedWithReason) {
   welcome();
   launch({0, 1});
   next();
@@ -785,7 +785,7 @@ TEST_F(NodeTest, APodThatIsGivenUpEndsWithItsGraceAndSaysWhy) {
   EXPECT_EQ(orders.reports[0].ends[0].message, why);
 }
 
-TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {
+TEST_F(NodeTest, DrainEndsAllPodsAndRefusesNewOnes) {
   welcome();
   launch({0, 1, 2});
   next();
@@ -814,7 +814,7 @@ TEST_F(NodeTest, RestartedAgentTakesItsPodsBack) {
   EXPECT_EQ(next(), "start j1/2#0; report 1 +j1/0#0 -j1/1#0 exited/2");
 }
 
-TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
+TEST_F(NodeTest, PodsUnknownToNewKeeperAreReportedAsKeeperLost) {
   Node n(5);
   ASSERT_TRUE(n.registered({kTerm, {}, kLease}, now));
   ASSERT_TRUE(n.launch(kTerm, {{pod(0)}, {pod(1)}, {pod(2)}, {pod(3)}, {pod(4)}}, now));

@@ -149,7 +149,7 @@ TEST_F(PodRunTest, NothingIsRestartedOutsideTheLease) {
   EXPECT_EQ(next(), "start 0.1");
 }
 
-TEST_F(PodRunTest, KilledWhileItWaitsForARestartEndsAtOnce) {
+TEST_F(PodRunTest, KillDuringRestartDelayEndsPodAtOnce) {
   begin({.restarts = true});
   next();
   started({0, 0}, 100);
@@ -227,7 +227,7 @@ TEST_F(PodRunTest, AFailedInitContainerIsRestartedInPlace) {
   EXPECT_EQ(next(), "- exited/0 pid=110 restarts=1 (exited/0 x1, exited/0)");
 }
 
-TEST_F(PodRunTest, TheFirstContainerThatFailedNamesTheExitCode) {
+TEST_F(PodRunTest, ExitCodeIsThatOfFirstFailedContainer) {
   begin({.containers = 3});
   EXPECT_EQ(next(), "start 0.0; start 1.0; start 2.0");
   for (uint16_t c : {0, 1, 2}) started({c, 0}, 100 + 10 * c);
@@ -281,7 +281,7 @@ TEST_F(PodRunTest, TheDeadlineRunsFromTheFirstProcess) {
   EXPECT_EQ(next(), "- deadline/143 pid=110 restarts=0 (exited/0, deadline/143)");
 }
 
-TEST_F(PodRunTest, TheDeadlineAlsoEndsWhatWaitsForARestart) {
+TEST_F(PodRunTest, DeadlineEndsPodDuringRestartDelay) {
   begin({.restarts = true, .restart_delay_ms = 100'000, .deadline_ms = 5'000});
   next();
   started({0, 0}, 100);
@@ -294,7 +294,7 @@ TEST_F(PodRunTest, TheDeadlineAlsoEndsWhatWaitsForARestart) {
   EXPECT_EQ(next(), "- deadline/4 pid=101 restarts=1 (exited/4 x1)");
 }
 
-TEST_F(PodRunTest, AMemoryLimitIsReported) {
+TEST_F(PodRunTest, OutOfMemoryKillIsReported) {
   begin({});
   next();
   started({0, 0}, 100);
@@ -305,7 +305,7 @@ TEST_F(PodRunTest, AMemoryLimitIsReported) {
   EXPECT_EQ(next(), "- out-of-memory/137 pid=100 restarts=0");
 }
 
-TEST_F(PodRunTest, AChangeThatAReportCrossesIsReportedAgain) {
+TEST_F(PodRunTest, ChangeDuringReportIsReportedAgain) {
   begin({.restarts = true});
   next();
   started({0, 0}, 100);
@@ -361,7 +361,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnWithTheDelay) {
   EXPECT_EQ(orders.starts.at(0).pod_started_at, 400);
 }
 
-TEST_F(PodRunTest, ARestartedAgentGoesOnFromWhereThePodIs) {
+TEST_F(PodRunTest, RestartedAgentResumesPodAtItsStep) {
   auto with = plan({.init_containers = 1, .containers = 2, .deadline_ms = 10'000});
   ProcessEnd init = end({0, 0}, 0, 5), app = end({1, 0}, 4, 6);
   init.origin = {with, 30'000, 0, 0, nullptr};
@@ -385,7 +385,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnFromWhereThePodIs) {
       << "it had died between the init container and the others";
 }
 
-TEST_F(PodRunTest, ARestartedAgentForgetsWhatAnEarlierInstanceLeft) {
+TEST_F(PodRunTest, RestartedAgentForgetsEndOfEarlierInstance) {
   auto with = plan({.restarts = true, .devices = {{"gpu", 1}}});
   auto held = std::make_shared<const DeviceMap>(DeviceMap{{"gpu", {0}}});
   node = std::make_unique<Node>(4, Term{}, 0, DeviceCounts{{"gpu", 2}});
@@ -398,7 +398,7 @@ TEST_F(PodRunTest, ARestartedAgentForgetsWhatAnEarlierInstanceLeft) {
   EXPECT_EQ(next(), "start 0.0 gpu=1; + pid=101 restarts=1 ready; forget 5");
 }
 
-TEST_F(PodRunTest, ADeadlineIsKnownAgainAfterARestart) {
+TEST_F(PodRunTest, DeadlineSurvivesAgentRestart) {
   auto with = plan({.deadline_ms = 5'000});
   Living living{pod(), {0, 0}, {{100, now}}, 30'000, true, {with, 30'000, 0, 0, nullptr}};
   now += 5'000;
@@ -409,7 +409,7 @@ TEST_F(PodRunTest, ADeadlineIsKnownAgainAfterARestart) {
   EXPECT_EQ(next(), "- deadline/143 pid=100 restarts=0");
 }
 
-TEST_F(PodRunTest, ALostKeeperEndsAPodOfSeveral) {
+TEST_F(PodRunTest, LostKeeperEndsPodOfSeveralContainers) {
   begin({.containers = 2, .restarts = true});
   next();
   started({0, 0}, 100);

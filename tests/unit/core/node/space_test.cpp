@@ -61,7 +61,7 @@ TEST(Space, IsOnlyDirectoriesWithoutMounts) {
   EXPECT_NE(plan_of(job), nullptr);
 }
 
-TEST(Space, OneInMemoryThatContainersShareIsADirectory) {
+TEST(Space, SharedMemoryVolumeIsDirectory) {
   PodTemplate job = sample();
   job.containers[0].what.volume_mounts = {{"mem", "/m", "", false}};
   EXPECT_FALSE(shares_memory(job));
@@ -77,7 +77,7 @@ TEST(Space, OneInMemoryThatContainersShareIsADirectory) {
   EXPECT_FALSE(shares_memory(job));
 }
 
-TEST(Space, IsReadAsItWasWritten) {
+TEST(Space, RoundTrips) {
   PodTemplate job = sample();
   job.containers.push_back(job.containers[0]);
   job.containers[1].what.volume_mounts = {{"mem", "/m", "", false}};
@@ -93,7 +93,7 @@ TEST(Space, IsReadAsItWasWritten) {
   EXPECT_EQ(bytes, again);
 }
 
-TEST(Space, DirectoriesNameTheirPods) {
+TEST(Space, DirectoryNamesRoundTripPodIds) {
   EXPECT_EQ(pod_of_dir(pod_dir_name(kPod)), kPod);
   for (const char* wrong : {"", "7", "7.12", "7.12.3.4", "07.12.3", "7.12.x", ".gone-1", "-7.1.1"})
     EXPECT_FALSE(pod_of_dir(wrong)) << wrong;

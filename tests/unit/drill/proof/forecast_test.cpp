@@ -13,7 +13,7 @@ Canary canary_of(uint64_t seed) {
   return canary;
 }
 
-TEST(Forecast, FollowsTheCanary) {
+TEST(Forecast, PredictsCountsOfCanary) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Canary canary = canary_of(seed);
     const Forecast expected = forecast(canary);
@@ -30,7 +30,7 @@ TEST(Forecast, FollowsTheCanary) {
   }
 }
 
-TEST(Forecast, KnowsTheBackoff) {
+TEST(Forecast, PredictsBackoffDelays) {
   const Canary canary = canary_of(4);
   const Forecast expected = forecast(canary);
   const auto always = static_cast<uint32_t>(canary.seed % canary.indexes);
@@ -39,7 +39,7 @@ TEST(Forecast, KnowsTheBackoff) {
   EXPECT_EQ(expected.attempts.at({always, 2}).delay_ms, 2 * kCanaryBackoffBase);
 }
 
-TEST(Forecast, DisruptionsAddAttemptsAndCountNowhere) {
+TEST(Forecast, DisruptionsAddUncountedAttempts) {
   const Canary canary = canary_of(4);
   const Forecast calm = forecast(canary);
   uint32_t plain = 0;

@@ -228,7 +228,7 @@ TEST(Judge, FindsEachPlantedFault) {
   }
 }
 
-TEST(Judge, ExcusesWhatALostNodeMayLose) {
+TEST(Judge, ExcusesPodsOfLostNode) {
   for (const Fault fault :
        {Fault::keeper_kill, Fault::node_loss, Fault::agent_freeze, Fault::partition}) {
     Evidence e = honest();
@@ -240,7 +240,7 @@ TEST(Judge, ExcusesWhatALostNodeMayLose) {
   }
 }
 
-TEST(Judge, KnowsAttemptsThatWereGivenBack) {
+TEST(Judge, AcceptsReturnedAttempts) {
   Evidence e = honest();
   const PodKey pod = plain(e), next = key(pod.index, 1);
   for (const bool end : {false, true}) {
@@ -255,7 +255,7 @@ TEST(Judge, KnowsAttemptsThatWereGivenBack) {
   EXPECT_EQ(judge(e).verdict, Verdict::held) << broken(judge(e));
 }
 
-TEST(Judge, ExcusesNothingElse) {
+TEST(Judge, ExcusesNoDisruptionWithoutMatchingFault) {
   Evidence other = honest();
   lose_node(other, Fault::node_loss, plain(other));
   other.faults.back().node = "n7";
@@ -295,7 +295,7 @@ TEST(Judge, IsInconclusiveWithoutProof) {
   EXPECT_EQ(judge(both).verdict, Verdict::broken) << "what is broken is, whatever caused it";
 }
 
-TEST(Judge, ADaemonThatStaysAwayProvesNothing) {
+TEST(Judge, VerdictIsInconclusiveWhenDaemonStaysAway) {
   Evidence e = honest();
   lose_node(e, Fault::agent_kill, plain(e));
   disrupt(e, plain(e), "DeletionByTaintManager");
@@ -306,7 +306,7 @@ TEST(Judge, ADaemonThatStaysAwayProvesNothing) {
   EXPECT_EQ(j.doubts, std::vector<std::string>{e.faults.back().absent});
 }
 
-TEST(Judge, ComparesWhatARestoreKept) {
+TEST(Judge, RestoreMayLoseOnlyAttemptsAfterBackup) {
   Evidence e = honest();
   const PodKey pod = e.attempts.back().pod;
   // One attempt ended between backup and restore, and the cluster does not know of it.

@@ -41,7 +41,7 @@ class OutputLimitTest : public testing::Test {
   std::string dir_;
 };
 
-TEST_F(OutputLimitTest, P11CutsAndSaysSoAtThePoint) {
+TEST_F(OutputLimitTest, P11CutsOutputAndMarksThePlace) {
   OutputLimit limit(100, AT_FDCWD, reopen);
   append("out", std::string(100, 'a'));
   append("err", "x");
@@ -64,7 +64,7 @@ TEST_F(OutputLimitTest, P11CutsAndSaysSoAtThePoint) {
   EXPECT_EQ(text("out"), cut + "more") << "its process has ended";
 }
 
-TEST_F(OutputLimitTest, P11LooksInTurnsAndFollowsNoLink) {
+TEST_F(OutputLimitTest, P11ChecksFilesInTurnsAndFollowsNoLink) {
   OutputLimit limit(10, AT_FDCWD, reopen);
   constexpr size_t kCount = OutputLimit::kLooks + 50;
   for (size_t i = 0; i < kCount; ++i) {

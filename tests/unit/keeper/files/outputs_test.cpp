@@ -67,7 +67,7 @@ class OutputsTest : public testing::Test {
   std::optional<Outputs> outputs_;
 };
 
-TEST_F(OutputsTest, WhoWritesNothingHasNoFile) {
+TEST_F(OutputsTest, SilentProcessLeavesNoFile) {
   run("a", "");
   run("b", "");
   EXPECT_FALSE(exists("a"));
@@ -77,7 +77,7 @@ TEST_F(OutputsTest, WhoWritesNothingHasNoFile) {
   EXPECT_EQ(pooled(), 0u);
 }
 
-TEST_F(OutputsTest, WhoLivesOnHasItsFileByName) {
+TEST_F(OutputsTest, LongRunningProcessGetsNamedFile) {
   write("a", "first ");
   EXPECT_FALSE(exists("a"));
   outputs_->name(path("a"));
@@ -124,7 +124,7 @@ TEST_F(OutputsTest, NoFileIsReplaced) {
   EXPECT_EQ(text("restarted"), "once\ntwice\nthrice\n");
 }
 
-TEST_F(OutputsTest, AFileOfTwoIsNamedAfterBoth) {
+TEST_F(OutputsTest, SharedFileIsNamedOnceBothProcessesEnded) {
   write("a", "1");
   write("a", "2");
   outputs_->close(path("a"));
@@ -133,7 +133,7 @@ TEST_F(OutputsTest, AFileOfTwoIsNamedAfterBoth) {
   EXPECT_EQ(text("a"), "12");
 }
 
-TEST_F(OutputsTest, AFollowerNamesWhatADeadKeeperLeft) {
+TEST_F(OutputsTest, NextKeeperNamesOutputFilesOfDeadKeeper) {
   write("a", "from a");
   write("b", "");
   run("c", "");
@@ -159,7 +159,7 @@ TEST_F(OutputsTest, AFileThatWasTamperedWithIsNotUsedAgain) {
   outputs_->close(path("c"));
 }
 
-TEST_F(OutputsTest, AnOutputGoesWithItsDirectory) {
+TEST_F(OutputsTest, OutputIsDroppedWithItsDirectory) {
   std::filesystem::create_directory(path("logs"));
   write("logs/a", "a");
   std::filesystem::remove(path("logs"));
@@ -167,7 +167,7 @@ TEST_F(OutputsTest, AnOutputGoesWithItsDirectory) {
   EXPECT_EQ(pooled(), 0u);
 }
 
-TEST_F(OutputsTest, WhatNobodyNeedsIsRemoved) {
+TEST_F(OutputsTest, TrimRemovesUnusedFiles) {
   run("a", "");
   outputs_->trim();
   EXPECT_EQ(pooled(), 1u) << "files were opened a moment ago";
@@ -178,7 +178,7 @@ TEST_F(OutputsTest, WhatNobodyNeedsIsRemoved) {
   EXPECT_EQ(pooled(), 1u) << "a process has it";
 }
 
-TEST_F(OutputsTest, AFileOfThePoolThatIsGoneIsNoHarm) {
+TEST_F(OutputsTest, MissingPooledFileDoesNotAffectNextOutputs) {
   run("a", "");
   unlink(path("keeper/outputs/0").c_str());
   run("b", "b");  // its output is gone with the file
@@ -186,7 +186,7 @@ TEST_F(OutputsTest, AFileOfThePoolThatIsGoneIsNoHarm) {
   EXPECT_EQ(text("c"), "c");
 }
 
-TEST_F(OutputsTest, ThreadsOpenWhatAnotherCloses) {
+TEST_F(OutputsTest, ThreadsOpenAndCloseConcurrently) {
   constexpr int kThreads = 3, kEach = 300;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -209,7 +209,7 @@ TEST_F(OutputsTest, ThreadsOpenWhatAnotherCloses) {
   EXPECT_EQ(files, size_t{kThreads} * kEach / 3);
 }
 
-TEST_F(OutputsTest, WhatCannotBeOpenedTellsWhy) {
+TEST_F(OutputsTest, FailedOpenSetsErrno) {
   EXPECT_LT(outputs_->open(path("missing/b"), true).fd, 0);
   EXPECT_EQ(errno, ENOENT);
   run("c", "c");

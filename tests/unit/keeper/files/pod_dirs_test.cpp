@@ -56,7 +56,7 @@ TEST_F(PodDirsTest, MakesThemOnceAndRemovesThem) {
   EXPECT_TRUE(empty_soon());
 }
 
-TEST_F(PodDirsTest, KeepsThoseThatItIsAskedToKeep) {
+TEST_F(PodDirsTest, RemovesAllButDirectoriesToKeep) {
   const fs::path one = make({1, 0, 0}), other = make({1, 1, 0});
   dirs_->keep({{1, 1, 0}});
   EXPECT_FALSE(fs::exists(one));
@@ -65,7 +65,7 @@ TEST_F(PodDirsTest, KeepsThoseThatItIsAskedToKeep) {
   EXPECT_TRUE(empty_soon());
 }
 
-TEST_F(PodDirsTest, ThoseInMemoryAreMadeWhenAPodNeedsThem) {
+TEST_F(PodDirsTest, MemoryDirectoriesAreMadeOnDemand) {
   const fs::path memory = dirs_->memory_path();
   if (memory.empty()) GTEST_SKIP() << "no tmpfs at /dev/shm";
   EXPECT_FALSE(fs::exists(memory));
@@ -97,7 +97,7 @@ TEST_F(PodDirsTest, ThoseInMemoryAreMadeWhenAPodNeedsThem) {
   EXPECT_FALSE(fs::exists(memory));
 }
 
-TEST_F(PodDirsTest, RemovesWhatIsDeepAndClosed) {
+TEST_F(PodDirsTest, RemovesDeepAndUnreadableDirectories) {
   const fs::path one = make({1, 0, 0});
   Fd at(open((one / "a").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int depth = 0; depth < 3000; ++depth) {  // longer than PATH_MAX
@@ -127,7 +127,7 @@ class PodDirsOfUsers : public testing::Test {
   Fd work_;
 };
 
-TEST_F(PodDirsOfUsers, P12AreOutOfTheAgentsReach) {
+TEST_F(PodDirsOfUsers, P12RefusesParentThatAgentCouldRename) {
   auto dirs = opened();
   ASSERT_TRUE(dirs.ok()) << dirs.error().message;
   EXPECT_EQ((*dirs)->path(), dir_ / "work.scratch");
@@ -140,7 +140,7 @@ TEST_F(PodDirsOfUsers, P12AreOutOfTheAgentsReach) {
   ASSERT_EQ(chown(dir_.path().c_str(), 0, 0), 0);
 }
 
-TEST_F(PodDirsOfUsers, P12WhatTheUserMayNotRemoveStays) {
+TEST_F(PodDirsOfUsers, P12FilesThatUserMayNotRemoveStay) {
   auto opened_dirs = opened();
   ASSERT_TRUE(opened_dirs.ok());
   PodDirs& dirs = *opened_dirs->release();

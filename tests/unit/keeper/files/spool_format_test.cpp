@@ -117,7 +117,7 @@ struct Story {
 class SpoolFormatTest : public testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Versions, SpoolFormatTest, testing::Values(1u, 2u));
 
-TEST_P(SpoolFormatTest, ReadsWhatItHasWritten) {
+TEST_P(SpoolFormatTest, RoundTrips) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     Story story(GetParam(), seed, static_cast<int>(seed % 70));
     size_t at = 0;
@@ -127,7 +127,7 @@ TEST_P(SpoolFormatTest, ReadsWhatItHasWritten) {
   }
 }
 
-TEST_P(SpoolFormatTest, ATornEntryIsTheEndAndNothingFollowsIt) {
+TEST_P(SpoolFormatTest, TornEntryEndsSegmentAndNoEntryFollows) {
   Story story(GetParam(), 1, 40);
   size_t before = 0;
   for (size_t size = 0; size < story.bytes.size(); ++size) {
@@ -173,7 +173,7 @@ TEST_P(SpoolFormatTest, TimesOfAnEarlierBootAreTheGreatestPossibleAges) {
   }
 }
 
-TEST(SpoolFormat, AMalformedEntryIsNotAnEnd) {
+TEST(SpoolFormat, MalformedEntryIsAnError) {
   for (const std::string& body : {std::string("\x03\x01"), std::string("\x09"),
                                   std::string("\x02\x00\x02\x02\x02\x02\x05\x00\x00", 9)}) {
     std::string bytes;
@@ -189,7 +189,7 @@ TEST(SpoolFormat, AMalformedEntryIsNotAnEnd) {
 
 // Written by a keeper that knew only version 1: a process that exited, one that was killed, one
 // that is forgotten, one that is running.
-TEST(SpoolFormat, ReadsWhatAnEarlierKeeperWrote) {
+TEST(SpoolFormat, ReadsSegmentOfVersion1) {
   const std::string segment = read_checked_in("tests/unit/keeper/files/version-1.seg");
   size_t at = 0;
   const Records found = read_all(segment, &at);

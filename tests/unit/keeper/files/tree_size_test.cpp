@@ -76,7 +76,7 @@ TEST(TreeSizeTest, ADeepTreeTakesStepsInProportion) {
   }
 }
 
-TEST(TreeSizeTest, ADirectoryThatIsMovedAwayLeadsNowhere) {
+TEST(TreeSizeTest, DirectoryMovedOutOfTreeIsNotFollowed) {
   agent::TempDir dir, elsewhere;
   trees::create_directories(dir / "a/b");
   trees::create_directories(dir / "z");
@@ -92,7 +92,7 @@ TEST(TreeSizeTest, ADirectoryThatIsMovedAwayLeadsNowhere) {
   EXPECT_LT(size.bytes(), 1'000'000u);
 }
 
-TEST(TreeSizeTest, WhatIsNotThereHasNoSize) {
+TEST(TreeSizeTest, MissingDirectoryHasNoSize) {
   TreeSize size{Fd()};
   EXPECT_TRUE(size.step(1));
   EXPECT_EQ(size.bytes(), 0u);

@@ -21,7 +21,7 @@ std::string read_one(const std::string& text) {
          shown(limit.value.rlim_max);
 }
 
-TEST(RlimitsTest, AreReadAsWritten) {
+TEST(RlimitsTest, ParsesLimits) {
   EXPECT_EQ(read_one(""), "none");
   EXPECT_EQ(read_one("memlock=unlimited"), "memlock unlimited:unlimited");
   EXPECT_EQ(read_one("  nofile=4096:65536  core=0 "), "nofile 4096:65536");
@@ -36,7 +36,7 @@ TEST(RlimitsTest, AreReadAsWritten) {
   EXPECT_EQ((*all)[2].resource, static_cast<int>(RLIMIT_CPU));
 }
 
-TEST(RlimitsTest, AreRefusedIfTheyMeanNothing) {
+TEST(RlimitsTest, RejectsInvalidLimits) {
   EXPECT_EQ(read_one("files=1"),
             "files=1: unknown limit; must be one of as, core, cpu, data, fsize, locks, memlock, "
             "msgqueue, nice, nofile, nproc, rss, rtprio, rttime, sigpending, stack");

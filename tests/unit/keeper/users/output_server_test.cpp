@@ -84,7 +84,7 @@ TEST_F(OutputServerTest, PassesDescriptors) {
   EXPECT_GE(ask("pod").wait(io_.waitScope).get(), 0) << "it still serves";
 }
 
-TEST_F(OutputServerTest, AClientThatSaysNothingIsLeft) {
+TEST_F(OutputServerTest, SilentClientDoesNotBlockOthers) {
   serve();
   const kj::AutoCloseFd silent(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const Fd dir(open((work_dir_ + "/keeper").c_str(), O_PATH | O_CLOEXEC));
@@ -93,7 +93,7 @@ TEST_F(OutputServerTest, AClientThatSaysNothingIsLeft) {
   EXPECT_GE(ask("pod").wait(io_.waitScope).get(), 0);
 }
 
-TEST_F(OutputServerTest, TheAgentWaitsForNoKeeper) {
+TEST_F(OutputServerTest, AgentTimesOutOnUnresponsiveKeeper) {
   EXPECT_NE(refusal(ask("pod")).find("timed out"), std::string::npos) << "nobody answers";
   close(listen_fd_);
   EXPECT_NE(refusal(ask("pod")).find("Connection refused"), std::string::npos);

@@ -112,7 +112,7 @@ TEST_F(OwnersTest, HonourSignedPermitsForThisNodeAndRealUsers) {
   EXPECT_EQ(refusal(escape), "the job's name or uid is not valid");
 }
 
-TEST_F(OwnersTest, HoldPermitsToTheirTime) {
+TEST_F(OwnersTest, RefuseExpiredPermits) {
   EXPECT_FALSE(owners().refuses(allowed(), 1'999));
   EXPECT_TRUE(owners().refuses(allowed(), 2'000));
 }
@@ -201,7 +201,7 @@ TEST_F(OwnersTest, OutputsAreOpenedForReadingByName) {
 }
 
 // The agent owns the folders, so it can replace an output with any file it can get hold of.
-TEST_F(OwnersTest, OpenNothingButOutputs) {
+TEST_F(OwnersTest, OpensOnlyOutputFiles) {
   const std::string secret = dir_ + "/secret";
   auto file_of = [this](uid_t uid, gid_t gid) {
     std::ofstream(output()) << "s3cr3t";

@@ -295,7 +295,7 @@ PodsEnded typical_ends(uint32_t n) {
   return r;
 }
 
-TEST(Codec, RandomRecordsComeBack) {
+TEST(Codec, RandomRecordsRoundTrip) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     Chance chance(seed);
@@ -305,7 +305,7 @@ TEST(Codec, RandomRecordsComeBack) {
   }
 }
 
-TEST(Codec, NoRecordsAndManyComeBack) {
+TEST(Codec, EmptyAndHugeRecordListsRoundTrip) {
   expect_round_trip({});
   PodsBound bound{.at_ms = kNow};
   PodsStopping stopping{.at_ms = kNow};
@@ -368,7 +368,7 @@ TEST(Codec, DamagedBytesAreRefusedNotGuessed) {
 
 // Found by fuzzing: the reader's destructor threw while the refusal was being returned, and the
 // refusal leaked (the leak sanitizer reports it when this program exits).
-TEST(Codec, AnotherVersionThatIsCutIsRefusedOnce) {
+TEST(Codec, TruncatedRowOfOtherVersionIsRefusedWithoutLeak) {
   constexpr char kRow[] =
       "\x11\x02\x29\x10\x50\x0a\x01\x01\x01\x04\x00\x02\x11\x25\x1a\x11\x25\x0a\x11\x25"
       "\x0a\x11\x25\x07\x11\x71\x0a\x11\x4d\x1f\x11\x1d\x17\x11\x2d\x07\x11\x2d\x17\x11"
@@ -382,7 +382,7 @@ TEST(Codec, AnotherVersionThatIsCutIsRefusedOnce) {
 }
 
 // In the journal, pid 0 means that no process has started.
-TEST(Codec, PidZeroIsNoStart) {
+TEST(Codec, PidZeroMeansNotStarted) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<wire::RecordList>();
   root.setVersion(wire::RECORDS_VERSION);
@@ -410,7 +410,7 @@ TEST(Codec, PidZeroIsNoStart) {
   EXPECT_EQ(started[1].pid, 9);
 }
 
-TEST(Codec, AnEnumerantOfLaterIsRefused) {
+TEST(Codec, EnumerantOfLaterVersionIsRefused) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<wire::RecordList>();
   root.setVersion(wire::RECORDS_VERSION);
@@ -424,7 +424,7 @@ TEST(Codec, AnEnumerantOfLaterIsRefused) {
       << records.error().message;
 }
 
-TEST(Codec, RandomStatesComeBack) {
+TEST(Codec, RandomStatesRoundTrip) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Chance chance(seed);
     JobState s;
@@ -484,7 +484,7 @@ TEST(Codec, RandomStatesComeBack) {
   }
 }
 
-TEST(Codec, ABigStateIsSmall) {
+TEST(Codec, LargeStateIsCompact) {
   JobState s;
   s.last_record_ms = kNow;
   s.completed.insert_range(0, UINT32_MAX);
@@ -497,7 +497,7 @@ TEST(Codec, ABigStateIsSmall) {
   EXPECT_TRUE(decode_state(bytes)->state == s);
 }
 
-TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
+TEST(Codec, NodesRoundTripWithoutVolatileState) {
   NodeInfo node{.id = 9,
                 .name = "node-a",
                 .work_dir_id = "w1",
@@ -526,7 +526,7 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
   EXPECT_TRUE(*back == node);
 }
 
-TEST(Codec, KeptObjectsComeBack) {
+TEST(Codec, KeptObjectsRoundTrip) {
   for (const KeptKind kind : kKeptKinds) {
     Kept kept{.kind = kind, .id = 7, .ns = "blue", .name = "a", .uid = "u", .json = R"({"a":1})"};
     kept.written_ms = kNow;

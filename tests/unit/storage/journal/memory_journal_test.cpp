@@ -28,7 +28,7 @@ TEST(MemoryJournal, ScansAPrefixInOrderUntilStopped) {
   EXPECT_EQ(seen, 2);
 }
 
-TEST(MemoryJournal, ACrashTakesBackWhatWasNotSynced) {
+TEST(MemoryJournal, CrashDropsUnsyncedCommits) {
   MemoryJournal journal;
   ASSERT_TRUE(journal.commit({{"a", "1"}}).ok());
   journal.set_manual_sync(true);

@@ -76,7 +76,7 @@ class RocksdbJournalTest : public testing::Test {
 // What can be taken from under a journal: each within DIR.
 class P29Gone : public RocksdbJournalTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(P29Gone, AJournalSaysSoAndAcknowledgesNothingMore) {
+TEST_P(P29Gone, JournalReportsMissingFileAndStopsAcknowledging) {
   std::mutex mutex;
   std::string said;
   auto opened = RocksdbJournal::open_to_read(dir_, [&](const std::string& why) {
@@ -108,13 +108,13 @@ TEST_P(P29Gone, AJournalSaysSoAndAcknowledgesNothingMore) {
 }
 INSTANTIATE_TEST_SUITE_P(Each, P29Gone, testing::Values("", "commit", "db", "db/CURRENT", "log"));
 
-TEST_F(RocksdbJournalTest, P33RemovingTheLockFileLetsNobodyIn) {
+TEST_F(RocksdbJournalTest, P33RefusesSecondProcessThoughLockFileIsRemoved) {
   auto journal = open();
   fs::remove(dir_ + "/lock");
   EXPECT_THAT(refusal(Errc::conflict), HasSubstr("is in use by another process"));
 }
 
-TEST_F(RocksdbJournalTest, ReopenedItHasWhatWasCommitted) {
+TEST_F(RocksdbJournalTest, ReopenedJournalHasCommittedRows) {
   auto journal = open();
   EXPECT_EQ(journal->last_commit(), 0u);
   ASSERT_TRUE(journal->commit({{"tb", "2"}, {"ta", "1"}, {"u", "9"}}).ok());
@@ -137,7 +137,7 @@ TEST_F(RocksdbJournalTest, ReopenedItHasWhatWasCommitted) {
   EXPECT_EQ(s.st_mode & 0777, 0700u);
 }
 
-TEST_F(RocksdbJournalTest, ASecondOneIsRefusedWithTheHoldersName) {
+TEST_F(RocksdbJournalTest, SecondProcessIsRefusedWithPidOfHolder) {
   auto journal = open();
   std::string message = refusal(Errc::conflict);
   EXPECT_THAT(message, HasSubstr(dir_ + " is in use by another process (pid " +
@@ -146,7 +146,7 @@ TEST_F(RocksdbJournalTest, ASecondOneIsRefusedWithTheHoldersName) {
   EXPECT_NE(open(), nullptr);
 }
 
-TEST_F(RocksdbJournalTest, AGlanceSeesWhatIsThereBesideTheWriter) {
+TEST_F(RocksdbJournalTest, GlanceReadsJournalThatIsInUse) {
   EXPECT_EQ(RocksdbJournal::glance(dir_).error().code, Errc::not_found);
   auto journal = open();
   for (int i = 0; i < 3; ++i) {
@@ -190,7 +190,7 @@ TEST_F(RocksdbJournalTest, ARemovedLogIsNoticed) {
   EXPECT_EQ(refusal(Errc::invalid), message) << "the second try is as loud as the first";
 }
 
-TEST_F(RocksdbJournalTest, ACutLogIsNoticedAndLeftAsItIs) {
+TEST_F(RocksdbJournalTest, TruncatedLogIsDetectedAndLeftUnchanged) {
   commit(*open(), 0, 100);
   fs::path log = log_file();
   fs::resize_file(log, fs::file_size(log) / 2);
@@ -261,7 +261,7 @@ TEST(Watermark, ATornSlotLeavesTheNumberBefore) {
   EXPECT_EQ(Watermark::read(path), std::nullopt);
 }
 
-TEST_F(RocksdbJournalTest, P14ADatabaseThatIsGoneIsNotAnEmptyOne) {
+TEST_F(RocksdbJournalTest, P14MissingDatabaseOfKnownClusterIsRefused) {
   ASSERT_TRUE(open()->commit({{"ta", "1"}}).ok());
   EXPECT_EQ(RocksdbJournal::noted_cluster(dir_), "");
   ASSERT_TRUE(RocksdbJournal::note_cluster(dir_, "c-1").ok());
@@ -315,7 +315,7 @@ class DamagedBlockTest : public RocksdbJournalTest {
   }
 };
 
-TEST_F(DamagedBlockTest, P14IsAnErrorForWhoeverNeedsItAndForNobodyElse) {
+TEST_F(DamagedBlockTest, P14FailsOnlyReadsThatNeedIt) {
   auto journal = open();
   for (int i = 0; i < 9; ++i)
     ASSERT_TRUE(journal->commit({{"t" + std::to_string(i), noise(i)}}).ok());
@@ -352,7 +352,7 @@ TEST_F(DamagedBlockTest, P14AtTheFrontIsNotTakenForAForeignDatabase) {
   EXPECT_NE(open(), nullptr);
 }
 
-TEST_F(DamagedBlockTest, P14ACompactionThatMeetsItEndsNothing) {
+TEST_F(DamagedBlockTest, P14DoesNotStopJournalDuringCompaction) {
   auto journal = open();
   for (int i = 0; i < 3; ++i)
     ASSERT_TRUE(journal->commit({{"t" + std::to_string(i), noise(i)}}).ok());

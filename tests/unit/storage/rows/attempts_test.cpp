@@ -49,7 +49,7 @@ struct AttemptsTest : testing::Test {
   bool more = false;
 };
 
-TEST_F(AttemptsTest, ComeBackAsTheyWere) {
+TEST_F(AttemptsTest, RoundTrip) {
   auto page = read_attempts(journal, 1, {}, 10, [](const auto&) { return true; });
   ASSERT_TRUE(page.ok());
   ASSERT_EQ(page->attempts.size(), 4u);
@@ -58,7 +58,7 @@ TEST_F(AttemptsTest, ComeBackAsTheyWere) {
   EXPECT_FALSE(page->next);
 }
 
-TEST_F(AttemptsTest, TheEndIsWhereLaterOnesStand) {
+TEST_F(AttemptsTest, EndOfPageIsWhereLaterAttemptsAppear) {
   AttemptCursor from;
   auto read = [&] {
     auto page = read_attempts(journal, 1, from, 10, [](const auto&) { return true; });
@@ -88,13 +88,13 @@ TEST_F(AttemptsTest, PagesGoOnWhereTheLastEnded) {
   EXPECT_EQ(page(7, from, 2), "");
 }
 
-TEST_F(AttemptsTest, WhatCantBeReadIsSaid) {
+TEST_F(AttemptsTest, UnreadableAttemptsAreReported) {
   ASSERT_TRUE(journal.commit({{keys::attempts(1, 4), "junk"}}).ok());
   AttemptCursor from;
   EXPECT_EQ(page(1, from, 10).substr(0, 28), "journal: attempts of job j1:");
 }
 
-TEST_F(AttemptsTest, TheOldTheManyAndTheOrphanedGo) {
+TEST_F(AttemptsTest, OldExcessAndOrphanedAttemptsAreDeleted) {
   auto keys_of = [](const std::vector<Row>& rows) {
     std::string text;
     for (const Row& row : rows) {

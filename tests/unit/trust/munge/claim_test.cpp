@@ -12,7 +12,7 @@ namespace {
 
 const std::string kNonce = "00112233445566778899aabbccddeeff";
 
-TEST(Claim, IsReadAsItWasWritten) {
+TEST(Claim, RoundTrips) {
   const Claim claim{{"0123456789abcdef", "fedcba9876543210"}, kNonce};
   EXPECT_EQ(claim.text(), "muster 0123456789abcdef fedcba9876543210 " + kNonce);
   const auto read = Claim::parse(claim.text());
@@ -21,7 +21,7 @@ TEST(Claim, IsReadAsItWasWritten) {
   EXPECT_EQ(read->nonce, kNonce);
 }
 
-TEST(Claim, NothingElseIsOne) {
+TEST(Claim, RejectsMalformedText) {
   const std::string good = "muster 01 02 " + kNonce;
   ASSERT_TRUE(Claim::parse(good));
   for (const std::string& bad :
@@ -34,7 +34,7 @@ TEST(Claim, NothingElseIsOne) {
 }
 
 // If libmunge is not installed, the same error says so.
-TEST(Credential, WithoutADaemonThereIsNone) {
+TEST(Credential, IsUnavailableWithoutMunged) {
   const auto made = encode("/no/such/socket", 0, "x");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code, Errc::unavailable);

@@ -34,7 +34,7 @@ Permit sample() {
   return permit;
 }
 
-TEST(Permit, IsReadAsItWasWritten) {
+TEST(Permit, RoundTrips) {
   const std::string bytes = permit_bytes(sample());
   const auto read = read_permit(bytes);
   ASSERT_TRUE(read.ok()) << read.error().message;
@@ -91,7 +91,7 @@ TEST(Permit, HasTheVolumes) {
   EXPECT_EQ(permit_bytes(*read), bytes);
 }
 
-TEST(Permit, SharedMemoryIsNothingForOlderKeepers) {
+TEST(Permit, SharedMemoryNeedsForm8) {
   Permit permit = sample();
   core::Volume memory{.name = "m", .kinds = 1};
   memory.medium = "Memory";
@@ -106,7 +106,7 @@ TEST(Permit, SharedMemoryIsNothingForOlderKeepers) {
   EXPECT_EQ(permit_bytes(*read), bytes);
 }
 
-TEST(Permit, HasWhatConfigMapsHold) {
+TEST(Permit, RoundTripsConfigMapData) {
   Permit permit = sample();
   core::Container& main = permit.job.containers[1].what;
   main.env[0].config = core::ConfigKeyRef{"a", "k", true};
@@ -167,7 +167,7 @@ TEST(Permit, HasTheCommandOfASession) {
   EXPECT_FALSE(read_permit(permit_bytes(pods))->session);
 }
 
-TEST(Permit, SaysWhatASessionReads) {
+TEST(Permit, RoundTripsInputAndTerminalOfSession) {
   Permit permit = sample_of_session();
   permit.session->input = true;
   const auto piped = read_permit(permit_bytes(permit));
@@ -181,7 +181,7 @@ TEST(Permit, SaysWhatASessionReads) {
 
 // Older keepers read the forms that they know: form 2 since version 6, form 3 since 8, form 4 since
 // 9.
-TEST(Permit, OnlyWhatNeedsALaterFormHasIt) {
+TEST(Permit, UsesEarliestSufficientForm) {
   auto form = [](const Permit& permit) {
     const std::string bytes = permit_bytes(permit);
     return bytes.substr(bytes.find("muster permit"), sizeof "muster permit 1" - 1);
@@ -198,7 +198,7 @@ TEST(Permit, OnlyWhatNeedsALaterFormHasIt) {
   EXPECT_EQ(form(of_session), "muster permit 4");
 }
 
-TEST(Permit, CutOrLengthenedBytesAreNone) {
+TEST(Permit, RejectsTruncatedOrExtendedBytes) {
   Permit with_input = sample_of_session();
   with_input.session->input = with_input.session->terminal = true;
   for (const Permit& permit : {sample(), sample_with_secret(), sample_of_session(), with_input}) {
@@ -209,7 +209,7 @@ TEST(Permit, CutOrLengthenedBytesAreNone) {
   }
 }
 
-TEST(Permit, OnlyTheKeysHolderSigns) {
+TEST(Permit, SignatureIsValidOnlyForKeyAndBytes) {
   const auto key = PermitKey::of_private(kSeed),
              other = PermitKey::of_private(std::string(64, '8'));
   ASSERT_TRUE(key.ok() && other.ok());
@@ -237,7 +237,7 @@ TEST(Permit, AKeyIs64Digits) {
 }
 
 // RFC 8032, 7.1, test 1: other tools can verify our signatures.
-TEST(Permit, SignaturesAreThoseOfEd25519) {
+TEST(Permit, SignaturesFollowRfc8032) {
   const auto key =
       PermitKey::of_private("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");
   ASSERT_TRUE(key.ok());

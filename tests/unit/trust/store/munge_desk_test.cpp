@@ -46,7 +46,7 @@ TEST(MungeDesk, AcceptsACredentialOnce) {
   EXPECT_EQ(*judged(desk, claim(desk, '1')), 1000u);
 }
 
-TEST(MungeDesk, SaysWhyItRefuses) {
+TEST(MungeDesk, RefusalNamesReason) {
   Open desk;
   const munge::Audience here = *desk.audience();
   const std::string nonce(munge::kNonceDigits, '0');
@@ -66,7 +66,7 @@ TEST(MungeDesk, SaysWhyItRefuses) {
   EXPECT_EQ(judged(desk, "gone").error().code, Errc::unavailable);
 }
 
-TEST(MungeDesk, RefusesWhatItCouldNotRememberForItsWholeLife) {
+TEST(MungeDesk, RefusesCredentialValidForMoreThanAnHour) {
   Open desk([](const std::string& credential) -> Result<munge::Decoded> {
     return munge::Decoded{1000, credential, kNow, MungeDesk::kLifeMaxMs + 1'000};
   });
@@ -110,7 +110,7 @@ class MungeDeskStuck : public testing::Test {
   std::atomic<bool> released_{false};
 };
 
-TEST_F(MungeDeskStuck, WaitingIsBoundedInAllAndForOne) {
+TEST_F(MungeDeskStuck, WaitingIsBoundedInTotalAndPerPeer) {
   std::atomic<Millis> now = 0;
   std::atomic<int> refused = 0;
   std::promise<Result<uid_t>> last;

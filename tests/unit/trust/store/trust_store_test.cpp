@@ -73,7 +73,7 @@ class TrustStoreTest : public testing::Test {
   std::vector<std::string> dropped_;
 };
 
-TEST_F(TrustStoreTest, AUsersTokenStandsForTheUserUntilItExpires) {
+TEST_F(TrustStoreTest, UserTokenIsValidUntilItExpires) {
   const auto made = user_token();
   EXPECT_EQ(uid_of(bearer(made)), 1000u);
   std::string other = bearer(made);
@@ -88,7 +88,7 @@ TEST_F(TrustStoreTest, AUsersTokenStandsForTheUserUntilItExpires) {
   EXPECT_TRUE(store_.list().empty());
 }
 
-TEST_F(TrustStoreTest, WhatIsStoredIsNotEnoughToUseIt) {
+TEST_F(TrustStoreTest, StoredRowsDoNotSufficeToUseToken) {
   const auto made = user_token();
   const std::string secret = bearer(made).substr(core::kTokenIdDigits + 1);
   ASSERT_EQ(secret.size(), core::kTokenSecretDigits);
@@ -96,7 +96,7 @@ TEST_F(TrustStoreTest, WhatIsStoredIsNotEnoughToUseIt) {
   EXPECT_EQ(uid_of(made.token.id + "." + made.token.hash), std::nullopt);
 }
 
-TEST_F(TrustStoreTest, ATokenIsOfNoUseBeforeItIsDurable) {
+TEST_F(TrustStoreTest, TokenIsIssuedOnlyOnceDurable) {
   std::optional<Result<TrustStore::Made>> made;
   store_.make({core::TokenKind::user, "alice", 1000, "root", 60'000},
               [&made](Result<TrustStore::Made> one) { made = std::move(one); });
@@ -144,7 +144,7 @@ TEST_F(TrustStoreTest, TheUseOfAJoinTokenIsDurableBeforeItsCertificateIsOut) {
   EXPECT_TRUE(answered);
 }
 
-TEST_F(TrustStoreTest, ATokenOfAnotherNodeDoesNotExist) {
+TEST_F(TrustStoreTest, JoinTokenOfAnotherNodeIsRefused) {
   auto who = holder(node_token());
   who.node = "c02";
   EXPECT_NE(store_.refuses(who), std::nullopt);
@@ -192,7 +192,7 @@ TEST_F(TrustStoreTest, RowsComeInTheOrderOfTheChanges) {
   sync();
 }
 
-TEST_F(TrustStoreTest, P06ATokenSaysWhatItsNodeMayClaimWhenItIsUsed) {
+TEST_F(TrustStoreTest, P06UsedJoinTokenSetsClaimsOfNode) {
   EXPECT_EQ(store_.claims_of("c01"), std::nullopt);
   const core::NodeClaims claims{.labels = {"gpu=*"}, .slots_max = 8, .resources_max = {{"a/b", 2}}};
   const auto made = make({core::TokenKind::node, "c01", 0, "root", 60'000, claims});
@@ -238,7 +238,7 @@ TEST_F(TrustStoreTest, ANodeRenewsItsOwnCertificate) {
   EXPECT_EQ(tls::read_certificate(*renewed)->until_ms, now_ + kDayMs);
 }
 
-TEST_F(TrustStoreTest, AUserHasABoundedNumberOfTokens) {
+TEST_F(TrustStoreTest, TokensPerUserAreBounded) {
   for (size_t i = 0; i < core::kTokensOfOneMax; ++i) user_token();
   std::optional<Result<TrustStore::Made>> made;
   auto one_more = [&](uint32_t uid) {

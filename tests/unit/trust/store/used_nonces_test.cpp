@@ -8,7 +8,7 @@ namespace {
 
 using Use = UsedNonces::Use;
 
-TEST(UsedNonces, EachIsUsedOnceByItsUser) {
+TEST(UsedNonces, AcceptEachNonceOncePerUser) {
   UsedNonces used;
   EXPECT_EQ(used.use(1000, "a", 60'000, 0), Use::first);
   EXPECT_EQ(used.use(1000, "a", 60'000, 60'000), Use::again);
@@ -16,7 +16,7 @@ TEST(UsedNonces, EachIsUsedOnceByItsUser) {
   EXPECT_EQ(used.use(1000, "b", 60'000, 0), Use::first);
 }
 
-TEST(UsedNonces, WhatHasExpiredIsForgotten) {
+TEST(UsedNonces, ForgetExpiredNonces) {
   UsedNonces used;
   used.use(1000, "a", 1'000, 0);
   used.use(1000, "b", 2'000, 0);
@@ -27,7 +27,7 @@ TEST(UsedNonces, WhatHasExpiredIsForgotten) {
   EXPECT_EQ(used.use(1000, "b", 9'000, 2'500), Use::first);
 }
 
-TEST(UsedNonces, OneUserKeepsNobodyOut) {
+TEST(UsedNonces, LimitNoncesPerUser) {
   UsedNonces used;
   for (size_t i = 0; i < UsedNonces::kMaxOfOne; ++i)
     ASSERT_EQ(used.use(1000, std::to_string(i), 60'000, 0), Use::first);
@@ -36,7 +36,7 @@ TEST(UsedNonces, OneUserKeepsNobodyOut) {
   EXPECT_EQ(used.use(1001, "more", 60'000, 0), Use::first);
 }
 
-TEST(UsedNonces, NothingIsForgottenToMakeRoom) {
+TEST(UsedNonces, RefuseNewNoncesRatherThanForgetValidOnes) {
   UsedNonces used;
   for (size_t i = 0; i < UsedNonces::kMax; ++i)
     ASSERT_EQ(used.use(static_cast<uid_t>(i / 500), std::to_string(i), 60'000, 0), Use::first);

@@ -63,7 +63,7 @@ TEST(Certificates, OfTheCoordinatorHaveItsNames) {
     EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
 }
 
-TEST(Certificates, ANameMayBeAsLongAsThatOfANode) {
+TEST(Certificates, HoldNodeNamesOfMaximumLength) {
   const Authority authority = Authority::make("test", kNow);
   const std::string name(253, 'a');
   const auto facts = read_certificate(authority.issue(of_node(name)).certificate);
@@ -71,7 +71,7 @@ TEST(Certificates, ANameMayBeAsLongAsThatOfANode) {
   EXPECT_EQ(facts->common_name, "node:" + name);
 }
 
-TEST(Certificates, ARequestGetsOneForItsOwnKey) {
+TEST(Certificates, AreIssuedForKeyOfRequest) {
   const Authority authority = Authority::make("test", kNow);
   const std::string key = make_key();
   const auto request = make_request(key);
@@ -84,7 +84,7 @@ TEST(Certificates, ARequestGetsOneForItsOwnKey) {
   EXPECT_NE(*request_key_hash(*request), *request_key_hash(*make_request(make_key())));
 }
 
-TEST(Certificates, RequestsThatAreNotWhatTheyShouldBeAreRefused) {
+TEST(Certificates, MalformedOrWeakRequestsAreRefused) {
   const Authority authority = Authority::make("test", kNow);
   std::string request = *make_request(make_key());
   EXPECT_FALSE(authority.sign("", of_node("c01")).ok());
@@ -114,7 +114,7 @@ TEST(Certificates, BrokenRequestsLeaveNoErrorsBehind) {
   }
 }
 
-TEST(Certificates, AnAuthorityThatCannotWorkIsRefused) {
+TEST(Certificates, UnsuitableAuthorityIsRefused) {
   const std::string path = testing::TempDir() + "muster-ca-" + std::to_string(getpid());
   const auto made = [&path](const std::string& key) {
     const std::string command = "openssl req -x509 -newkey " + key +
@@ -148,7 +148,7 @@ TEST(Certificates, AnAuthorityIsLoadedOnlyWithItsOwnKey) {
   EXPECT_FALSE(Authority::load(one.issue(of_node("c01"))).ok()) << "a member is no authority";
 }
 
-TEST(Identity, NamesAndBack) {
+TEST(Identity, CommonNamesRoundTrip) {
   using Kind = Identity::Kind;
   const Identity node{Kind::node, "c01.site", "", 0}, again{Kind::node, "c01", "", 7},
       join{Kind::join, "c01", "0123456789abcdef", 0};
@@ -161,7 +161,7 @@ TEST(Identity, NamesAndBack) {
     EXPECT_EQ(Identity::parse(text), std::nullopt) << text;
 }
 
-TEST(Bundle, ThereAndBack) {
+TEST(Bundle, RoundTrips) {
   const Authority authority = Authority::make("test", kNow);
   const Bundle bundle{authority.issue(of_node("c01")), authority.pems().certificate};
   const std::string text = bundle_text(bundle, "of c01");
@@ -180,7 +180,7 @@ TEST(Bundle, ThereAndBack) {
           .ok());
 }
 
-TEST(Hashes, AreTheStandardOnes) {
+TEST(Hashes, MatchKnownValues) {
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(base64("any carnal pleas"), "YW55IGNhcm5hbCBwbGVhcw==");
   EXPECT_EQ(base64(""), "");

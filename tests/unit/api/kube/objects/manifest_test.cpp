@@ -48,7 +48,7 @@ std::string refusal(const Result<core::JobObjectPtr>& result) {
   return invalid_message("jobs", "v", result.error());
 }
 
-TEST(Manifest, WritesDefaultsAndWhatTheServerGives) {
+TEST(Manifest, AdmissionWritesDefaultsAndServerFields) {
   auto job = admit(patched(R"({"metadata": {"annotations": {"a": "b"}}, "status": {"active": 3},
                                "spec": {"template": {"spec": {"dnsPolicy": "Default"}}}})"));
   ASSERT_TRUE(job) << refusal(job);
@@ -89,7 +89,7 @@ TEST(Manifest, WritesDefaultsAndWhatTheServerGives) {
   EXPECT_EQ(json::parse((*job)->json), expected) << json::parse((*job)->json).dump(1);
 }
 
-TEST(Manifest, LoadsWhatItWrote) {
+TEST(Manifest, StoredJobLoadsUnchanged) {
   auto job = admit(patched(R"({"metadata": {"finalizers": ["a.io/f"]},
     "spec": {"completionMode": "Indexed", "completions": 5, "backoffLimitPerIndex": 1,
       "template": {"metadata": {"annotations": {"x": "y"}}, "spec": {
@@ -123,7 +123,7 @@ TEST(Manifest, GeneratesANameOnRequest) {
   EXPECT_EQ(json::parse((*job)->json)["metadata"]["generateName"], "run-");
 }
 
-TEST(Manifest, WrongTypesAreNamed) {
+TEST(Manifest, ErrorNamesFieldOfWrongType) {
   struct {
     const char* patch;
     const char* message;
@@ -158,7 +158,7 @@ TEST(Manifest, WrongTypesAreNamed) {
   EXPECT_FALSE(parse_job(std::string(1'000'000, '['), FieldValidation::strict));
 }
 
-TEST(Manifest, UnknownAndRepeatedFields) {
+TEST(Manifest, UnknownAndDuplicateFieldsFollowFieldValidation) {
   const std::string text = R"({"metadata": {"name": "v"}, "spec": {"paralelism": 2,
     "parallelism": 3, "parallelism": 2,
     "template": {"spec": {"restartPolicy": "Never", "hue": 1, "containers": [
@@ -181,7 +181,7 @@ TEST(Manifest, UnknownAndRepeatedFields) {
   EXPECT_TRUE(ignore->warnings.empty());
 }
 
-TEST(Manifest, AllThatCannotBeDecodedIsNamed) {
+TEST(Manifest, ErrorNamesEachFieldThatCannotBeDecoded) {
   auto strict = parse_job(R"({"metadata": {"name": 5}, "spec": {"paralelism": 2, "hue": 1,
     "completions": 1, "completions": "three", "template": {"spec": []}}})",
                           FieldValidation::strict);
@@ -211,7 +211,7 @@ TEST(Manifest, UnknownAnnotationsOfMusterAreKeptWithAWarning) {
   EXPECT_TRUE(parse_job(text, FieldValidation::ignore)->warnings.empty());
 }
 
-TEST(Manifest, BrokenRulesMakeA422) {
+TEST(Manifest, ViolationsMakeInvalidStatusWithCauses) {
   auto one = admit(patched(R"({"spec": {"parallelism": -1}})"));
   EXPECT_EQ(refusal(one),
             "Job.batch \"v\" is invalid: spec.parallelism: Invalid value: -1: must be greater than "
@@ -241,7 +241,7 @@ TEST(Manifest, BrokenRulesDoNotHideUnsupportedFields) {
   EXPECT_EQ(both.error().violations[1].path, "spec.template.spec.hostPID");
 }
 
-TEST(Manifest, ViolationTexts) {
+TEST(Manifest, ViolationsReadAsInKubernetes) {
   using Kind = Violation::Kind;
   EXPECT_EQ(violation_text({"a", Kind::required, "", "why"}), "a: Required value: why");
   EXPECT_EQ(violation_text({"a", Kind::required, "", ""}), "a: Required value");
@@ -254,7 +254,7 @@ TEST(Manifest, ViolationTexts) {
   EXPECT_EQ(violation_text({"a", Kind::forbidden, "", "no"}), "a: Forbidden: no");
 }
 
-TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
+TEST(Manifest, UnsupportedFieldThatChangesPodIsRefusedByName) {
   struct {
     const char* pod;  // merged into the pod's spec
     const char* field;
@@ -291,7 +291,7 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
   }
 }
 
-TEST(Manifest, WhatMeansNothingIsKept) {
+TEST(Manifest, FieldsWithoutEffectAreKept) {
   json manifest = base();
   json& pod = manifest["spec"]["template"]["spec"];
   pod.merge_patch(json::parse(R"({"hostNetwork": true, "hostPID": false, "securityContext": {},
@@ -320,7 +320,7 @@ TEST(Manifest, TheRestrictedSecurityContextIsAccepted) {
   EXPECT_EQ((*job)->spec.pod.security.run_as_non_root, true);
 }
 
-TEST(Manifest, PreferencesThatAreNotWeighedAreWarnedOf) {
+TEST(Manifest, IgnoredSchedulingPreferencesAreWarnedOf) {
   json manifest = base();
   EXPECT_TRUE(ignored_preferences(manifest).empty());
   json& pod = manifest["spec"]["template"]["spec"];
@@ -358,7 +358,7 @@ TEST(Manifest, UpdatesRaiseTheGenerationIfTheSpecChanged) {
   EXPECT_EQ((*changed)->meta.uid, kUid);
 }
 
-TEST(Manifest, UpdatesOfWhatIsKeptAreSeen) {
+TEST(Manifest, UpdateOfTemplateFieldWithoutEffectIsRefused) {
   auto job = admit(base());
   ASSERT_TRUE(job);
   auto refused = update(**job, R"({"spec": {"template": {"spec": {"dnsPolicy": "None"}}}})");
@@ -369,7 +369,7 @@ TEST(Manifest, UpdatesOfWhatIsKeptAreSeen) {
   EXPECT_TRUE(update(*load_job((*job)->json), R"({"spec": {"parallelism": 2}})"));
 }
 
-TEST(Manifest, AnotherUidIsAConflict) {
+TEST(Manifest, UpdateWithAnotherUidConflicts) {
   auto job = admit(base());
   ASSERT_TRUE(job);
   auto refused = update(**job, R"({"metadata": {"uid": "other"}})");
@@ -377,7 +377,7 @@ TEST(Manifest, AnotherUidIsAConflict) {
   EXPECT_EQ(refused.error().code, Errc::conflict);
 }
 
-TEST(TimeText, WholeSecondsInUtc) {
+TEST(TimeText, PrintsWholeSecondsInUtcAndParsesRfc3339) {
   EXPECT_EQ(time_text(0), "1970-01-01T00:00:00Z");
   EXPECT_EQ(time_text(1'772'366'400'999), "2026-03-01T12:00:00Z");
   EXPECT_EQ(time_text(951'782'400'000), "2000-02-29T00:00:00Z");
@@ -389,7 +389,7 @@ TEST(TimeText, WholeSecondsInUtc) {
     EXPECT_FALSE(parse_time(bad)) << bad;
 }
 
-TEST(P19EmptyTexts, AreValuesThatAreNotSupported) {
+TEST(P19EmptyTexts, EmptyEnumIsUnsupportedValue) {
   struct {
     json spec;
     const char* text;

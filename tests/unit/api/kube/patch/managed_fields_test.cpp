@@ -52,7 +52,7 @@ std::vector<std::string> paths_of(const json& object, const std::string& manager
 
 using Texts = std::vector<std::string>;
 
-TEST(FieldSet, TextAndBack) {
+TEST(FieldSet, RoundTripsFieldsV1) {
   for (
       const char* text : {
           R"({})",
@@ -70,14 +70,14 @@ TEST(FieldSet, TextAndBack) {
              R"(.spec.ports[containerPort=80,protocol="TCP"].name)"}));
 }
 
-TEST(FieldSet, WhatIsNoSet) {
+TEST(FieldSet, RejectsMalformedFieldsV1) {
   for (const char* text :
        {R"(7)", R"([])", R"({"spec":{}})", R"({"f:spec":7})", R"({"k:{}":{}})", R"({"k:7":{}})",
         R"({"v:{":{}})", R"({".":7})", R"({"i:0":{}})", R"({"":{}})"})
     EXPECT_FALSE(from_fields_v1(parse(text)).has_value()) << text;
 }
 
-TEST(FieldSet, Algebra) {
+TEST(FieldSet, ComputesUnionIntersectionAndDifference) {
   const FieldSet a = set_of(R"({"f:a":{},"f:b":{".":{},"f:c":{}}})");
   const FieldSet b = set_of(R"({"f:b":{"f:c":{},"f:d":{}}})");
   EXPECT_EQ(paths(united(a, b)), (Texts{".a", ".b", ".b.c", ".b.d"}));
@@ -86,7 +86,7 @@ TEST(FieldSet, Algebra) {
   EXPECT_TRUE(without(a, a).empty());
 }
 
-TEST(FieldSchema, ShapesOfAJob) {
+TEST(FieldSchema, OwnedPathsOfJobFollowItsSchema) {
   const FieldType job{"Job"};
   const json object = parse(R"({"metadata":{"labels":{"x":"1"},"finalizers":["f/a","f/b"]},"spec":{
       "selector":{"matchLabels":{"a":"b"}},"parallelism":2,
@@ -117,7 +117,7 @@ TEST(FieldSchema, ShapesOfAJob) {
       }));
 }
 
-TEST(FieldSchema, AListWhoseElementsHaveNoKeyIsAWhole) {
+TEST(FieldSchema, ListWithoutUniqueKeysIsAtomic) {
   const FieldType containers = FieldType{"PodSpec"}.member("containers");
   EXPECT_EQ(shape_of(containers, parse(R"([{"name":"a"},{"name":"b"}])")), Shape::keyed);
   EXPECT_EQ(shape_of(containers, parse(R"([{"name":"a"},{"name":"a"}])")), Shape::leaf);
@@ -126,7 +126,7 @@ TEST(FieldSchema, AListWhoseElementsHaveNoKeyIsAWhole) {
   EXPECT_EQ(shape_of(containers, parse(R"("text")")), Shape::leaf);
 }
 
-TEST(FieldSchema, ListsKeepWhatIsNotWanted) {
+TEST(FieldSchema, MergedListKeepsElementsThatAreNotApplied) {
   struct Row {
     const char *live, *wanted, *merged;
   };
@@ -147,7 +147,7 @@ TEST(FieldSchema, ListsKeepWhatIsNotWanted) {
         << row.live << row.wanted;
 }
 
-TEST(Apply, CreatesAndOwnsJustWhatItSays) {
+TEST(Apply, CreatesObjectAndOwnsOnlyAppliedFields) {
   const json wanted = with_containers(R"([{"name":"main","image":"a"}])", R"({"parallelism":2})");
   const auto made = applied("Job", json::object(), wanted, by("me"), false);
   ASSERT_TRUE(made.ok());
@@ -160,7 +160,7 @@ TEST(Apply, CreatesAndOwnsJustWhatItSays) {
                    R"(.spec.template.spec.containers[name="main"].name)"}));
 }
 
-TEST(Apply, AnotherManagersValueIsAConflict) {
+TEST(Apply, ChangingFieldOfAnotherManagerConflictsUnlessForced) {
   json live = with_containers(R"([{"name":"main","image":"a"}])", R"({"parallelism":2})");
   track_update("Job", json::object(), live, by("maker"));
   const json same = with_containers(R"([{"name":"main"}])", R"({"parallelism":2})");
@@ -193,7 +193,7 @@ TEST(Apply, AnotherManagersValueIsAConflict) {
   for (const std::string& path : paths_of(*forced, "maker")) EXPECT_NE(path, ".spec.parallelism");
 }
 
-TEST(Apply, WhatIsLeftOutGoesUnlessSomebodyElseWantsIt) {
+TEST(Apply, OmittedFieldsAreRemovedUnlessAnotherManagerOwnsThem) {
   json live = json::object();
   auto apply = [&](const std::string& who, const json& wanted, bool force = false) {
     auto made = applied("Job", live, wanted, by(who), force);
@@ -217,7 +217,7 @@ TEST(Apply, WhatIsLeftOutGoesUnlessSomebodyElseWantsIt) {
   EXPECT_EQ(live["spec"]["template"]["spec"]["containers"].size(), 1u) << "two was b's alone";
 }
 
-TEST(Apply, LabelsOneByOne) {
+TEST(Apply, LabelsAreOwnedIndividually) {
   auto labelled = [](std::string_view labels) {
     json object = parse(R"({"metadata":{"name":"j"},"spec":{}})");
     object["metadata"]["labels"] = parse(labels);
@@ -231,14 +231,14 @@ TEST(Apply, LabelsOneByOne) {
   EXPECT_EQ(live["metadata"]["labels"], parse(R"({"a":"2"})"));
 }
 
-TEST(Apply, TheSameAgainChangesNothing) {
+TEST(Apply, RepeatedApplyChangesNothing) {
   const json wanted = with_containers(R"([{"name":"main"}])", R"({"parallelism":2})");
   const json first = *applied("Job", json::object(), wanted, by("me"), false);
   EXPECT_EQ(*applied("Job", first, wanted, by("me", "2024-01-01T00:00:00Z"), false), first)
       << "nor its time";
 }
 
-TEST(Apply, AnObjectOfBeforeHasAManagerToo) {
+TEST(Apply, UnmanagedObjectConflictsWithBeforeFirstApply) {
   const json live = with_containers(R"([{"name":"main"}])", R"({"parallelism":2})");
   const json wanted = with_containers(R"([{"name":"main"}])", R"({"parallelism":3})");
   EXPECT_NE(
@@ -266,7 +266,7 @@ TEST(Apply, KubectlTakesOverFromItsClientSideApply) {
       << "fields it had not applied still belong to the other manager";
 }
 
-TEST(Track, WhoChangesAFieldHasIt) {
+TEST(Track, UpdateOwnsOnlyFieldsItChanges) {
   json first = with_containers(R"([{"name":"main"}])", R"({"parallelism":2,"suspend":true})");
   track_update("Job", json::object(), first, by("maker"));
   json second = first;
@@ -282,7 +282,7 @@ TEST(Track, WhoChangesAFieldHasIt) {
   EXPECT_EQ(third, second) << "a writer that changes nothing owns nothing";
 }
 
-TEST(Track, WhatAClientSaysOfManagers) {
+TEST(Track, ManagedFieldsFromClientAreAcceptedOnlyIfValid) {
   json first = with_containers(R"([{"name":"main"}])");
   track_update("Job", json::object(), first, by("maker"));
   auto after = [&](std::string_view managers) {

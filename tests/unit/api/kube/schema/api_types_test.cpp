@@ -124,7 +124,7 @@ TEST(ApiTypes, EachFieldOfAJobIsAccepted) {
   }
 }
 
-TEST(ApiTypes, EachFieldOfAJobIsSuggested) {
+TEST(ApiTypes, EachJobFieldIsSuggestedForTypo) {
   for (const Place& place : places()) {
     const std::string name(place.field.name), typo = name + "x";
     const json::json_pointer at(place.pointer);
@@ -138,7 +138,7 @@ TEST(ApiTypes, EachFieldOfAJobIsSuggested) {
   }
 }
 
-TEST(ApiTypes, EachFieldOfAJobIsExplained) {
+TEST(ApiTypes, EachJobFieldIsDescribedInOpenApi) {
   const OrderedJson schemas = openapi_v3("apis/batch/v1", "1")["components"]["schemas"];
   for (const Place& place : places()) {
     const ApiField& field = place.field;
@@ -157,7 +157,7 @@ TEST(ApiTypes, EachFieldOfAJobIsExplained) {
   }
 }
 
-TEST(ApiTypes, StrategicPatchesMergeEachListOfAJobAsItSays) {
+TEST(ApiTypes, StrategicPatchMergesEachJobListAsDeclared) {
   int merged = 0, replaced = 0;
   for (const Place& place : places()) {
     const ApiField& field = place.field;
@@ -184,7 +184,7 @@ TEST(ApiTypes, StrategicPatchesMergeEachListOfAJobAsItSays) {
   EXPECT_GT(replaced, 10);
 }
 
-TEST(ApiTypes, EachFieldOfAJobIsOwnedAsItSays) {
+TEST(ApiTypes, EachJobFieldIsOwnedAsDeclared) {
   for (const Place& place : places()) {
     const ApiField& field = place.field;
     std::string expected = place.owned;
@@ -203,7 +203,7 @@ TEST(ApiTypes, EachFieldOfAJobIsOwnedAsItSays) {
   }
 }
 
-TEST(ApiTypes, EachFieldOfAJobIsRefusedAsItSays) {
+TEST(ApiTypes, EachJobFieldIsRefusedAsDeclared) {
   int hinted = 0;
   for (const Place& place : places()) {
     if (place.field.name == "priorityClassName") continue;  // its rule has its own wording

@@ -14,7 +14,7 @@
 namespace muster::api {
 namespace {
 
-TEST(OpenApi, EachTypeAndFieldIsExplained) {
+TEST(OpenApi, EachTypeAndFieldHasDescription) {
   for (const ApiType& t : api_types()) {
     EXPECT_TRUE(t.about.ends_with('.')) << t.name;
     for (const ApiField& field : t.fields)
@@ -107,7 +107,7 @@ TEST(OpenApi, Version2HoldsAllTypes) {
   EXPECT_TRUE(paths.contains("/apis/batch/v1/namespaces/{namespace}/jobs/{name}"));
 }
 
-TEST(Discovery, ADocumentsAddressChangesWithIt) {
+TEST(Discovery, OpenApiUrlChangesWithDocument) {
   Discovery one("1"), other("2");
   const auto index = [](Discovery& d) {
     return Json::parse(d.find(*Url::parse("/openapi/v3"))->text);

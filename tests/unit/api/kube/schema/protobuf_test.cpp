@@ -50,7 +50,7 @@ const std::string kMeta = bytes(1, "j") + bytes(3, "") + number(7, 0) +
                           bytes(8, "") +  // an unset creationTimestamp
                           bytes(11, bytes(1, "app") + bytes(2, "demo"));
 
-TEST(Protobuf, AJob) {
+TEST(Protobuf, ReadsJob) {
   const std::string pod = bytes(3, "Never") + bytes(2, kContainer) + number(4, 5);
   const std::string spec = number(1, 0) + number(2, 3) + bytes(6, bytes(2, pod));
   const Json job = read(framed("Job", bytes(1, kMeta) + bytes(2, spec) + bytes(3, "")));
@@ -75,7 +75,7 @@ TEST(Protobuf, AJob) {
   EXPECT_EQ(job, expected) << job.dump(1);
 }
 
-TEST(Protobuf, NegativeAndRepeatedNumbersAndTimes) {
+TEST(Protobuf, ReadsNegativeAndRepeatedNumbersAndTimes) {
   const auto spec = [](const std::string& text) { return framed("Job", bytes(2, text)); };
   EXPECT_EQ(read(spec(number(7, static_cast<uint64_t>(-1))))["spec"]["backoffLimit"], -1);
   const auto policy = [&](const std::string& values) {
@@ -90,7 +90,7 @@ TEST(Protobuf, NegativeAndRepeatedNumbersAndTimes) {
 }
 
 // JSON has a volume's kind next to its name; protobuf has a message in between.
-TEST(Protobuf, VolumesHaveTheirKindInAMessageOfItsOwn) {
+TEST(Protobuf, ReadsVolumeSourceFromNestedMessage) {
   const auto volumes = [](const std::string& source) {
     const std::string pod = bytes(1, bytes(1, "v") + bytes(2, source));
     return read(
@@ -109,7 +109,7 @@ TEST(Protobuf, UnknownNumbersAreLeftOut) {
   EXPECT_EQ(job.size(), 3u);
 }
 
-TEST(Protobuf, WhatIsKnownByNameOnlyIsRefusedByName) {
+TEST(Protobuf, FieldSupportedOnlyInJsonIsRefusedByName) {
   const std::string pod = bytes(1, bytes(1, "v") + bytes(2, bytes(7, "a share")));
   EXPECT_EQ(refused(framed("Job", bytes(2, bytes(6, bytes(2, pod))))),
             "spec.template.spec.volumes.nfs: not supported in protobuf: send JSON");
@@ -117,7 +117,7 @@ TEST(Protobuf, WhatIsKnownByNameOnlyIsRefusedByName) {
             "objects of kind \"CronJob\" are accepted only as JSON");
 }
 
-TEST(Protobuf, BrokenOnesAreRefused) {
+TEST(Protobuf, MalformedMessagesAreRefused) {
   EXPECT_NE(refused("{}").find("k8s"), std::string::npos);
   EXPECT_NE(refused(std::string("k8s\0\xff", 5)).find("invalid protobuf"), std::string::npos);
   EXPECT_EQ(refused(framed("Job", bytes(1, "\x0a\x7f"))), "metadata: invalid protobuf");
@@ -127,7 +127,7 @@ TEST(Protobuf, BrokenOnesAreRefused) {
             "metadata.creationTimestamp: invalid protobuf");
 }
 
-TEST(Protobuf, NoNumberStandsForTwoFields) {
+TEST(Protobuf, FieldNumbersAreUnique) {
   for (const ApiType& type : api_types()) {
     std::set<unsigned> seen;
     for (const ApiField& field : type.fields)

@@ -62,7 +62,7 @@ TEST_F(ViewTest, FindsPodsOfJobsWithLongNames) {
   EXPECT_EQ(view.pod("default", pod)->pod->key.index, 2u);
 }
 
-TEST_F(ViewTest, VersionsOfPodsAreTheirOwn) {
+TEST_F(ViewTest, EachPodHasItsOwnVersion) {
   feed.admit(1, make_job("a", uid_of(1)));
   const uint64_t created = feed.create(1, 0, 3);
   const uint64_t bound = feed.bind(1, {1, 0});
@@ -79,7 +79,7 @@ TEST_F(ViewTest, AFinishedPodStays) {
   EXPECT_TRUE(view.pod("default", pod_name("a", 1, {0, 0}))->pod->ended);
 }
 
-TEST_F(ViewTest, ADeletedPodGoesWhenItHasEnded) {
+TEST_F(ViewTest, DeletedPodDisappearsOnceItHasEnded) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   feed.bind(1, {0, 0});
@@ -119,7 +119,7 @@ TEST_F(ViewTest, ForegroundDeletionShowsTheJobUntilTheEnd) {
   EXPECT_FALSE(view.job("default", "a"));
 }
 
-TEST_F(ViewTest, NodesGoByNameAndNewestIncarnation) {
+TEST_F(ViewTest, NodeNameFindsNewestIncarnation) {
   feed.node(make_node(1, "n", core::NodeInfo::Health::ready));
   feed.node(make_node(2, "n", core::NodeInfo::Health::ready));
   EXPECT_EQ(count(Kind::node), 1u);
@@ -155,7 +155,7 @@ TEST_F(ViewTest, EventsAreFoundByName) {
   EXPECT_FALSE(view.event("default", "a-b.1-"));
 }
 
-TEST_F(ViewTest, TheRingIsBoundedAndSaysWhatItLost) {
+TEST_F(ViewTest, ChangeRingIsBoundedAndRefusesLostVersions) {
   View small(4);
   Feeder feeder(small);
   feeder.admit(1, make_job("a", uid_of(1)));
@@ -237,7 +237,7 @@ TEST_F(UnloadTest, AFinishedJobIsReadFromDisk) {
   EXPECT_EQ(count(Kind::pod), 20u);
 }
 
-TEST_F(UnloadTest, WhoseNameIsNotAskedForIsNotRead) {
+TEST_F(UnloadTest, SelectorReadsOnlyJobsItNames) {
   for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   loads = 0;
   Query query{.kind = Kind::pod};
@@ -252,7 +252,7 @@ TEST_F(UnloadTest, WhoseNameIsNotAskedForIsNotRead) {
   EXPECT_EQ(loads, 2);
 }
 
-TEST_F(UnloadTest, P14OneThatCantBeReadFailsAlone) {
+TEST_F(UnloadTest, P14UnreadableJobFailsAlone) {
   for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   damaged = 3;
   EXPECT_FALSE(view.job("default", "j3"));
@@ -269,7 +269,7 @@ TEST_F(UnloadTest, P14OneThatCantBeReadFailsAlone) {
   EXPECT_EQ(view.jobs().damaged(), 0u);
 }
 
-TEST_F(UnloadTest, P14OneThatIsQuarantinedSaysSo) {
+TEST_F(UnloadTest, P14QuarantinedJobHasDamagedCondition) {
   view.add_damaged(7, make_job("broken", uid_of(7)), "its records are gone", kStart);
   view.add_damaged(8, nullptr, "all of it is gone", kStart);
   auto shown = view.job("default", "broken");
@@ -280,7 +280,7 @@ TEST_F(UnloadTest, P14OneThatIsQuarantinedSaysSo) {
   EXPECT_EQ(view.jobs().damaged(), 2u);
 }
 
-TEST_F(UnloadTest, P17AListReadsWhatItTellsAndNoMore) {
+TEST_F(UnloadTest, P17ListReadsOnlyBriefJobs) {
   int briefs = 0;
   view.brief_with([&](JobId id) -> Result<core::Job> {
     ++briefs;
@@ -303,7 +303,7 @@ TEST_F(UnloadTest, P17AListReadsWhatItTellsAndNoMore) {
   EXPECT_TRUE(view.job("default", "j1")->job->pod({0, 0})) << "a single get returns the whole job";
 }
 
-TEST_F(UnloadTest, AChangeWakesItAsItWasBefore) {
+TEST_F(UnloadTest, ChangeIsAppliedToUnloadedJobOnce) {
   finish(1, "a");
   const core::Job before = disk.at(1);
   const uint64_t version = last;
@@ -330,7 +330,7 @@ TEST_F(UnloadTest, AChangeWakesItAsItWasBefore) {
   EXPECT_EQ(view.jobs().unloaded_counts().first, 2u) << "it is unloaded again";
 }
 
-TEST_F(UnloadTest, WhatIsGoneFromDiskIsNotShown) {
+TEST_F(UnloadTest, JobMissingFromDiskIsNotShown) {
   finish(1, "a");
   for (JobId id = 2; id < 20; ++id) finish(id, "j" + std::to_string(id));
   disk.erase(1);

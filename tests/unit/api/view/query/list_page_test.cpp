@@ -14,7 +14,7 @@ Result<ListPage> page(const std::string& query) {
   return page_of(*Url::parse("/x?" + query));
 }
 
-TEST(ListPage, TokensComeBack) {
+TEST(ListPage, ContinueTokenRoundTrips) {
   ListPage first;
   first.version = UINT64_MAX;
   const Position last{"n\xc3\xa4mespace", "job/x", 7, {UINT32_MAX, 3}, 9};
@@ -31,7 +31,7 @@ TEST(ListPage, TokensComeBack) {
   EXPECT_EQ(next->after, last);
 }
 
-TEST(ListPage, WhatIsNoToken) {
+TEST(ListPage, RejectsMalformedTokensAndLimits) {
   for (const char* text :
        {"x", "e30", "bnVsbA", "%00", "eyJ2IjoibXVzdGVyLmRldi92MSJ9", "eyJ2Ijo3fQ", "!!!!", "WzFd"})
     EXPECT_FALSE(page(std::string("continue=") + text).ok()) << text;
@@ -41,7 +41,7 @@ TEST(ListPage, WhatIsNoToken) {
   EXPECT_TRUE(page("resourceVersion=0").ok());
 }
 
-TEST(ListPage, FromJobToJob) {
+TEST(ListPage, WalksAndCountsJobByJob) {
   View view;
   Feeder feed{view};
   feed.admit(1, make_job("b", uid_of(1), 4));

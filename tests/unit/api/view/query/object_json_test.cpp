@@ -49,7 +49,7 @@ TEST_F(JsonTest, AFreshJobHasAnEmptyStatus) {
 }
 
 // Appending to the owner's text must give the same bytes as parsing it.
-TEST_F(JsonTest, P17AJobsTextIsMadeWithoutParsingIt) {
+TEST_F(JsonTest, P17AppendedJobTextEqualsParsedOne) {
   auto same = [this](const core::Job& job) {
     std::string text, metadata, row;
     append_job(text, job, 42);
@@ -81,7 +81,7 @@ TEST_F(JsonTest, P17AJobsTextIsMadeWithoutParsingIt) {
   same(object(R"({"metadata":{"name":"x"},"status":{"old":1}})"));
 }
 
-TEST_F(JsonTest, P17ABriefJobTellsWhatTheWholeOneTells) {
+TEST_F(JsonTest, P17BriefJobPrintsSameAsWholeJob) {
   const auto object = make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)");
   core::JobState state;
   state.completions = 3;
@@ -127,7 +127,7 @@ TEST_F(JsonTest, ZerosAreLeftOutAsInKubernetes) {
                             "ready":0,"terminating":0,"uncountedTerminatedPods":{}})"));
 }
 
-TEST_F(JsonTest, FailedIndexesAreThereWithALimitPerIndex) {
+TEST_F(JsonTest, FailedIndexesAreShownWithLimitPerIndex) {
   feed.admit(1, make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)"));
   feed.records(1, {core::JobStarted{kStart}});
   EXPECT_EQ(job()["status"]["failedIndexes"], "");
@@ -138,7 +138,7 @@ TEST_F(JsonTest, FailedIndexesAreThereWithALimitPerIndex) {
       "batch.kubernetes.io/job-index-ignored-failure-count"));
 }
 
-TEST_F(JsonTest, ConditionsAndDeletion) {
+TEST_F(JsonTest, JobShowsConditionsAndDeletionTimestamp) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.records(1, {core::FinishDecided{kStart, false, core::ConditionReason::backoff_limit_exceeded,
                                        "Job has reached the specified backoff limit"}});
@@ -152,7 +152,7 @@ TEST_F(JsonTest, ConditionsAndDeletion) {
   EXPECT_EQ(job()["metadata"]["finalizers"], Json::parse(R"(["foregroundDeletion"])"));
 }
 
-TEST_F(JsonTest, APodFromItsCreationToItsEnd) {
+TEST_F(JsonTest, PodShowsPhasesFromCreationToEnd) {
   core::NodeInfo node = make_node(1, "n1", core::NodeInfo::Health::ready);
   node.ip = "10.0.0.7";
   feed.node(node);
@@ -210,7 +210,7 @@ TEST_F(JsonTest, APodFromItsCreationToItsEnd) {
   EXPECT_TRUE(condition(json, "DisruptionTarget").is_null());
 }
 
-TEST_F(JsonTest, EndsHaveTheirReasons) {
+TEST_F(JsonTest, EndCauseSetsDisruptionAndContainerReason) {
   using core::EndCause;
   const struct {
     EndCause cause;
@@ -245,7 +245,7 @@ TEST_F(JsonTest, EndsHaveTheirReasons) {
   }
 }
 
-TEST_F(JsonTest, ADeletedPodSaysWhen) {
+TEST_F(JsonTest, DeletedPodShowsDeletionTimestampAndGrace) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   feed.bind(1, {0, 0});
@@ -256,7 +256,7 @@ TEST_F(JsonTest, ADeletedPodSaysWhen) {
   EXPECT_EQ(json["metadata"]["deletionGracePeriodSeconds"], 30);
 }
 
-TEST_F(JsonTest, NodesAndEvents) {
+TEST_F(JsonTest, NodeAndEventShowConditionsAndReasons) {
   feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
   Json node = get(view.node("n1"));
   EXPECT_EQ(condition(node, "Ready")["status"], "True");

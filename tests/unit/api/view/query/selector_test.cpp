@@ -18,7 +18,7 @@ bool matches(const std::string& text, const core::StringMap& labels) {
          });
 }
 
-TEST(Selector, Labels) {
+TEST(Selector, MatchesLabels) {
   const core::StringMap labels{{"app", "web"}, {"example.com/tier", "front"}, {"empty", ""}};
   const struct {
     const char* text;
@@ -49,13 +49,13 @@ TEST(Selector, Labels) {
   for (const auto& row : table) EXPECT_EQ(matches(row.text, labels), row.expected) << row.text;
 }
 
-TEST(Selector, UnreadableLabels) {
+TEST(Selector, RejectsMalformedLabelSelectors) {
   for (const char* text : {"=x", "a=b=c", "a in b", "a in (b", "a in b)", "a in ((b))", "a,,b", ",",
                            "a b", "(a)", "a like (b)", "!", "a=b c"})
     EXPECT_FALSE(Selector::labels(text).ok()) << text;
 }
 
-TEST(Selector, P10IsBounded) {
+TEST(Selector, P10LimitsRequirementsAndLength) {
   std::string many = "!k0", values = "app in (web";
   for (size_t i = 1; i < Selector::kRulesMax; ++i) many += ",!k" + std::to_string(i);
   EXPECT_TRUE(Selector::labels(many).ok());
@@ -79,7 +79,7 @@ TEST(Selector, P10IsBounded) {
   EXPECT_EQ(Selector::labels("app in (web,web)").value().only("app"), "web");
 }
 
-TEST(Selector, Fields) {
+TEST(Selector, AcceptsOnlyFieldsOfKind) {
   EXPECT_TRUE(Selector::fields("metadata.name=a,metadata.namespace!=b", Kind::job).ok());
   EXPECT_TRUE(Selector::fields("spec.nodeName==n,status.phase!=Running", Kind::pod).ok());
   EXPECT_TRUE(Selector::fields("involvedObject.kind=Job,involvedObject.uid=u", Kind::event).ok());

@@ -58,7 +58,7 @@ class WatchTest : public ::testing::Test {
   Feeder feed{view};
 };
 
-TEST_F(WatchTest, TellsTheLifeOfAPod) {
+TEST_F(WatchTest, SendsLifecycleOfPod) {
   Watch watch(view, query(Kind::pod), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
@@ -71,7 +71,7 @@ TEST_F(WatchTest, TellsTheLifeOfAPod) {
   EXPECT_EQ(pull(watch), Lines{});
 }
 
-TEST_F(WatchTest, P22SeesALabelComeAndGo) {
+TEST_F(WatchTest, P22SendsAddedAndDeletedAsLabelComesAndGoes) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
   Watch watch(view, query(Kind::pod, "queue=fast"), view.changes().end(), false);
@@ -83,7 +83,7 @@ TEST_F(WatchTest, P22SeesALabelComeAndGo) {
   EXPECT_EQ(pull(watch), Lines{"DELETED a/0#0 Pending v5"});
 }
 
-TEST_F(WatchTest, NeverSkipsThatAPodWasThere) {
+TEST_F(WatchTest, SendsAddedAndDeletedOfPodGoneBeforePull) {
   Watch watch(view, query(Kind::pod), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
@@ -93,7 +93,7 @@ TEST_F(WatchTest, NeverSkipsThatAPodWasThere) {
   EXPECT_EQ(pull(watch), (Lines{"ADDED a/0#0 Failed v4", "DELETED a/0#0 Failed v5"}));
 }
 
-TEST_F(WatchTest, AlsoWhenItsTurnComesPieceByPiece) {
+TEST_F(WatchTest, SendsEveryAddedAndDeletedInSmallPulls) {
   Watch watch(view, query(Kind::pod), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 3);
@@ -121,7 +121,7 @@ TEST_F(WatchTest, P32RemovedObjectHasNoOlderVersionThanSent) {
                                 "ADDED a/1#0 Pending v2", "DELETED a/1#0 Pending v3"}));
 }
 
-TEST_F(WatchTest, BeginsWithAllThatIsThere) {
+TEST_F(WatchTest, StartsWithAllExistingObjects) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
   Watch watch(view, query(Kind::pod), view.changes().end(), true);
@@ -130,7 +130,7 @@ TEST_F(WatchTest, BeginsWithAllThatIsThere) {
   EXPECT_EQ(pull(watch), Lines{"MODIFIED a/1#0 Pending v3"});
 }
 
-TEST_F(WatchTest, WhatGoesBeforeItsTurnIsStillSent) {
+TEST_F(WatchTest, InitialObjectDeletedBeforeItsTurnIsStillSent) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
   Watch watch(view, query(Kind::pod), view.changes().end(), true);
@@ -139,7 +139,7 @@ TEST_F(WatchTest, WhatGoesBeforeItsTurnIsStillSent) {
   EXPECT_EQ(pull(watch), (Lines{"ADDED a/1#0 Pending v2", "DELETED a/1#0 Pending v3"}));
 }
 
-TEST_F(WatchTest, ASeenVersionIsASafePlaceToGoOnFrom) {
+TEST_F(WatchTest, OnlyLastEventOfCommitCarriesItsVersion) {
   feed.admit(1, make_job("a", uid_of(1)));
   const uint64_t before = view.version();
   feed.create(1, 0, 3);
@@ -150,7 +150,7 @@ TEST_F(WatchTest, ASeenVersionIsASafePlaceToGoOnFrom) {
   EXPECT_EQ(watch.version(), 2u);
 }
 
-TEST_F(WatchTest, TellsJobsAndThatANameIsUsedAgain) {
+TEST_F(WatchTest, SendsDeletedBeforeNameIsReused) {
   Watch watch(view, query(Kind::job), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.records(1, {core::JobDeleted{kStart, true}});
@@ -158,7 +158,7 @@ TEST_F(WatchTest, TellsJobsAndThatANameIsUsedAgain) {
   EXPECT_EQ(pull(watch), (Lines{"ADDED a v1", "DELETED a v2", "ADDED a v3"}));
 }
 
-TEST_F(WatchTest, LabelsAndNamesSelect) {
+TEST_F(WatchTest, SelectsByLabelsAndJobName) {
   Watch mine(view, query(Kind::pod, "batch.kubernetes.io/job-name=b,team=blue"),
              view.changes().end(), false);
   Watch third(view, query(Kind::pod, "batch.kubernetes.io/job-completion-index in (2)"),
@@ -171,7 +171,7 @@ TEST_F(WatchTest, LabelsAndNamesSelect) {
   EXPECT_EQ(pull(third), Lines{"ADDED a/2#0 Pending v3"});
 }
 
-TEST_F(WatchTest, APodBeginsAndCeasesToMatchItsPhase) {
+TEST_F(WatchTest, FieldSelectorFollowsChangesOfPhaseAndNode) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
@@ -189,7 +189,7 @@ TEST_F(WatchTest, APodBeginsAndCeasesToMatchItsPhase) {
   EXPECT_EQ(pull(later), Lines{"DELETED a/0#0 Succeeded v6"}) << "it matched at that version";
 }
 
-TEST_F(WatchTest, NodesAndEvents) {
+TEST_F(WatchTest, SendsNodesAndEvents) {
   Watch nodes(view, query(Kind::node), view.changes().end(), false);
   Watch events(view, query(Kind::event, "", "involvedObject.name=a"), view.changes().end(), false);
   feed.node(make_node(1, "n", core::NodeInfo::Health::ready));
@@ -205,7 +205,7 @@ TEST_F(WatchTest, NodesAndEvents) {
   EXPECT_EQ(pull(events), Lines{"ADDED event 0 v4"});
 }
 
-TEST_F(WatchTest, OneThatIsTooSlowIsNotified) {
+TEST_F(WatchTest, PullFailsWhenWatchIsTooSlow) {
   View small(8);
   Feeder feeder(small);
   Watch watch(small, query(Kind::pod), small.changes().end(), false);
@@ -214,7 +214,7 @@ TEST_F(WatchTest, OneThatIsTooSlowIsNotified) {
   EXPECT_FALSE(watch.pull([](std::string_view, const Shown&) {}, 100));
 }
 
-TEST(WatchOfASmallRing, OnlyChangesOfItsKindMakeItTooSlow) {
+TEST(WatchOfASmallRing, IsOverrunOnlyByChangesOfItsKind) {
   View view{4};
   Feeder feed{view};
   Query jobs{.kind = Kind::job}, nodes{.kind = Kind::node}, pods{.kind = Kind::pod};
@@ -232,7 +232,7 @@ TEST(WatchOfASmallRing, OnlyChangesOfItsKindMakeItTooSlow) {
   EXPECT_EQ(pull(node_watch), Lines{"ADDED n2 v" + std::to_string(view.version())});
 }
 
-TEST_F(WatchTest, TextsAreMadeOnceForAll) {
+TEST_F(WatchTest, RenderedTextsAreSharedBetweenWatches) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
   Renderer renderer(view, [] { return kStart; });

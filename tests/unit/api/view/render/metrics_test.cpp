@@ -37,7 +37,7 @@ struct Rig {
 constexpr const char* kFinished =
     "job_controller_job_pods_finished_total{completion_mode=\"Indexed\",result=";
 
-TEST(MetricsTest, CountsWhatBecomesDurable) {
+TEST(MetricsTest, CountsDurableRecords) {
   Rig rig;
   rig.feed.admit(1, make_job("a", uid_of(1)));
   rig.feed.create(1, 0, 2);
@@ -61,7 +61,7 @@ TEST(MetricsTest, CountsWhatBecomesDurable) {
             1);
 }
 
-TEST(MetricsTest, ADeferredPodCountsWhenItsReplacementIsThere) {
+TEST(MetricsTest, DeferredPodCountsOnceItsReplacementExists) {
   Rig rig;
   rig.feed.admit(1, make_job("a", uid_of(1)));
   rig.feed.create(1, 0, 1);
@@ -101,7 +101,7 @@ TEST(MetricsTest, K112873AFinishedJobCountsOnce) {
   EXPECT_EQ(rig.value(line), 1);
 }
 
-TEST(MetricsTest, SyncsAndWhatIsSoRightNow) {
+TEST(MetricsTest, PrintsSyncCountersAndGauges) {
   Rig rig;
   rig.feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
   rig.feed.admit(1, make_job("a", uid_of(1)));

@@ -30,7 +30,7 @@ TEST(Claims, PatternsMatchTheWholeText) {
     EXPECT_EQ(matches(row.pattern, row.text), row.matches) << row.pattern << " " << row.text;
 }
 
-TEST(Claims, P06ANodeHasWhatItMayClaimAndNoMore) {
+TEST(Claims, P06NodeKeepsOnlyAllowedSlotsResourcesAndLabels) {
   const NodeClaims claims{
       .labels = {"gpu=a*", "site/rack"}, .slots_max = 8, .resources_max = {{"nvidia.com/gpu", 2}}};
   Offer offer{.slots = 5000,
@@ -49,14 +49,14 @@ TEST(Claims, P06ANodeHasWhatItMayClaimAndNoMore) {
   EXPECT_EQ(offer, held);
 }
 
-TEST(Claims, P06ATokenThatSaysNothingAllowsNoLabel) {
+TEST(Claims, P06TokenWithoutClaimsAllowsNoLabel) {
   Offer offer{.slots = 4000, .resources = {}, .labels = {{"kubernetes.io/hostname", "head"}}};
   hold(offer, {});
   EXPECT_EQ(offer.slots, NodeClaims::kSlots);
   EXPECT_EQ(offer.labels, (StringMap{{"claimed.muster.dev/kubernetes.io.hostname", "head"}}));
 }
 
-TEST(Claims, AnyNodeMaySayWhatItsAgentIs) {
+TEST(Claims, AgentOwnLabelsNeedNoClaim) {
   Offer offer{.slots = 1,
               .resources = {},
               .labels = {{std::string(kHollowKey), "true"}, {std::string(kVolumesLabel), "true"}}};
@@ -83,7 +83,7 @@ TEST(Claims, AKeyThatIsTooLongForItsPrefixIsNotShown) {
   EXPECT_TRUE(offer.labels.empty());
 }
 
-TEST(Claims, ErrorsSayWhatIsWrong) {
+TEST(Claims, ErrorsNameInvalidClaim) {
   const auto error = [](NodeClaims claims) { return claims_error(claims); };
   EXPECT_EQ(error({.labels = {"gpu=*", "*", "*=*", "site/*=r?"}}).substr(0, 24),
             "labels: \"site/*=r?\" is n");

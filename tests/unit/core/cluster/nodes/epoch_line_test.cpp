@@ -11,7 +11,7 @@ using Standing = EpochLine::Standing;
 const EpochLine kLine({{3, 33, 100}, {4, 44, 120}, {6, 66, 150}});
 constexpr uint64_t kLast = 170;
 
-TEST(P11EpochLine, JudgesWhatAnAgentKnows) {
+TEST(P11EpochLine, ClassifiesHistoryKnownToAgent) {
   struct Row {
     const char* what;
     KnownHistory known;
@@ -48,7 +48,7 @@ TEST(P11EpochLine, AnOlderCopyStaysOlderHoweverOftenItIsStarted) {
   }
 }
 
-TEST(P11EpochLine, ACopyTakenWithinAnEpochMissesItsEnd) {
+TEST(P11EpochLine, CopyTakenWithinEpochIsOlderThanItsEnd) {
   const KnownHistory known{1, 11, 50};
   EpochLine copy({{1, 11, 1}});
   EXPECT_EQ(copy.judge(known, 49), Standing::older);
@@ -57,7 +57,7 @@ TEST(P11EpochLine, ACopyTakenWithinAnEpochMissesItsEnd) {
   EXPECT_EQ(copy.judge(known, 1'000), Standing::older);
 }
 
-TEST(P11EpochLine, ARestoreForgivesWhatWasKnownBefore) {
+TEST(P11EpochLine, RestoreAcceptsHistoryKnownBefore) {
   EpochLine line({{3, 33, 100}, {4, 44, 120}});
   line.add({1'000, 99, 5'000, true});
   line.add({1'001, 98, 5'001});
@@ -70,7 +70,7 @@ TEST(P11EpochLine, ARestoreForgivesWhatWasKnownBefore) {
   EXPECT_EQ(line.judge({0, 0, 0}, 5'010), Standing::ours);
 }
 
-TEST(P11EpochLine, BeginsWithWhatAnOlderVersionLeft) {
+TEST(P11EpochLine, ReadsEntriesOfEarlierVersion) {
   const EpochLine line({{9, 90, 0}, {10, 100, 70}});
   EXPECT_EQ(line.judge({7, 1, 69}, 80), Standing::ours);
   EXPECT_EQ(line.judge({9, 90, 69}, 80), Standing::ours);

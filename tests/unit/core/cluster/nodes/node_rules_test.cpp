@@ -8,7 +8,7 @@
 namespace muster::core {
 namespace {
 
-TEST(P08Node, IsRefusedForWhatItMayNotSay) {
+TEST(P08Node, WithInvalidNameLabelsOrResourcesIsRefused) {
   const NodeInfo fine{.name = "n-1.example", .work_dir_id = "w", .boot_id = "b", .slots = 1};
   EXPECT_EQ(node_error(fine), "");
   const std::pair<std::function<void(NodeInfo&)>, const char*> rows[] = {

@@ -236,7 +236,7 @@ class NodesTranscript {
 
 class NodesGolden : public testing::TestWithParam<std::string> {};
 
-TEST_P(NodesGolden, AnswersAsWritten) {
+TEST_P(NodesGolden, TranscriptIsReproduced) {
   NodesTranscript transcript;
   expect_answers("tests/golden/nodes/" + GetParam() + ".txt",
                  [&](const std::string& line) { return transcript.play(line); });

@@ -559,7 +559,7 @@ int histories() {
   return word == nullptr ? 1'000 : std::atoi(word);
 }
 
-TEST(NodeHistories, BreakNoRule) {
+TEST(NodeHistories, RandomHistoriesBreakNoInvariant) {
   for (int seed = 1; seed <= histories(); ++seed) {
     const std::string broken = History(static_cast<uint64_t>(seed), NodePlant::none).play();
     ASSERT_EQ(broken, "") << "seed " << seed;
@@ -568,7 +568,7 @@ TEST(NodeHistories, BreakNoRule) {
 
 class NodePlantTest : public testing::TestWithParam<int> {};
 
-TEST_P(NodePlantTest, IsNoticed) {
+TEST_P(NodePlantTest, PlantedFaultIsNoticed) {
   constexpr uint64_t kSeedsMax = 200;
   for (uint64_t seed = 1; seed <= kSeedsMax; ++seed)
     if (!History(seed, static_cast<NodePlant>(GetParam())).play().empty()) return;

@@ -26,7 +26,7 @@ uint64_t granted(const Grants& grants, JobId job) {
   return n;
 }
 
-TEST(Demand, IsTheContainersTogetherOrTheLargestInitContainer) {
+TEST(Demand, IsSumOfContainersOrLargestInitContainer) {
   JobObject job = object({{"cpu", "500m"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "1"}});
   Container second, init;
   second.resources.limits = {{"cpu", "1"}};  // a limit stands in for a missing request
@@ -40,7 +40,7 @@ TEST(Demand, IsTheContainersTogetherOrTheLargestInitContainer) {
   EXPECT_TRUE(demand_of(object({})).amounts.none());
 }
 
-TEST(Demand, QuantitiesThatAreTooLargeFitNowhereAndOverflowNothing) {
+TEST(Demand, HugeQuantitiesFitNowhereAndDoNotOverflow) {
   JobObject job = object({{"cpu", "9E"}, {"memory", "8Ei"}, {"x/gpu", "9E"}});
   for (int i = 0; i < 100; ++i) job.spec.pod.containers.push_back(job.spec.pod.containers.front());
   Demand demand = demand_of(job);
@@ -51,7 +51,7 @@ TEST(Demand, QuantitiesThatAreTooLargeFitNowhereAndOverflowNothing) {
   EXPECT_LT(room.memory_bytes, 0);
 }
 
-TEST(Demand, Priorities) {
+TEST(Demand, ReadsPriorityAndPreemptionPolicy) {
   JobObject job = object({});
   EXPECT_EQ(demand_of(job).priority, 0);
   EXPECT_TRUE(demand_of(job).preempts);
@@ -92,7 +92,7 @@ TEST(P18Limits, RequiredLimitsKeepPodsOffNodesThatDoNotEnforceThem) {
   }
 }
 
-TEST(Demand, TaintsSelectorsAndCordons) {
+TEST(Demand, RespectsTaintsSelectorsAndCordons) {
   NodeInfo node;
   StringMap labels = {{"zone", "a"}};
   Demand demand;
@@ -136,7 +136,7 @@ TEST(Demand, P11UsersTolerateNeitherACordonNorANoExecuteTaint) {
   EXPECT_FALSE(alike(demand, operators));
 }
 
-TEST(Demand, NamesAndAffinities) {
+TEST(Demand, RespectsNodeNameAndAffinity) {
   NodeInfo node;
   node.name = "n1";
   Demand demand;
@@ -163,7 +163,7 @@ TEST(Demand, NamesAndAffinities) {
   EXPECT_TRUE(admits(node, labels_of(node), demand));
 }
 
-TEST(P30Hollow, ANodeThatRunsNothingIsTainted) {
+TEST(P30Hollow, HollowNodeIsTaintedUnlessTaintsAreSetByHand) {
   NodeInfo node;
   Demand demand;
   const Taint own = {"gpu", "yes", "PreferNoSchedule"};
@@ -181,7 +181,7 @@ TEST(P30Hollow, ANodeThatRunsNothingIsTainted) {
   EXPECT_EQ(node.spec.taints, std::vector{own}) << "a real one by the same name";
 }
 
-TEST(Placement, HigherPriorityFirstEqualOnesFairly) {
+TEST(Placement, HigherPriorityGoesFirstAndEqualOnesShare) {
   Demand high;
   high.priority = 10;
   Grants grants =
@@ -248,7 +248,7 @@ TEST(Placement, PreferredNodesAreFilledFirst) {
   EXPECT_EQ(placed(99), (Placed{{1, 9}, {2, 2}, {3, 2}, {4, 2}})) << "they are no condition";
 }
 
-TEST(Placement, PackedAJobTakesTheFewestNodesAndLeavesTheLargeOnesWhole) {
+TEST(Placement, PackUsesFewestNodesAndKeepsLargeOnesFree) {
   constexpr auto kPack = PlacementChoice::pack;
   EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 6), "4:6") << "the one that is just large enough";
   EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 9), "2:8 3:1");
@@ -259,7 +259,7 @@ TEST(Placement, PackedAJobTakesTheFewestNodesAndLeavesTheLargeOnesWhole) {
   EXPECT_EQ(chosen(PlacementChoice::usual, {4, 8, 2, 6}, 6), "2:6");
 }
 
-TEST(Placement, SpreadAJobIsAsEvenAsTheRoomAllows) {
+TEST(Placement, SpreadIsAsEvenAsFreeSlotsAllow) {
   constexpr auto kSpread = PlacementChoice::spread;
   EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 4), "1:1 2:1 3:1 4:1");
   EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 2), "2:1 4:1") << "the emptiest of equal ones";
@@ -268,7 +268,7 @@ TEST(Placement, SpreadAJobIsAsEvenAsTheRoomAllows) {
   EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 1, {{2, 1}, {4, 1}}), "1:1");
 }
 
-TEST(Placement, ChoosesByResourcesThatFitAndReluctantNodesLast) {
+TEST(Placement, PackAndSpreadCountResourcesAndUseTaintedNodesLast) {
   NodeInfo plain, tainted;
   StringMap labels;
   tainted.spec.taints = {{"slow", "", "PreferNoSchedule"}};
@@ -331,7 +331,7 @@ TEST(Placement, RandomCasesNeverOverAllocate) {
   }
 }
 
-TEST(Placement, AReservationIsKeptFromEqualsAndLowerOnesButNotFromHigherOnes) {
+TEST(Placement, ReservationHoldsAgainstAllButHigherPriority) {
   Demand gang, high;
   gang.gang = true;
   gang.priority = 5;
@@ -379,7 +379,7 @@ TEST(Placement, AReservationKeepsResourcesToo) {
   EXPECT_EQ(granted(grants, 3), 7u) << "who asks for none of them takes the other slots";
 }
 
-TEST(Placement, WhatCouldNeverBeTakenIsNotReserved) {
+TEST(Placement, GangThatCanNeverFitReservesNothing) {
   Demand gang;
   gang.gang = true;
   std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 2, {}, nullptr, nullptr}};

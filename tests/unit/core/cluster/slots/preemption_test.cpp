@@ -34,7 +34,7 @@ FreeNode full(NodeId id, uint32_t free = 0, int64_t cpu_millis = 0) {
   return {id, free, {cpu_millis, 0, {}}, nullptr, nullptr};
 }
 
-TEST(Preemption, TakesTheLowestAndNoMoreThanHelps) {
+TEST(Preemption, TakesLowestPriorityAndNoMoreThanNeeded) {
   Demand high = demand(10, 2000), low = demand(5, 1000), lowest = demand(0, 1000);
   MadeRoom made =
       Preemption({full(1)}, {{1, 1, 2, &low}, {2, 1, 2, &lowest}}).make_room({9, 1, &high});
@@ -49,7 +49,7 @@ TEST(Preemption, TakesTheLowestAndNoMoreThanHelps) {
   EXPECT_TRUE(made.victims.empty()) << "it would not help";
 }
 
-TEST(Preemption, WhatIsFreeOrWillBeIsUsedFirstWhereverItIs) {
+TEST(Preemption, UsesFreeOrFreeingSlotsFirst) {
   Demand high = demand(10), low = demand(0);
   Preemption preemption({full(1), full(2, 1)}, {{1, 1, 2, &low}});
   MadeRoom made = preemption.make_room({9, 1, &high});
@@ -59,7 +59,7 @@ TEST(Preemption, WhatIsFreeOrWillBeIsUsedFirstWhereverItIs) {
   EXPECT_EQ(total(made.victims, 1), 1u) << "the next job finds that place taken";
 }
 
-TEST(Preemption, WhoIsNotInTheWayStays) {
+TEST(Preemption, SparesPodsThatHoldNothingNeeded) {
   Demand high = demand(10, 1000), idle = demand(0, 0), busy = demand(1, 1000);
   MadeRoom made =
       Preemption({full(1, 1)}, {{1, 1, 3, &idle}, {2, 1, 2, &busy}}).make_room({9, 1, &high});
@@ -76,7 +76,7 @@ TEST(Preemption, TheNodeWithTheLowestVictimsIsTaken) {
   EXPECT_EQ(total(made.victims, 1) + total(made.victims, 3), 1u);
 }
 
-TEST(Preemption, PodsBeyondTheSlotsGoFirst) {
+TEST(Preemption, ClearsPodsAboveSlotCountFirst) {
   Demand high = demand(10), low = demand(0);
   FreeNode node = full(1);
   node.over = 2;
@@ -84,7 +84,7 @@ TEST(Preemption, PodsBeyondTheSlotsGoFirst) {
   EXPECT_EQ(total(made.victims, 1), 3u);
 }
 
-TEST(Preemption, OfAGangThatWouldNotFitNobodyGoesForIt) {
+TEST(Preemption, TakesNobodyForGangThatWouldNotFit) {
   Demand gang = demand(10), high = demand(9), low = demand(0);
   gang.gang = true;
   Preemption preemption({full(1, 1), full(2)}, {{1, 1, 1, &low}, {2, 2, 1, &low}});
@@ -93,7 +93,7 @@ TEST(Preemption, OfAGangThatWouldNotFitNobodyGoesForIt) {
   EXPECT_EQ(total(preemption.make_room({8, 3, &high}).places), 3u) << "nothing of it was kept";
 }
 
-TEST(Preemption, RandomCasesTakeNobodyInVain) {
+TEST(Preemption, RandomCasesTakeNoUnneededVictim) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     std::mt19937_64 random(seed);
     auto pick = [&random](uint64_t n) { return random() % n; };

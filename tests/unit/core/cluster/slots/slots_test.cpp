@@ -106,7 +106,7 @@ struct Play {
   }
 };
 
-TEST(Slots, AJobThatNeitherWaitsNorHoldsIsForgotten) {
+TEST(Slots, JobWithoutDemandOrSlotsIsForgotten) {
   Play play;
   play.node(1, 2);
   play.job(1, 2);
@@ -160,7 +160,7 @@ TEST(Slots, P15AJobThatWouldHaveToAvoidEveryNodeIsToldSo) {
   EXPECT_TRUE(play.round().nowhere.empty());
 }
 
-TEST(Slots, WhatIsHeldAtAStartIsNotFree) {
+TEST(Slots, SlotsHeldAtStartAreNotFree) {
   Play play;
   play.node(1, 2);
   play.job(1, 0);
@@ -213,7 +213,7 @@ TEST(Slots, AGangWaitsUntilItsUserMayHaveAllOfIt) {
   EXPECT_EQ(play.running(2), 3u);
 }
 
-TEST(Slots, NoMoreGiveWayThanAUserMayHave) {
+TEST(Slots, PreemptionFreesNoMoreThanUserLimit) {
   Play play(5);
   play.node(1, 60);
   play.job(1, 60);
@@ -224,7 +224,7 @@ TEST(Slots, NoMoreGiveWayThanAUserMayHave) {
 }
 
 // A reservation does not hold up others while its job's user may have no more pods.
-TEST(Slots, PatienceIsForThoseWhoMayHavePods) {
+TEST(Slots, ReservationIsSkippedWhileUserIsAtLimit) {
   Play play(4);
   play.deaf = true;
   play.node(1, 4, 4000);
@@ -250,7 +250,7 @@ TEST(Slots, PatienceIsForThoseWhoMayHavePods) {
 }
 
 // The limit was higher before the restart.
-TEST(Slots, WhoHasTooManyPodsKeepsNoSlot) {
+TEST(Slots, JobAboveUserLimitKeepsNoSlot) {
   Play play(2);
   play.node(1, 10);
   play.job(1, 5, 0, false, "", 1001);
@@ -267,7 +267,7 @@ TEST(Slots, WhoHasTooManyPodsKeepsNoSlot) {
   EXPECT_EQ(play.running(1), 2u);
 }
 
-TEST(Slots, ANodeThatIsGoneHoldsNothing) {
+TEST(Slots, RemovedNodeHoldsNoSlots) {
   Play play;
   play.node(1, 2);
   play.job(1, 2);
@@ -281,7 +281,7 @@ TEST(Slots, ANodeThatIsGoneHoldsNothing) {
   EXPECT_EQ(play.running(2), 1u);
 }
 
-TEST(Slots, RoomThatWasMadeGoesToHimForWhomItWasMade) {
+TEST(Slots, PreemptedSlotsGoToPreemptor) {
   Play play;
   play.node(1, 4, 4000);
   play.job(1, 100, 0, false, "1");
@@ -303,7 +303,7 @@ TEST(Slots, RoomThatWasMadeGoesToHimForWhomItWasMade) {
   EXPECT_EQ(play.victims(1), 3u) << "no pod was preempted twice for one need";
 }
 
-TEST(Slots, AGangOfHigherPriorityGetsAllItsRoom) {
+TEST(Slots, HigherPriorityGangGetsAllPreemptedSlots) {
   Play play;
   play.node(1, 2);
   play.node(2, 2);
@@ -322,7 +322,7 @@ TEST(Slots, AGangOfHigherPriorityGetsAllItsRoom) {
   EXPECT_EQ(play.victims(1), 3u);
 }
 
-TEST(Slots, PreemptionPolicyNeverWaits) {
+TEST(Slots, PreemptionPolicyNeverWaitsInsteadOfPreempting) {
   Play play;
   play.node(1, 1);
   play.job(1, 2);
@@ -339,7 +339,7 @@ TEST(Slots, PreemptionPolicyNeverWaits) {
   EXPECT_EQ(play.running(2), 1u) << "but it goes first";
 }
 
-TEST(Slots, AJobForWhichNoRoomCanBeMadeKeepsNobodyFromIt) {
+TEST(Slots, JobThatCannotPreemptBlocksNobody) {
   Play play;
   play.node(1, 1, 1000);
   play.job(1, 2);
@@ -432,7 +432,7 @@ TEST(Slots, PrefetchOnlyAfterShortPods) {
 
 // Random histories: jobs of all kinds arrive, run and end. No node ever holds more than it has, and
 // once no more jobs arrive, all of them finish. (Rounds are too far apart for prefetch.)
-TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
+TEST(Slots, RandomHistoriesFinishAndNeverOverAllocate) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
@@ -496,7 +496,7 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
   }
 }
 
-TEST(Slots, NoExecuteTaintsDriveOutWhoDoesNotTolerateThem) {
+TEST(Slots, NoExecuteTaintEvictsPodsThatDoNotTolerateIt) {
   Play play;
   play.node(1, 4);
   play.job(1, 2);

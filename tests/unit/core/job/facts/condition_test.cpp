@@ -6,7 +6,7 @@
 namespace muster::core {
 namespace {
 
-TEST(Condition, ItsNamesAreReadBack) {
+TEST(Condition, NamesRoundTrip) {
   for (int i = 0; i <= static_cast<int>(ConditionType::damaged); ++i) {
     const auto type = static_cast<ConditionType>(i);
     EXPECT_EQ(condition_type(name(type)), type) << i;
@@ -19,7 +19,7 @@ TEST(Condition, ItsNamesAreReadBack) {
   EXPECT_EQ(condition_reason(""), std::nullopt);
 }
 
-TEST(Condition, ItsNamesAreKubernetes) {
+TEST(Condition, NamesAreThoseOfKubernetes) {
   EXPECT_EQ(name(ConditionType::success_criteria_met), "SuccessCriteriaMet");
   EXPECT_EQ(name(ConditionType::failed), "Failed");
   EXPECT_EQ(name(ConditionReason::backoff_limit_exceeded), "BackoffLimitExceeded");
@@ -27,7 +27,7 @@ TEST(Condition, ItsNamesAreKubernetes) {
   EXPECT_EQ(name(DisruptionReason::preemption_by_scheduler), "PreemptionByScheduler");
 }
 
-TEST(Condition, MusterNamesWhatHappensToGangs) {
+TEST(Condition, GangReasonsHaveMusterNames) {
   EXPECT_EQ(name(DisruptionReason::worker_unreachable), "WorkerUnreachable");
   EXPECT_EQ(name(DisruptionReason::worker_failed), "WorkerFailed");
   EXPECT_EQ(name(DisruptionReason::gang_member_failed), "GangMemberFailed");

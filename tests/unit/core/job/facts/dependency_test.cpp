@@ -39,7 +39,7 @@ TEST(Dependency, AHeldJobHasNoStartTimeAndNoPods) {
   play.restart();
 }
 
-TEST(Dependency, EachKindOfEnd) {
+TEST(Dependency, EndOfDependencyStartsOrFailsJobByItsKind) {
   struct Case {
     Needed needed;
     DependencyEnd how;
@@ -76,7 +76,7 @@ TEST(Dependency, EachKindOfEnd) {
   }
 }
 
-TEST(Dependency, AllMustEnd) {
+TEST(Dependency, JobIsHeldUntilAllDependenciesEnd) {
   Play play(Play::indexed(2, 2), annotated,
             {{kPrep, {Needed::ok, "prep"}}, {kClean, {Needed::any, "clean"}}});
   play.sync();
@@ -90,7 +90,7 @@ TEST(Dependency, AllMustEnd) {
   EXPECT_TRUE(play.job().finished());
 }
 
-TEST(Dependency, IsAnsweredEvenIfNobodyWaits) {
+TEST(Dependency, EndIsAcknowledgedEvenIfJobIsNotHeld) {
   Play play(Play::indexed(2, 2));
   play.sync();
   end(play, DependencyEnd::failed);
@@ -98,7 +98,7 @@ TEST(Dependency, IsAnsweredEvenIfNobodyWaits) {
   EXPECT_FALSE(play.job().decided());
 }
 
-TEST(Dependency, TheEndComesAfterTheHeldJobIsGone) {
+TEST(Dependency, EndIsAcknowledgedAfterHeldJobIsDeleted) {
   Play play = held(Needed::ok);
   play.sync();
   play.sync({JobDeletion{1, true, false}});
@@ -112,7 +112,7 @@ TEST(Dependency, TheEndComesAfterTheHeldJobIsGone) {
   })) << "else the job that has ended waits for the answer";
 }
 
-TEST(Dependency, IsWaivedWithTheAnnotation) {
+TEST(Dependency, RemovingAnnotationStartsHeldJob) {
   Play play = held(Needed::ok);
   play.sync();
   auto object = std::make_shared<JobObject>(play.job().object());
@@ -139,7 +139,7 @@ TEST(Dependency, AResumeDoesNotStartAHeldJob) {
   EXPECT_EQ(play.state().pods_created, 2u);
 }
 
-TEST(Dependency, AJobWithNothingToDoStillWaits) {
+TEST(Dependency, JobWithZeroCompletionsWaitsToo) {
   Play play = held(Needed::ok, Play::indexed(0, 1));
   play.sync();
   EXPECT_FALSE(play.job().decided());

@@ -48,7 +48,7 @@ TEST(P15Ends, ASuccessBeforeTheDeadlineCountsAsOne) {
   play.restart();
 }
 
-TEST(P15Ends, FailuresBeyondTheLimitComeBeforeTheDeadline) {
+TEST(P15Ends, BackoffLimitReachedBeforeDeadlineWins) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit = 1;
   Play play = overdue(spec);
@@ -63,7 +63,7 @@ TEST(P15Ends, FailuresBeyondTheLimitComeBeforeTheDeadline) {
   EXPECT_EQ(play.state().failed, 2u);
 }
 
-TEST(P15Ends, AFailJobRuleIsNotForgottenMeanwhile) {
+TEST(P15Ends, FailJobRuleSurvivesRestartWhileNodesAreAsked) {
   JobSpec spec = Play::indexed(2, 2);
   spec.pod_failure_policy.emplace().rules.push_back({"FailJob", OnExitCodes{"", "In", {9}}, {}});
   Play play(spec);
@@ -89,7 +89,7 @@ TEST(P15Ends, ANodeThatIsLostIsWaitedForNoLonger) {
   EXPECT_EQ(play.state().failed, 2u);
 }
 
-TEST(P15Ends, ANodeThatRegistersAnewIsAskedAnew) {
+TEST(P15Ends, ReregisteredNodeIsAskedAgain) {
   Play play = overdue(Play::indexed(2, 2));
   play.tick(60'000);
   ASSERT_TRUE(play.asks());
@@ -152,7 +152,7 @@ TEST(P15Ends, SuspensionAndScalingLoseNoSuccess) {
   }
 }
 
-TEST(P15Ends, TheQuestionGoesBeforeTheKills) {
+TEST(P15Ends, NodesAreAskedBeforePodsAreKilled) {
   Play play(Play::indexed(1, 1));
   play.sync();
   play.start({0, 0});

@@ -24,7 +24,7 @@ TEST(P16JobClock, StartsAtWallClockButNeverBehindLastRecord) {
 
 // The wall clock jumps an hour ahead or back while a job waits, with and without a restart of the
 // coordinator: the backoff lasts just as long, and the deadline does not come early.
-TEST(P16JobClock, AJumpNeitherHoldsUpAJobNorHurriesIt) {
+TEST(P16JobClock, ClockJumpChangesNeitherBackoffNorDeadline) {
   for (Millis jump : {kHour, -kHour})
     for (bool restart : {false, true}) {
       SCOPED_TRACE(std::to_string(jump) + (restart ? " and a restart" : ""));

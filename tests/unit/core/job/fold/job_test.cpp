@@ -99,7 +99,7 @@ TEST(Decide, InstantsLieBetweenBindAndNow) {
     EXPECT_LE(job.pod({i, 0})->started_at, job.pod({i, 0})->end.ended_at);
 }
 
-TEST(Decide, AClockThatGoesBackDoesNotTakeTheJobAlong) {
+TEST(Decide, ClockThatGoesBackDoesNotMoveRecordsBack) {
   Job job = admitted(indexed(1, 1));
   decide(job, {TimePassed{}}, kNow, {});
   Decision decision = decide(job, {SlotsGranted{{{1, 1}}}}, kNow - 60'000, {});
@@ -107,7 +107,7 @@ TEST(Decide, AClockThatGoesBackDoesNotTakeTheJobAlong) {
   EXPECT_EQ(at(decision.records[0]), kNow);
 }
 
-TEST(Decide, CreatesInPiecesAndComesBackForTheRest) {
+TEST(Decide, CreatesPodsInBatchesUntilAllExist) {
   Job job = admitted(indexed(2000, 1200));
   std::vector<Decision> decisions;
   decisions.push_back(decide(job, {TimePassed{}}, kNow, {}));
@@ -157,7 +157,7 @@ TEST(Decide, AsksAgainAfterAGrant) {
 
 // The acknowledgement makes the agent forget the pod, so a later launch would start the attempt a
 // second time.
-TEST(Decide, NeverLaunchesWhatEndedInTheSameSync) {
+TEST(Decide, NeverLaunchesPodThatEndedInSameSync) {
   Job job = admitted(indexed(2, 2));
   decide(job, {TimePassed{}}, kNow, {});
   decide(job, {SlotsGranted{{{1, 2}}}}, kNow, {});
@@ -188,7 +188,7 @@ TEST(Decide, AReportFromAnotherNodeIsAckedAndChangesNothing) {
   EXPECT_TRUE(job.state() == before);
 }
 
-TEST(Decide, HowAnEndCounts) {
+TEST(Decide, EndCountsByCauseAndExitCode) {
   struct {
     EndCause cause;
     int32_t exit_code;
@@ -239,7 +239,7 @@ TEST(Fold, FinishedPodsBeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(job.state().events_total, uint64_t{kFinishedPodsMax} + kMore);
 }
 
-TEST(Fold, DesiredEffectsTellEachNodeItsOwn) {
+TEST(Fold, DesiredEffectsHaveOnlyPodsOfNode) {
   Job job = admitted(indexed(4, 4));
   decide(job, {TimePassed{}}, kNow, {});
   decide(job, {SlotsGranted{{{1, 2}, {2, 1}}}}, kNow, {});

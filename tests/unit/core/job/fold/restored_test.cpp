@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-TEST(P11Restored, WhatANodeNoLongerKnowsCountsNowhereAndRunsAgain) {
+TEST(P11Restored, PodsUnknownToNodeRunAgainUncounted) {
   JobSpec spec = Play::indexed(3, 3);
   spec.backoff_limit = 0;
   Play play(spec);
@@ -28,7 +28,7 @@ TEST(P11Restored, WhatANodeNoLongerKnowsCountsNowhereAndRunsAgain) {
   EXPECT_TRUE(play.job().condition(ConditionType::complete)) << play.conditions();
 }
 
-TEST(P11Restored, AttemptsGoOnWhereNoneCanHaveBeen) {
+TEST(P11Restored, AttemptNumbersContinueAboveAnyUsedBefore) {
   Play play(Play::indexed(3, 2));
   play.sync();
   play.end({0, 0}, 1);

@@ -35,7 +35,7 @@ std::map<NodeId, std::string> avoided(const Play& play) {
   return {};
 }
 
-TEST(NotHere, P15WhatANodeCannotStartGoesElsewhereAndCountsNowhere) {
+TEST(NotHere, P15PodThatNodeCannotStartMovesUncounted) {
   Play play(typed(1, 1));
   play.sync();
   Hearing hearing;
@@ -52,7 +52,7 @@ TEST(NotHere, P15WhatANodeCannotStartGoesElsewhereAndCountsNowhere) {
   EXPECT_TRUE(play.pod({0, 1})) << "its replacement, at once";
 }
 
-TEST(NotHere, P15CountsOnceEveryNodeHasFailed) {
+TEST(NotHere, P15FailureCountsOnceEveryNodeHasFailed) {
   Play play(typed(2, 1));
   play.sync();
   play.sync({not_here({0, 0})});

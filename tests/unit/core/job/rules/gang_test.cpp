@@ -63,7 +63,7 @@ PodsReported both(const std::vector<PodsReported::Ended>& ends) {
 
 // ---- an MPI job: a worker that ends while the leader runs
 
-TEST(MpiGang, AWorkerThatFailsEndsTheLeaderAndPaysAlone) {
+TEST(MpiGang, FailedWorkerRestartsLeaderAndIsChargedAlone) {
   Play play = running(spec_of(3), kMpi);
   play.end({2, 0}, 9);
   EXPECT_TRUE(play.pod({0, 0})->terminating());
@@ -98,7 +98,7 @@ TEST(MpiGang, ARankThatFailsForGoodEndsTheJob) {
   EXPECT_FALSE(play.state().completed.contains(0));
 }
 
-TEST(MpiGang, RanksThatHaveEndedAreMissed) {
+TEST(MpiGang, RankFailureAfterAnotherRankEndedFailsJob) {
   Play play = running(spec_of(3, 5), {{"muster.dev/mpi", "mpich,direct"}});
   play.end({0, 0}, 0);
   EXPECT_FALSE(play.job().finished());
@@ -108,7 +108,7 @@ TEST(MpiGang, RanksThatHaveEndedAreMissed) {
   EXPECT_EQ(play.state().failed_indexes.size(), 0u);
 }
 
-TEST(MpiGang, TheNextBreakIsChargedAgain) {
+TEST(MpiGang, EachFurtherWorkerFailureIsCharged) {
   Play play = running(spec_of(3), kMpi);
   for (uint32_t attempt = 0; attempt < 3; ++attempt) {
     play.end({2, attempt}, 9);
@@ -192,14 +192,14 @@ TEST(MpiGang, ALeaderThatSucceededStaysASuccess) {
   play.restart();
 }
 
-TEST(MpiGang, AnExitOfZeroAfterTheOrderIsNoSuccess) {
+TEST(MpiGang, LeaderExitOfZeroAfterKillIsNoSuccess) {
   Play play = running(spec_of(2), kMpi);
   play.end({1, 0}, 137);
   play.end({0, 0}, 0, EndCause::killed);
   EXPECT_FALSE(play.state().completed.contains(0));
 }
 
-TEST(MpiGang, TheNextLeaderWaitsUntilItIsKnownWhichWorkersAreGone) {
+TEST(MpiGang, NextLeaderWaitsForAnswersOfWorkerNodes) {
   Play play = running(spec_of(3), kMpi);
   play.ask_nodes();
   play.end({0, 0}, 255);
@@ -250,7 +250,7 @@ TEST(MpiGang, DeletedEvictedAndLostWorkersEndTheLeader) {
   }
 }
 
-TEST(MpiGang, AWorkerThatIsBeingDeletedIsWhyTheLeaderFails) {
+TEST(MpiGang, WorkerDeletionIsCauseOfLeaderFailure) {
   JobSpec spec = spec_of(2);
   spec.pod_replacement_policy = "Failed";
   Play play = running(spec, kMpi);
@@ -286,7 +286,7 @@ TEST(MpiGang, AJobWhoseLeaderHasNoRetriesLeftFails) {
 }
 
 // However the reports arrive, a job without retries names the worker.
-TEST(MpiGang, WithoutRetriesTheWorkerIsNamed) {
+TEST(MpiGang, FailureWithoutRetriesNamesWorker) {
   const auto worker = Play::ended({1, 0}, 137), leader = Play::ended({0, 0}, 255);
   const std::string why = "index 1 (attempt 0) failed with exit code 137";
   for (const StringMap& annotations : {kMpi, kMpiWhole}) {
@@ -473,7 +473,7 @@ TEST(RestartGang, AllWaitForTheBackoffOfTheOneThatFailed) {
   }
 }
 
-TEST(RestartGang, FailuresOfOneBatchOrBeforeTheOthersAreGoneAreOne) {
+TEST(RestartGang, FailuresBeforeGangHasEndedCountOnce) {
   for (bool per_index : {false, true}) {
     Play play = running(spec_of(4, per_index ? std::optional(3) : std::nullopt), kWhole);
     play.ask_nodes();
@@ -602,7 +602,7 @@ TEST(RestartGang, AFailIndexRuleFailsItsIndexAndTheOthersStartAgain) {
   EXPECT_EQ(active(play), (Keys{{0, 1}, {2, 1}}));
 }
 
-TEST(RestartGang, TheJobsLimitEndsIt) {
+TEST(RestartGang, BackoffLimitFailsJob) {
   Play play = running(spec_of(3, {}, 0), kWhole);
   play.end({1, 0}, 9);
   EXPECT_EQ(play.conditions(), "FailureTarget=True/BackoffLimitExceeded");
@@ -611,7 +611,7 @@ TEST(RestartGang, TheJobsLimitEndsIt) {
   EXPECT_TRUE(play.job().finished());
 }
 
-TEST(RestartGang, ADeletedPodEndsTheOthersToo) {
+TEST(RestartGang, DeletedPodRestartsAllMembers) {
   for (const char* policy : {"TerminatingOrFailed", "Failed"}) {
     JobSpec spec = spec_of(3, 3);
     spec.pod_replacement_policy = policy;
@@ -635,7 +635,7 @@ TEST(RestartGang, PodsThatAreDeletedTogetherAreOneFailure) {
   EXPECT_EQ(active(play), Keys{});
 }
 
-TEST(RestartGang, SuspendScaleAndTheDeadlineWhileItEnds) {
+TEST(RestartGang, SuspendScaleDeadlineAndDeletionWorkDuringRestart) {
   {
     Play play = running(spec_of(3), kWhole);
     play.end({1, 0}, 9);
@@ -677,7 +677,7 @@ TEST(RestartGang, SuspendScaleAndTheDeadlineWhileItEnds) {
   }
 }
 
-TEST(RestartGang, SuspendedPodsAreGoneBeforeTheGangStartsAgain) {
+TEST(RestartGang, ResumedGangStartsOnceSuspendedPodsHaveEnded) {
   Play play = running(spec_of(2), kWhole);
   play.update([](JobSpec& s) { s.suspend = true; });
   play.end({0, 0}, 143, EndCause::killed);
@@ -687,7 +687,7 @@ TEST(RestartGang, SuspendedPodsAreGoneBeforeTheGangStartsAgain) {
   EXPECT_EQ(active(play), (Keys{{0, 1}, {1, 1}}));
 }
 
-TEST(RestartGang, ItIsCarriedThroughIfTheAnnotationGoes) {
+TEST(RestartGang, RestartCompletesThoughAnnotationIsRemoved) {
   Play play = running(spec_of(3), kWhole);
   play.ask_nodes();
   play.end({1, 0}, 9);
@@ -710,7 +710,7 @@ TEST(RestartGang, AGangOfAnySizeIsCreatedInOneSync) {
   EXPECT_EQ(job.active(), 600u);
 }
 
-TEST(RestartGang, OfAPodThatReplacesEachAloneNothingIsDifferent) {
+TEST(RestartGang, RestartPolicyPodReplacesOnlyFailedMember) {
   Play play = running(spec_of(3), {{"muster.dev/gang", "true"}, {"muster.dev/restart", "pod"}});
   play.end({1, 0}, 9);
   play.tick(1000);

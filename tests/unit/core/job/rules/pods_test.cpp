@@ -33,7 +33,7 @@ TEST(Creation, OneSyncCreatesABoundedNumberOfPodsAndTheNextFollowsAtOnce) {
 
 // ---- 4.3 and 8: surplus, elastic jobs
 
-TEST(Elastic, DownForgetsWhatIsOutOfRangeAndUpRunsItAgain) {
+TEST(Elastic, ScaleDownForgetsIndexesAndScaleUpRunsThemAgain) {
   Play play(Play::indexed(4, 4));
   play.sync();
   play.end({3, 0}, 0);

@@ -25,7 +25,7 @@ std::string shown(Play& play) {
   return text_of(index_map(play.job(), play.now(), play.knobs()));
 }
 
-TEST(IndexMap, ALifeOfAnIndex) {
+TEST(IndexMap, ShowsStatesOfIndexLifecycle) {
   Play play(Play::indexed(4, 2));
   EXPECT_EQ(shown(play), "") << "nothing is created yet";
   play.sync();
@@ -36,7 +36,7 @@ TEST(IndexMap, ALifeOfAnIndex) {
   EXPECT_EQ(shown(play), "succeeded 0 pending 1,2");
 }
 
-TEST(IndexMap, AnInitializingPodDoesNotRunYet) {
+TEST(IndexMap, InitializingPodIsPending) {
   Play play(Play::indexed(1, 1));
   play.sync();
   PodsReported report{1, Play::kNode, {{{0, 0}, 100, 0, 0}}, {}};
@@ -63,7 +63,7 @@ TEST(IndexMap, BackoffPerIndexLastsAsLongAsItsDelay) {
   EXPECT_EQ(shown(play), "failed 1 pending 0,2");
 }
 
-TEST(IndexMap, TheJobsOwnDelayCounts) {
+TEST(IndexMap, BackoffUsesDelayOfJobAnnotation) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 1;
   Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/backoff-base"] = "50ms"; });
@@ -76,7 +76,7 @@ TEST(IndexMap, TheJobsOwnDelayCounts) {
   EXPECT_EQ(text_of(index_map(play.job(), play.now() + 50, own)), "");
 }
 
-TEST(IndexMap, TheDelayOfTheWholeJob) {
+TEST(IndexMap, BackoffOfWholeJobShowsOnlyTriedIndexes) {
   Play play(Play::indexed(4, 2));
   play.sync();
   play.start({0, 0});
@@ -86,7 +86,7 @@ TEST(IndexMap, TheDelayOfTheWholeJob) {
   EXPECT_EQ(shown(play), "running 0 pending 1");
 }
 
-TEST(IndexMap, AFailedJobShowsWhatItTried) {
+TEST(IndexMap, FailedJobShowsTriedIndexesAsFailed) {
   JobSpec spec = Play::indexed(4, 2);
   spec.backoff_limit = 0;
   Play play(spec);
@@ -99,7 +99,7 @@ TEST(IndexMap, AFailedJobShowsWhatItTried) {
   EXPECT_EQ(shown(play), "failed 0,1");
 }
 
-TEST(IndexMap, WithLimitsPerIndexFailedIsWhatTheStatusSays) {
+TEST(IndexMap, FailedIndexesMatchStatusWithLimitPerIndex) {
   JobSpec spec = Play::indexed(3, 3);
   spec.backoff_limit_per_index = 0;
   spec.max_failed_indexes = 0;
@@ -112,7 +112,7 @@ TEST(IndexMap, WithLimitsPerIndexFailedIsWhatTheStatusSays) {
   EXPECT_EQ(shown(play), "failed 1");
 }
 
-TEST(IndexMap, SuspendedIndexesWaitForNoDelay) {
+TEST(IndexMap, SuspendedIndexesAreInNoState) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit_per_index = 3;
   Play play(spec);
@@ -123,7 +123,7 @@ TEST(IndexMap, SuspendedIndexesWaitForNoDelay) {
   EXPECT_EQ(shown(play), "");
 }
 
-TEST(IndexMap, WhatWasScaledAwayIsInNone) {
+TEST(IndexMap, ScaledAwayIndexesAreInNoState) {
   Play play(Play::indexed(4, 4));
   play.sync();
   play.start({0, 0});
@@ -143,7 +143,7 @@ TEST(IndexMap, AnIndexWithTwoPodsRuns) {
   EXPECT_EQ(shown(play), "running 0");
 }
 
-TEST(IndexMap, OfNonIndexedJobsItIsEmpty) {
+TEST(IndexMap, IsEmptyForNonIndexedJobs) {
   JobSpec spec = Play::indexed(2, 2);
   spec.completion_mode = "NonIndexed";
   Play play(spec);

@@ -16,7 +16,7 @@ NodeAffinity required(std::vector<NodeTerm> terms) {
   return {std::move(terms), {}};
 }
 
-TEST(NodeAffinity, OneTermWithAllItsRequirements) {
+TEST(NodeAffinity, RequiredMatchesAnyTermWithAllItsRequirements) {
   struct Row {
     NodeTerm term;
     bool matches;
@@ -53,7 +53,7 @@ TEST(NodeAffinity, PreferencesAddUp) {
   EXPECT_EQ(preference(some, "n3", {}), 0);
 }
 
-TEST(NodeAffinity, EveryRule) {
+TEST(NodeAffinity, ViolationsNameInvalidFields) {
   auto wrong = [](const NodeAffinity& affinity) {
     Violations found;
     validate_node_affinity("a", affinity, found);

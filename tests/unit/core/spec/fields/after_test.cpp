@@ -15,7 +15,7 @@ TEST(After, ReadsEachKind) {
             (std::vector<After>{{Needed::ok, "prep"}, {Needed::notok, "a.b"}, {Needed::any, "c"}}));
 }
 
-TEST(After, SaysWhatIsWrong) {
+TEST(After, ErrorsNameInvalidEntry) {
   const std::string form = "must be ok:JOB, notok:JOB or any:JOB, or several of them with commas";
   const std::pair<const char*, std::string> cases[] = {
       {"", "``: " + form},

@@ -6,7 +6,7 @@
 namespace muster::core {
 namespace {
 
-TEST(ConfigMaps, WhatAPodNeeds) {
+TEST(ConfigMaps, NeedsListRequiredAndOptionalKeysOfPod) {
   PodTemplate pod;
   Container init, main;
   init.env = {{"A", "", "", {}, ConfigKeyRef{"a", "k", false}},
@@ -19,7 +19,7 @@ TEST(ConfigMaps, WhatAPodNeeds) {
   EXPECT_TRUE(config_needs(PodTemplate{}).empty());
 }
 
-TEST(ConfigMaps, WhatIsMissing) {
+TEST(ConfigMaps, MissingConfigNamesMapOrKey) {
   const ConfigNeeds needs{{"a", {true, {"k"}}}, {"b", {}}};
   struct {
     std::map<std::string, ConfigKeys> maps;

@@ -65,7 +65,7 @@ TEST(Downward, AmountsAreDividedAndRoundedUp) {
         << row.variable.resource->resource << " / " << row.variable.resource->divisor;
 }
 
-TEST(Downward, FieldsThatTheCoordinatorKnows) {
+TEST(Downward, CoordinatorFillsInFieldsItKnows) {
   PodTemplate some = pod();
   for (const char* field : {"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}) {
     EXPECT_EQ(value({"A", "", field}, some), "10.0.0.7");
@@ -92,7 +92,7 @@ std::multiset<std::string> wrong(const ResourceRef& ref) {
   return texts;
 }
 
-TEST(Downward, WhatIsWrongIsNamed) {
+TEST(Downward, ViolationNamesInvalidResourceOrDivisor) {
   for (const char* good : {"", "0", "1", "1m", "1000m"})
     EXPECT_TRUE(wrong({"", "limits.cpu", good}).empty()) << good;
   for (const char* good : {"", "1", "1k", "1Ki", "1Gi", "1E"})

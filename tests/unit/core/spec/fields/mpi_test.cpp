@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-TEST(Mpi, IsRead) {
+TEST(Mpi, ParsesOptions) {
   EXPECT_EQ(*parse_mpi("auto"), MpiOptions{});
   EXPECT_EQ(*parse_mpi("openmpi,slots=4096"),
             (MpiOptions{MpiKind::openmpi, 4096, "", false, false}));
@@ -16,7 +16,7 @@ TEST(Mpi, IsRead) {
   EXPECT_EQ(*parse_mpi("mpich,direct"), (MpiOptions{MpiKind::mpich, 1, "", false, true}));
 }
 
-TEST(Mpi, RefusesWhatIsNotRight) {
+TEST(Mpi, RejectsInvalidOptions) {
   for (const char* text : {"",
                            ",",
                            "true",

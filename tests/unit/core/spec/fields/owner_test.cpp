@@ -7,7 +7,7 @@ namespace {
 
 const Owner kAlice{1001, 100, "alice", {100, 2001}, "/home/alice"};
 
-TEST(Owner, IsWrittenAndReadBack) {
+TEST(Owner, RoundTripsThroughAnnotations) {
   StringMap annotations = {{"a", "b"}};
   Violations found;
   keep_owner(kAlice, annotations, found);
@@ -17,7 +17,7 @@ TEST(Owner, IsWrittenAndReadBack) {
   EXPECT_EQ(owner_uid(annotations), 1001u);
 }
 
-TEST(Owner, IsNobodyWhereUsersAreNotDistinguished) {
+TEST(Owner, IsUnsetWithoutUsers) {
   StringMap annotations;
   Violations found;
   keep_owner(std::nullopt, annotations, found);
@@ -26,7 +26,7 @@ TEST(Owner, IsNobodyWhereUsersAreNotDistinguished) {
   EXPECT_EQ(owner_of(annotations), std::nullopt);
 }
 
-TEST(Owner, MayBeRepeatedButNotChosen) {
+TEST(Owner, AnnotationsMayBeRepeatedButNotForged) {
   StringMap annotations;
   Violations first;
   keep_owner(kAlice, annotations, first);

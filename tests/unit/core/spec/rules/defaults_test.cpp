@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-TEST(Defaults, OfAnEmptyJob) {
+TEST(Defaults, FillInBareJob) {
   auto [meta, spec] = SampleJob::bare();
   apply_defaults(meta, spec);
   EXPECT_EQ(spec.completions, 1);
@@ -21,28 +21,28 @@ TEST(Defaults, OfAnEmptyJob) {
   EXPECT_FALSE(spec.max_failed_indexes);
 }
 
-TEST(Defaults, AWorkQueueHasNoCompletions) {
+TEST(Defaults, LeaveCompletionsOfWorkQueueUnset) {
   auto [meta, spec] = SampleJob::bare();
   spec.parallelism = 5;
   apply_defaults(meta, spec);
   EXPECT_FALSE(spec.completions);
 }
 
-TEST(Defaults, CompletionsAloneRunOneAtATime) {
+TEST(Defaults, SetParallelismToOneWithCompletions) {
   auto [meta, spec] = SampleJob::bare();
   spec.completions = 5;
   apply_defaults(meta, spec);
   EXPECT_EQ(spec.parallelism, 1);
 }
 
-TEST(Defaults, PerIndexBackoffLiftsTheLimit) {
+TEST(Defaults, LiftBackoffLimitWithBackoffLimitPerIndex) {
   auto [meta, spec] = SampleJob::bare(true);
   spec.backoff_limit_per_index = 1;
   apply_defaults(meta, spec);
   EXPECT_EQ(spec.backoff_limit, 2147483647);
 }
 
-TEST(Defaults, OfAFailurePolicy) {
+TEST(Defaults, FillInPodFailurePolicy) {
   auto [meta, spec] = SampleJob::bare();
   FailureRule rule{"Ignore", {}, {{"DisruptionTarget", ""}, {"Other", "False"}}};
   spec.pod_failure_policy.emplace().rules.push_back(rule);
@@ -62,7 +62,7 @@ TEST(Defaults, LabelsComeFromTheTemplate) {
   EXPECT_EQ(meta.labels, (StringMap{{"own", "y"}}));
 }
 
-TEST(Defaults, GeneratedSelector) {
+TEST(Defaults, GenerateSelectorAndPodLabels) {
   auto [meta, spec] = SampleJob::bare();
   spec.pod.labels = {{"job-name", "mine"}};
   generate_selector(meta, spec);

@@ -15,7 +15,7 @@ JobSpec with_priority(std::optional<int32_t> priority, const std::string& name =
   return spec;
 }
 
-TEST(Privileges, P11APriorityAboveTheMaximumNeedsOne) {
+TEST(Privileges, P11PriorityAboveUserMaximumNeedsOperator) {
   struct {
     std::optional<int32_t> priority;
     int32_t most;

@@ -183,7 +183,7 @@ std::vector<Row> rows() {
   };
 }
 
-TEST(Update, EveryRow) {
+TEST(Update, OnlyMutableFieldsMayChange) {
   for (const Row& row : rows()) {
     SampleJob old_job = SampleJob::bare(row.indexed);
     row.first(old_job.spec);
@@ -197,7 +197,7 @@ TEST(Update, EveryRow) {
   }
 }
 
-TEST(Update, WhatTheIndexesAreStays) {
+TEST(Update, InputsAndIndexesAreImmutable) {
   SampleJob old_job = SampleJob::bare(true);
   old_job.spec.completions = old_job.spec.parallelism = 2;
   old_job.admit();

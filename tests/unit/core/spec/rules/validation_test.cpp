@@ -587,7 +587,7 @@ std::vector<Row> rows() {
   };
 }
 
-TEST(Validation, EveryRow) {
+TEST(Validation, EachRuleNamesInvalidField) {
   for (const Row& row : rows()) {
     SampleJob job = SampleJob::bare(row.indexed);
     row.edit(job);
@@ -597,7 +597,7 @@ TEST(Validation, EveryRow) {
 }
 
 // Rows that defaults or generated values would hide.
-TEST(Validation, WhatBypassesDefaults) {
+TEST(Validation, RulesHiddenByDefaultsNameInvalidField) {
   SampleJob job = SampleJob::bare();
   rules({on_conditions({{"A", ""}})})(job);
   job.spec.selector.emplace();
@@ -611,7 +611,7 @@ TEST(Validation, WhatBypassesDefaults) {
   EXPECT_EQ(summary(validate_create(job.meta, job.spec)), labels);
 }
 
-TEST(Validation, SaysWhatIsWrong) {
+TEST(Validation, ViolationsHaveValueAndDetail) {
   SampleJob job = SampleJob::bare(true);
   job.spec.parallelism = 100'001;
   job.spec.completion_mode = "Indexed";

@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-TEST(Duration, ReadsWhatGoReads) {
+TEST(Duration, ParsesGoDurations) {
   struct {
     const char* text;
     std::optional<Millis> span_ms;
@@ -42,7 +42,7 @@ TEST(Duration, ReadsWhatGoReads) {
   }
 }
 
-TEST(Duration, PrintsWhatItReads) {
+TEST(Duration, RoundTrips) {
   for (Millis span_ms :
        {Millis{0}, Millis{1}, Millis{1500}, Millis{60'000}, Millis{5'400'000}, Millis{90'061'001}})
     EXPECT_EQ(*parse_duration(duration_text(span_ms)), span_ms) << duration_text(span_ms);

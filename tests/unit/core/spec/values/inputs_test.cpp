@@ -14,7 +14,7 @@ InputTable table(const std::string& bytes) {
   return read ? *read : InputTable();
 }
 
-TEST(Inputs, OneLineAnIndex) {
+TEST(Inputs, EachLineIsInputOfOneIndex) {
   for (const char* text : {"a\nb c\n", "a\nb c"}) {
     const InputTable two = table(text);
     EXPECT_EQ(two.size(), 2u) << text;
@@ -36,7 +36,7 @@ TEST(Inputs, TabsSeparateColumns) {
   EXPECT_THAT(*table("a\t\tc\n").row(0), ElementsAre("a", "", "c"));
 }
 
-TEST(Inputs, PackedIsReadAsItWasWritten) {
+TEST(Inputs, PackedTableRoundTrips) {
   const std::vector<Input> rows = {{"a\tb", "line\nbreak"}, {"", ""}, {"x", "y"}};
   EXPECT_FALSE(text_of(rows));
   const InputTable read = table(packed(rows));
@@ -45,7 +45,7 @@ TEST(Inputs, PackedIsReadAsItWasWritten) {
   EXPECT_EQ(table(packed({})).size(), 0u);
 }
 
-TEST(Inputs, TextIsReadAsItWasWritten) {
+TEST(Inputs, TextTableRoundTrips) {
   const std::vector<Input> rows = {{"a", "b"}, {"", ""}, {"x", "y z"}};
   const auto text = text_of(rows);
   ASSERT_TRUE(text);
@@ -54,7 +54,7 @@ TEST(Inputs, TextIsReadAsItWasWritten) {
   for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(*read.row(i), rows[i]) << i;
 }
 
-TEST(Inputs, P20RangesAreReadAsTheyWereWritten) {
+TEST(Inputs, P20RangesRoundTripAndMalformedOnesAreRejected) {
   const struct {
     std::vector<uint32_t> numbers;
     const char* ranges;
@@ -77,7 +77,7 @@ TEST(Inputs, P20RangesAreReadAsTheyWereWritten) {
     EXPECT_FALSE(InputTable::of(std::string("muster inputs 1\n0 ") + bad)) << bad;
 }
 
-TEST(Inputs, DamageIsFound) {
+TEST(Inputs, DamagedTableIsRejected) {
   const std::string good = packed({{"a", "b"}, {"c", "d"}});
   EXPECT_TRUE(InputTable::of(good));
   for (const std::string& bad :

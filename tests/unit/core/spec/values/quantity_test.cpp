@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-TEST(Quantity, InThousandths) {
+TEST(Quantity, ParsesToThousandths) {
   struct {
     const char* text;
     std::optional<int64_t> milli;

@@ -53,7 +53,7 @@ struct Row {
   std::multiset<std::string> expected;
 };
 
-TEST(Volumes, EveryRule) {
+TEST(Volumes, ViolationsNameInvalidFields) {
   Volume two = host_path("/d");
   two.kinds = 2;
   Volume mode = secret("db");
@@ -108,7 +108,7 @@ TEST(Volumes, EveryRule) {
   }
 }
 
-TEST(Volumes, ContainersShareOneInMemory) {
+TEST(Volumes, ContainersMayShareMemoryVolume) {
   SampleJob job = SampleJob::bare();
   job.spec.pod.volumes = {limited("1Gi", "Memory")};
   job.spec.pod.containers[0].volume_mounts = {{"v", "/a", "", false}, {"v", "/b", "", false}};
@@ -119,7 +119,7 @@ TEST(Volumes, ContainersShareOneInMemory) {
   EXPECT_EQ(summary(validate_create(job.meta, job.spec)), std::multiset<std::string>());
 }
 
-TEST(Volumes, PodsThatMountGoToNodesThatCan) {
+TEST(Volumes, PodsWithMountsSelectNodesThatCanMount) {
   JobObject job;
   job.spec.pod.containers.emplace_back();
   job.spec.pod.volumes = {empty_dir("v")};
@@ -132,7 +132,7 @@ TEST(Volumes, PodsThatMountGoToNodesThatCan) {
   EXPECT_EQ(demand_of(job).node_selector, expected);
 }
 
-TEST(ImageRuntime, IsWordsWithTheImage) {
+TEST(ImageRuntime, WrapsCommandWithImage) {
   for (const char* wrong : {"", "apptainer exec", "{image}", "  {image} x"})
     EXPECT_FALSE(ImageRuntime::parse(wrong)) << wrong;
   auto runtime = ImageRuntime::parse("  apptainer  exec docker://{image} ");
@@ -149,7 +149,7 @@ TEST(ImageRuntime, IsWordsWithTheImage) {
   EXPECT_EQ(one.command.size(), 5u);
 }
 
-TEST(ImageRuntime, RefusesWhatCouldNeverStart) {
+TEST(ImageRuntime, RefusesContainersThatCannotStart) {
   const auto runtime = ImageRuntime::parse("podman run {image}");
   auto refused = [](const ImageRuntime& runtime, const Container& container) {
     Violations found;
