@@ -112,8 +112,12 @@ class RegistryActor : public GatedActor<registry_actor> {
 
   void adopt(RegistryStart start) {
     for (core::JobSummary& r : start.unloaded) registry_.adopt(std::move(r), now());
-    for (const storage::RecoveredJob& r : start.jobs)
-      r.job.state().forgotten ? forget(r) : registry_.adopt(r.job, now());
+    for (const storage::RecoveredJob& r : start.jobs) {
+      if (r.job.state().forgotten)
+        forget(r);
+      else
+        registry_.adopt(r.job, now());
+    }
     for (const storage::DamagedJob& d : start.damaged)
       registry_.adopt_damaged(d.id, d.object, d.why);
     for (storage::RecoveredJob& r : start.jobs) {

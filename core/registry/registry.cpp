@@ -13,6 +13,12 @@ DependencyEnd end_of(bool complete) {
   return complete ? DependencyEnd::succeeded : DependencyEnd::failed;
 }
 
+std::vector<JobId> jobs_of(const std::vector<Dependency>& dependencies) {
+  std::vector<JobId> ids;
+  for (const Dependency& one : dependencies) ids.push_back(one.job);
+  return ids;
+}
+
 Entry entry_of(const JobMeta& meta, Place place) {
   Entry entry{meta.ns, meta.name, meta.uid, place};
   entry.owner_uid = owner_uid(meta.annotations);
@@ -40,14 +46,14 @@ std::optional<bool> may_await(const JobMeta& meta, const Entry& entry) {
 
 void Registry::adopt(const Job& job, const Now& now) {
   const JobState& state = job.state();
-  const JobSummary summary = summary_of(job);
   const bool over = state.open.empty() && (job.finished() || state.orphaned) &&
                     (!state.deleted_at || state.orphaned);
   Entry entry = entry_of(job.object().meta, over ? Place::unloaded : Place::running);
   entry.clock = {now.wall_ms, now.elapsed_ms, state.last_record_ms};
-  entry.after = state.dependencies;
-  if (job.finished()) entry.end = end_of(summary.complete);
+  entry.awaits = jobs_of(state.dependencies);
+  if (job.finished()) entry.end = end_of(job.condition(ConditionType::complete) != nullptr);
   if (over) {
+    const JobSummary summary = summary_of(job);
     keep_finished(job.id(), entry, summary.finished_ms);
     set_wake(job.id(), entry, summary.wake_ms, now.elapsed_ms);
   }
@@ -102,7 +108,7 @@ Admission Registry::admit(const JobObjectPtr& object, bool holder_asked, const N
   Admitted admitted{next_id_++, {now.wall_ms, object, std::move(dependencies)}, {}};
   Entry entry = entry_of(meta, Place::creating);
   entry.clock = {now.wall_ms, now.elapsed_ms, now.wall_ms};
-  entry.after = admitted.record.after;
+  entry.awaits = jobs_of(admitted.record.after);
   add(admitted.id, std::move(entry));
   for (const Dependency& one : admitted.record.after) {
     const Entry& awaited = jobs_.at(one.job);
@@ -135,14 +141,14 @@ Result<JobId> Registry::find(const std::string& ns, const std::string& name,
 void Registry::set_running(JobId id) {
   Entry& entry = jobs_.at(id);
   entry.place = Place::running;
-  set_wake(id, entry, std::nullopt, 0);
+  forget_wake(id, entry);
 }
 
 void Registry::quarantine(JobId id, const std::string& why) {
   Entry& entry = jobs_.at(id);
   entry.place = Place::quarantined;
   entry.damage = "job " + entry.ns + "/" + entry.name + " is damaged: " + why;
-  set_wake(id, entry, std::nullopt, 0);
+  forget_wake(id, entry);
 }
 
 Effects Registry::over(JobId id, const JobOver& how, const Now& now) {
@@ -164,10 +170,10 @@ Effects Registry::over(JobId id, const JobOver& how, const Now& now) {
   }
   if (entry.finished_ms) finished_.erase({*entry.finished_ms, id});
   free_name(id);
-  const std::vector<Dependency> after = std::move(entry.after);
+  const std::vector<JobId> awaited = std::move(entry.awaits);
   jobs_.erase(it);
-  for (const Dependency& one : after)
-    for (const Effect& effect : dependent_knows(id, one.job)) effects.push_back(effect);
+  for (JobId of : awaited)
+    for (const Effect& effect : dependent_knows(id, of)) effects.push_back(effect);
   return effects;
 }
 
@@ -229,7 +235,7 @@ JobId Registry::holder(const std::string& ns, const std::string& name) const {
 
 void Registry::add(JobId id, Entry entry, bool named) {
   if (named) names_[{entry.ns, entry.name}] = id;
-  for (const Dependency& one : entry.after) dependents_[one.job].insert(id);
+  for (JobId of : entry.awaits) dependents_[of].insert(id);
   jobs_.emplace(id, std::move(entry));
 }
 
@@ -238,9 +244,13 @@ void Registry::keep_finished(JobId id, Entry& entry, Millis finished_ms) {
   finished_.insert({finished_ms, id});
 }
 
+void Registry::forget_wake(JobId id, Entry& entry) {
+  if (auto at = std::exchange(entry.wake_at, std::nullopt)) wakes_.erase({*at, id});
+}
+
 // `wake_ms`: when to load it again, in its own time.
 void Registry::set_wake(JobId id, Entry& entry, std::optional<Millis> wake_ms, Millis elapsed_ms) {
-  if (auto at = std::exchange(entry.wake_at, std::nullopt)) wakes_.erase({*at, id});
+  forget_wake(id, entry);
   if (!wake_ms) return;
   entry.wake_at = elapsed_ms + std::max<Millis>(0, *wake_ms - entry.clock.now(elapsed_ms));
   wakes_.insert({*entry.wake_at, id});

@@ -1,13 +1,13 @@
 // Registry: which jobs exist, what they are called, where each of them is, and which of them wait
 // for others.
 //
-// A value that decides for the RegistryActor: who may have a name, which jobs are told of an end,
+// It decides whether a new job may have its name, which jobs are told that another one has ended,
 // which unloaded jobs are due, and which finished jobs are too many. It has no records of its own:
 // what it knows follows from those of the jobs, and at each start it adopts the jobs that were
 // recovered.
 //
 // Invariants: a name has at most one job; an id is issued once; a job that waits for another one is
-// told of its end, in each run until it has recorded that.
+// told of its end, and again after each restart until it has recorded it.
 #pragma once
 
 #include "base/result.hpp"
@@ -45,7 +45,7 @@ struct Entry {
   JobClock clock{};                    // shared by all actors that it gets in this run
   std::string damage{};                // the answer to requests if it is quarantined
   std::optional<DependencyEnd> end{};  // how it ended; absent: it has not
-  std::vector<Dependency> after{};     // when it was created or adopted
+  std::vector<JobId> awaits{};         // jobs that have it among their dependents
   bool owner_known = true;             // false: not read from disk in this run
   std::optional<uint32_t> owner_uid{};
   std::optional<Millis> wake_at{};      // when to load it again (elapsed)
@@ -138,8 +138,9 @@ class Registry {
  private:
   void add(JobId id, Entry entry, bool named = true);
   void keep_finished(JobId id, Entry& entry, Millis finished_ms);
+  void forget_wake(JobId id, Entry& entry);
   void set_wake(JobId id, Entry& entry, std::optional<Millis> wake_ms, Millis elapsed_ms);
-  JobId holder(const std::string& ns, const std::string& name) const;  // 0: nobody
+  JobId holder(const std::string& ns, const std::string& name) const;  // 0: none
   void tell_end(JobId of, Effects& out) const;                         // to those that wait for it
   void delete_excess(Effects& out);
 
