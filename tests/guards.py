@@ -199,7 +199,7 @@ GUARDS = [
           ["api_test PrivateNamespaceTest.P12NamespaceOfOtherUsersIsHidden"]),
     Guard("hidden-dependencies", "a job that waits for another user's, to learn whether it exists and how it ended", "`may_await`, `core/registry/registry.cpp`",
           [("core/registry/registry.cpp", "if (!is_users(meta.annotations)) return true;", "if (OFF || !is_users(meta.annotations)) return true;")],
-          ["core_test RegistryTest.P12AUsersJobWaitsOnlyForTheUsersOwn", "actors_test Dependents.P12MayNameOnlyJobsOfTheSameUser", "users.py Users.test_p12_dependency_does_not_reveal_jobs_of_others"]),
+          ["core_test RegistryTest.P12UsersJobMayNameOnlyJobsOfSameUser", "actors_test Dependents.P12MayNameOnlyJobsOfTheSameUser", "users.py Users.test_p12_dependency_does_not_reveal_jobs_of_others"]),
     Guard("namespace-orphans", "orphaned pods that keep a namespace from being deleted", "`NamespaceSweep::sweep_job`, `api/routes/kept/namespace_sweep.cpp`",
           [("api/routes/kept/namespace_sweep.cpp", "if (!job.state().orphaned) return;", "if (OFF || !job.state().orphaned) return;")],
           ["api_test NamespaceAccessTest.P12OrphanedPodsAreDeletedWithNamespace", "users.py Owners.test_p12_orphans_do_not_hold_a_namespace"]),

@@ -136,7 +136,7 @@ TEST_F(Dependents, StartAfterCrashAlthoughTtlDeletedFinishedJob) {
 }
 
 // A crash left rows of a job that is gone, and nobody is told in its place.
-TEST_F(Dependents, ThatAreGoneWaitForNothing) {
+TEST_F(Dependents, OfForgottenJobsAreNotTold) {
   core::JobState state;
   state.forgotten = true;
   state.dependencies.push_back({1, {core::Needed::any, "prep"}});

@@ -118,7 +118,7 @@ class RegistryTest : public ::testing::Test {
 
 // ---- names and ids
 
-TEST_F(RegistryTest, ANameHasOneJobAndAnIdIsIssuedOnce) {
+TEST_F(RegistryTest, NameHasOneJobAndIdIsIssuedOnce) {
   EXPECT_EQ(admit({"a"}), "j1");
   EXPECT_EQ(admit({"a"}), "exists");
   EXPECT_EQ(admit({"b"}), "j2") << "a refused request takes no id";
@@ -133,7 +133,7 @@ TEST_F(RegistryTest, ANameHasOneJobAndAnIdIsIssuedOnce) {
 }
 
 // Only a job with an actor can be about to release its name.
-TEST_F(RegistryTest, TheHolderOfANameIsAskedWhileItHasAnActor) {
+TEST_F(RegistryTest, HolderOfNameIsAskedWhileItHasAnActor) {
   admit({"a"});
   EXPECT_EQ(admit({"a"}), "exists") << "being created";
   registry_.set_running(1);
@@ -149,7 +149,7 @@ TEST_F(RegistryTest, TheHolderOfANameIsAskedWhileItHasAnActor) {
   EXPECT_EQ(admit({"a"}), "exists");
 }
 
-TEST_F(RegistryTest, ANameIsFreeOnceItsJobIsHidden) {
+TEST_F(RegistryTest, NameIsFreeOnceItsJobIsHidden) {
   run({"a"});
   registry_.free_name(1);
   EXPECT_EQ(admit({"a"}), "j2");
@@ -175,7 +175,7 @@ TEST_F(RegistryTest, AdoptedJobsHaveTheirNamesUnlessHidden) {
 
 // ---- where a job is
 
-TEST(AdoptedJobs, NeedAnActorUntilTheyAreOver) {
+TEST(AdoptedJobs, HaveActorsUntilTheyAreOver) {
   const JobState done = finished(ConditionType::complete, 10);
   const auto with = [](JobState state, auto change) {
     change(state);
@@ -206,7 +206,7 @@ TEST(AdoptedJobs, NeedAnActorUntilTheyAreOver) {
   }
 }
 
-TEST_F(RegistryTest, AnActorThatLeavesMayStillReport) {
+TEST_F(RegistryTest, LeavingActorMayStillReport) {
   run({"a"});
   EXPECT_THAT(over(1, kComplete), ElementsAre("stop j1"));
   EXPECT_THAT(over(1, kComplete), IsEmpty()) << "it was told";
@@ -216,7 +216,7 @@ TEST_F(RegistryTest, AnActorThatLeavesMayStillReport) {
   EXPECT_THAT(over(1, kGone), IsEmpty());
 }
 
-TEST_F(RegistryTest, OnlyRunningJobsAndUnrecoveredOnesAnswerForPods) {
+TEST_F(RegistryTest, PodsOfOtherThanRunningOrUnrecoveredJobsAreStrangers) {
   registry_.adopt_damaged(9, nullptr, "torn");
   run({"runs"});
   run({"left"});
@@ -252,7 +252,7 @@ TEST_F(RegistryTest, DependentsAreToldOfAnEnd) {
   }
 }
 
-TEST_F(RegistryTest, AnEndIsToldUntilEveryDependentKnows) {
+TEST_F(RegistryTest, EndIsToldUntilEveryDependentKnows) {
   run({"prep"});
   run({"x", "any:prep"});
   run({"y", "any:prep"});
@@ -267,7 +267,7 @@ TEST_F(RegistryTest, AnEndIsToldUntilEveryDependentKnows) {
   EXPECT_FALSE(registry_.has_dependents(1));
 }
 
-TEST_F(RegistryTest, AJobLearnsThatItsLastDependentKnows) {
+TEST_F(RegistryTest, JobIsToldWhenItsLastDependentKnows) {
   run({"prep"});
   run({"x", "any:prep"});
   run({"y", "any:prep"});
@@ -276,7 +276,7 @@ TEST_F(RegistryTest, AJobLearnsThatItsLastDependentKnows) {
   EXPECT_THAT(text(registry_.dependent_knows(2, 1)), IsEmpty());
 }
 
-TEST_F(RegistryTest, ANewDependentOfAnEndedJobIsToldAtOnce) {
+TEST_F(RegistryTest, NewDependentOfEndedJobIsToldAtOnce) {
   run({"prep"});
   unload(1, kFailed);
   EXPECT_EQ(admit({"main", "notok:prep"}), "j2, tell j2: j1 failed");
@@ -284,7 +284,7 @@ TEST_F(RegistryTest, ANewDependentOfAnEndedJobIsToldAtOnce) {
   EXPECT_EQ(find("other"), "not found") << "the name of a refused job is free";
 }
 
-TEST_F(RegistryTest, AtTheStartWhoeverWaitsForAnEndedJobIsTold) {
+TEST_F(RegistryTest, DependentsOfEndedJobsAreToldAtStart) {
   registry_.adopt(job(1, "runs"), now_);
   registry_.adopt({.id = 2, .ns = "default", .name = "done", .complete = true}, now_);
   registry_.adopt_damaged(3, nullptr, "torn");
@@ -297,7 +297,7 @@ TEST_F(RegistryTest, AtTheStartWhoeverWaitsForAnEndedJobIsTold) {
 }
 
 // For a user's job, another user's is the same as none.
-TEST_F(RegistryTest, P12AUsersJobWaitsOnlyForTheUsersOwn) {
+TEST_F(RegistryTest, P12UsersJobMayNameOnlyJobsOfSameUser) {
   const std::string none = "there is no job `hers` in namespace `default`";
   registry_.adopt({.id = 9, .ns = "default", .name = "hers", .complete = true}, now_);
   EXPECT_EQ(admit({"nosy", "any:hers", 1002}), "read the owner of j9");
@@ -312,7 +312,7 @@ TEST_F(RegistryTest, P12AUsersJobWaitsOnlyForTheUsersOwn) {
 
 // ---- finished jobs
 
-TEST_F(RegistryTest, TheFinishedJobsThatAreTooManyAreDeletedOldestFirst) {
+TEST_F(RegistryTest, ExcessFinishedJobsAreDeletedOldestFirst) {
   registry_.adopt(job(11, "a", finished(ConditionType::complete, 30)), now_);
   registry_.adopt({.id = 12, .ns = "default", .name = "b", .finished_ms = 10}, now_);
   registry_.adopt({.id = 13, .ns = "default", .name = "c", .finished_ms = 20}, now_);
@@ -326,7 +326,7 @@ TEST_F(RegistryTest, TheFinishedJobsThatAreTooManyAreDeletedOldestFirst) {
   EXPECT_THAT(over(1, kFailed), ElementsAre("stop j1")) << "a job that is gone does not count";
 }
 
-TEST_F(RegistryTest, AnUnloadedJobIsDueInItsOwnTime) {
+TEST_F(RegistryTest, UnloadedJobIsDueInItsOwnTime) {
   // Its last record is 2000 ms ahead of the wall clock.
   registry_.adopt(
       {.id = 1, .ns = "default", .name = "a", .finished_ms = 1'002'000, .wake_ms = 1'002'300},

@@ -16,6 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What a cut at 100 bytes says.
+constexpr const char* kLine =
+    "\nmuster: this output is cut here, at 100 bytes (--output-max); what follows is lost\n";
+
 class OutputLimitTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -50,9 +54,7 @@ TEST_F(OutputLimitTest, P11CutsOutputAndMarksThePlace) {
   EXPECT_EQ(text("out"), std::string(100, 'a')) << "the maximum is allowed";
   append("out", std::string(300, 'b'));
   limit.look();
-  const std::string cut = std::string(100, 'a') +
-                          "\nmuster: this output is cut here, at 100 bytes (--output-max); what "
-                          "follows is lost\n";
+  const std::string cut = std::string(100, 'a') + kLine;
   EXPECT_EQ(text("out"), cut);
   append("out", "more");
   limit.look();
@@ -84,8 +86,6 @@ TEST_F(OutputLimitTest, P11ChecksFilesInTurnsAndFollowsNoLink) {
 }
 
 TEST_F(OutputLimitTest, P11LineStaysWhenProcessKeepsWriting) {
-  const std::string line =
-      "\nmuster: this output is cut here, at 100 bytes (--output-max); what follows is lost\n";
   for (int round = 0; round < 20; ++round) {
     const std::string name = "out-" + std::to_string(round);
     append(name, std::string(200, 'x'));
@@ -100,7 +100,7 @@ TEST_F(OutputLimitTest, P11LineStaysWhenProcessKeepsWriting) {
     done = true;
     process.join();
     limit.look();
-    EXPECT_EQ(text(name), std::string(100, 'x') + line);
+    EXPECT_EQ(text(name), std::string(100, 'x') + kLine);
   }
 }
 
