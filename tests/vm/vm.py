@@ -6,7 +6,7 @@
 The guest is Debian's cloud kernel with an initramfs of busybox or a small Debian, muster's release build, the libraries it links, and the scenario.
 QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host.
 Deadlines are therefore generous, and no check measures time. The scenario prints `ok NAME` or `FAIL NAME: WHY` for each check and `done`
-at the end; a guest that never prints `done` has failed.
+at the end; a guest that never prints `done` has failed. An emulator that freezes is started once more; a guest that lives has no second try.
 """
 import os
 import pathlib
@@ -24,6 +24,7 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "vm"
 MUSTER = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build" / "release" / "muster")
 TIMEOUT = float(os.environ.get("VM_TIMEOUT", "300"))
+STALLED = 60  # seconds without a sign of life (tests/vm/init) after which the emulator, not the scenario, hangs
 WITH_SYSTEMD = {"units"}  # scenarios that run as a systemd unit in Debian (debian.py); in the others, busybox is PID 1
 MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in load order
 
@@ -95,19 +96,19 @@ def stage(image, scenario, root, more=()):
         subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], check=True, cwd=root, input=names.encode(), stdout=archive)
 
 
-def run(scenario):
-    vmlinuz = kernel()
-    image = BUILD / f"{scenario}.cpio"
-    stage(image, scenario, BUILD / "root")
-    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048" if scenario in WITH_SYSTEMD else "1024", "-nographic", "-no-reboot",
-               "-nic", "none", "-kernel", str(vmlinuz), "-initrd", str(image), "-append", "console=ttyS0 quiet panic=-1 systemd.show_status=0"]
-    deadline = time.monotonic() + TIMEOUT
+def attempt(command, signs_of_life):
+    """Boots the guest and prints what it prints. Returns whether the emulator stalled, and the numbers of checks that held and failed,
+    the latter with one for a guest that was not done in time."""
+    now = time.monotonic()
+    deadline, last_sign = now + TIMEOUT, now
     held, failed, done = 0, 0, False
     guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         os.set_blocking(guest.stdout.fileno(), False)
         rest = b""
-        while time.monotonic() < deadline and not done:
+        while not done and (now := time.monotonic()) < deadline:
+            if signs_of_life and now - last_sign > STALLED:
+                return True, held, failed
             chunk = guest.stdout.read()
             if chunk is None:
                 if guest.poll() is not None:
@@ -116,9 +117,12 @@ def run(scenario):
                 continue
             if not chunk:
                 break
+            last_sign = now
             *lines, rest = (rest + chunk).split(b"\n")
             for raw in lines:
                 line = raw.decode(errors="replace").rstrip("\r")
+                if line == "alive":
+                    continue
                 print(line, flush=True)
                 held += line.startswith("ok ")
                 failed += line.startswith("FAIL ")
@@ -127,8 +131,24 @@ def run(scenario):
         guest.kill()
         guest.wait()
     if not done:
-        print(f"vm: {scenario} did not finish within {TIMEOUT:.0f} s")
-    return 0 if done and held and not failed else 1
+        print(f"vm: the guest was not done within {TIMEOUT:.0f} s")
+    return False, held, failed + (not done)
+
+
+def run(scenario):
+    vmlinuz = kernel()
+    image = BUILD / f"{scenario}.cpio"
+    stage(image, scenario, BUILD / "root")
+    with_systemd = scenario in WITH_SYSTEMD
+    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048" if with_systemd else "1024", "-nographic", "-no-reboot",
+               "-nic", "none", "-kernel", str(vmlinuz), "-initrd", str(image),
+               "-append", f"console=ttyS0 quiet panic=-1 systemd.show_status=0 report_after={TIMEOUT - 40:.0f}"]
+    for _ in range(2):
+        stalled, held, failed = attempt(command, signs_of_life=not with_systemd)
+        if not stalled:
+            return 0 if held and not failed else 1
+        print(f"vm: the emulator gave no sign of life for {STALLED} s")
+    return 1
 
 
 if __name__ == "__main__":
