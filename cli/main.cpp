@@ -5,7 +5,6 @@
 #include "agent/pod_programs/rsh.hpp"
 #include "base/files/standard_fds.hpp"
 #include "cli/grammar/app.hpp"
-#include "cli/verbs/verbs.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/safe_output.hpp"
 #include "client/terminal/starved.hpp"
@@ -49,7 +48,5 @@ int main(int argc, char** argv) {
   const muster::cli::SafeOutput safe;
   const muster::cli::Parsed parsed =
       muster::cli::parse(argc, argv, muster::cli::Config::of_process());
-  if (!parsed.options) return parsed.exit_code;
-  return std::visit([](const auto& options) { return muster::cli::execute(options); },
-                    *parsed.options);
+  return parsed.call ? parsed.call->run() : parsed.exit_code;
 }

@@ -2,14 +2,22 @@
 
 #include "base/text/nearest.hpp"
 #include "cli/grammar/grammar.hpp"
-#include "cli/grammar/parser.hpp"
+#include "cli/verbs/words.hpp"
+#include "client/connect/discovery.hpp"
 #include "client/terminal/exit_codes.hpp"
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <memory>
+#include <set>
+#include <sstream>
 
 namespace muster::cli {
 namespace {
+
+constexpr char kHelpHelp[] = "Show this help";
 
 // Help that shows what a verb's arguments are ("job/J...") instead of CLI11's placeholder.
 class Help : public CLI::Formatter {
@@ -38,18 +46,16 @@ class Help : public CLI::Formatter {
   }
 };
 
-std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail,
-                            const Config& config) {
-  std::vector<Verb> verbs = run_verbs(root, tail);
-  for (Verb& verb : exec_verbs(root, tail)) verbs.push_back(std::move(verb));
-  for (Verb& verb : job_verbs(root)) verbs.push_back(std::move(verb));
-  for (Verb& verb : show_verbs(root)) verbs.push_back(std::move(verb));
-  for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
-  for (Verb& verb : dev_verbs(root, tail)) verbs.push_back(std::move(verb));
-  for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
-  for (Verb& verb : drill_verbs(root)) verbs.push_back(std::move(verb));
-  for (Verb& verb : about_verbs(root, config)) verbs.push_back(std::move(verb));
-  return verbs;
+// In the order of `muster --help`.
+std::vector<Verb> all_verbs() {
+  return {
+      run_verb(),      submit_verb(),      mpirun_verb(),     exec_verb(),       create_verb(),
+      apply_verb(),    retry_verb(),       delete_verb(),     suspend_verb(),    resume_verb(),
+      scale_verb(),    cordon_verb(),      uncordon_verb(),   drain_verb(),      get_verb(),
+      describe_verb(), explain_verb(),     why_verb(),        top_verb(),        logs_verb(),
+      wait_verb(),     coordinator_verb(), agent_verb(),      token_verb(),      node_verb(),
+      dev_verb(),      backup_verb(),      restore_verb(),    verify_verb(),     journal_verb(),
+      drill_verb(),    config_verb(),      completion_verb(), kubeconfig_verb(), version_verb()};
 }
 
 std::unique_ptr<CLI::App> new_root() {
@@ -69,7 +75,7 @@ std::unique_ptr<CLI::App> new_root() {
   root->formatter(help);
   root->require_subcommand(0, 1);
   root->option_defaults()->group("Flags");
-  root->set_help_flag("-h,--help", "Show this help");
+  root->set_help_flag("-h,--help", kHelpHelp);
   return root;
 }
 
@@ -132,6 +138,15 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
       return name + " requires " + said.substr(name.size() + 10);
   }
   return said;
+}
+
+// The flags of all verbs that ask a coordinator; they may also precede the verb, in long form. All
+// take a value.
+const std::vector<std::string>& early_flags() {
+  static const std::vector<std::string> flags = {
+      "--api",       "--token-file",      "--ca-file",         "--munge-socket",
+      "--namespace", "--request-timeout", "--connect-timeout", "--color"};
+  return flags;
 }
 
 // The flags that name the coordinator and the namespace may precede the verb, as with kubectl.
@@ -205,124 +220,174 @@ std::string meant_verb(const std::vector<std::string>& words) {
   return "";
 }
 
-VerbWords words_of(const CLI::App& app) {
-  VerbWords verb{
-      app.get_name(), app.get_group(), app.get_description(), "", "", {}, app.get_footer(), {}};
-  for (CLI::Option* option : const_cast<CLI::App&>(app).get_options()) {
-    std::vector<std::string> words;
-    try {
-      const std::string mark = option->get_validator(0)->get_name();
-      if (mark.starts_with(kWordsMark)) {
-        std::string rest = mark.substr(sizeof kWordsMark - 1);
-        for (size_t bar; (bar = rest.find('|')) != std::string::npos; rest.erase(0, bar + 1))
-          words.push_back(rest.substr(0, bar));
-        words.push_back(rest);
-      }
-    } catch (const CLI::OptionNotFound&) {  // no validator
-    }
-    if (option->get_group().empty()) continue;  // part of the first argument, or not shown
-    if (option->get_positional()) {
-      verb.what = option->get_type_name();
-      verb.what_help = option->get_description();
-      verb.what_words = std::move(words);
-      continue;
-    }
-    const bool toggle = option->get_items_expected_max() == 0;
-    verb.flags.push_back({names_of(*option), toggle ? "" : option->get_type_name(),
-                          option->get_description(), std::move(words), option->get_required()});
+// The rows of a verb and those of its target.
+FlagRows rows_of(const Verb& verb) {
+  FlagRows rows = verb.rows;
+  if (verb.asks.target == nullptr) return rows;
+  for (const std::string& flag : early_flags()) {
+    const bool is_ns = flag == "--namespace";
+    if (is_ns && verb.asks.ns_flags.empty()) continue;
+    rows.push_back(
+        key_row(*find_key(Section::client, flag.substr(2)), is_ns ? verb.asks.ns_flags : ""));
+    rows.back().marks |= kOfTarget;
   }
-  return verb;
+  return rows;
 }
 
-}  // namespace
+std::string help_of(const FlagRow& row) {
+  std::string help = row.help;
+  if (!help.ends_with("(default)")) return help;
+  const std::string value = std::visit(
+      [](const auto& into) -> std::string {
+        if constexpr (requires { std::to_string(*into); })
+          return std::to_string(*into);
+        else if constexpr (requires { std::string(*into); })
+          return *into;
+        else
+          return "";
+      },
+      row.into);
+  return help.insert(help.size() - 1, " " + value);
+}
 
-CLI::Validator one_of(const std::vector<std::string>& words) {
-  std::string name = kWordsMark, text;
-  for (const std::string& word : words) {
-    name += (text.empty() ? "" : "|") + word;
-    text += (text.empty() ? "" : ", ") + word;
+VerbWords words_of(const Verb& verb) {
+  VerbWords out{verb.title.name, verb.title.group, verb.title.help, "", "", {}, verb.footer, {}};
+  out.flags.push_back({{"-h", "--help"}, "", kHelpHelp, {}, false});
+  for (const FlagRow& row : rows_of(verb)) {
+    const auto* given = std::get_if<std::vector<std::string>>(&row.accepts);
+    const std::vector<std::string> words = given == nullptr ? std::vector<std::string>() : *given;
+    if ((row.marks & kHidden) != 0) continue;
+    if (row.names.front() != '-') {
+      out.what = row.type;
+      out.what_help = row.help;
+      out.what_words = words;
+      continue;
+    }
+    FlagWords flag{{}, row.type, help_of(row), words, (row.marks & kRequired) != 0};
+    std::istringstream names(row.names);
+    for (std::string name; std::getline(names, name, ',');) flag.names.push_back(name);
+    out.flags.push_back(std::move(flag));
   }
+  return out;
+}
+
+CLI::Validator validator(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return {[words, text](std::string& value) {
             if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
             return "`" + value + "`: must be one of " + text + did_you_mean(value, words);
           },
-          "", name};
+          ""};
 }
 
-CLI::Validator whole(int64_t low, int64_t high) {
-  return {[low, high](std::string& value) {
+CLI::Validator validator(const Range& range) {
+  return {[range](std::string& value) {
             int64_t number = 0;
             const char* end = value.data() + value.size();
             const auto read = std::from_chars(value.data(), end, number);
-            if (read.ec == std::errc{} && read.ptr == end && number >= low && number <= high)
+            if (read.ec == std::errc{} && read.ptr == end && number >= range.low &&
+                number <= range.high)
               return std::string();
-            return "`" + value + "`: must be a whole number, " + std::to_string(low) + " to " +
-                   std::to_string(high);
+            return "`" + value + "`: must be a whole number, " + std::to_string(range.low) +
+                   " to " + std::to_string(range.high);
           },
           ""};
 }
 
-Verb new_verb(CLI::App& root, const char* group, const std::string& name, const std::string& help) {
+// A verb, and its parser.
+struct Declared {
   Verb verb;
-  verb.app = root.add_subcommand(name, help)->group(group);
-  verb.app->set_help_flag("-h,--help", "Show this help");
-  return verb;
+  CLI::App* app = nullptr;
+  std::shared_ptr<Flags> keys = std::make_shared<Flags>();  // on the command line
+};
+
+template <class T>
+CLI::Option* add(const Declared& to, const FlagRow& row, T* into) {
+  if constexpr (std::is_same_v<T, bool>)
+    return to.app->add_flag(row.names, *into, help_of(row));
+  else if constexpr (std::is_same_v<T, Output>)
+    return to.app->add_option_function<std::string>(
+        row.names, [into](const std::string& word) { *into = read_output(word); }, row.help);
+  else
+    return to.app->add_option(row.names, *into, help_of(row));
 }
 
-CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names) {
-  const std::string flag = names.empty() ? std::string("--") + key.name : names;
+CLI::Option* add(const Declared& to, const FlagRow& row, const KeyName& key) {
+  const auto keys = to.keys;
   const std::string name = key.name;
-  std::string help = key.help;
-  if (*key.fallback != '\0' && key.form != Key::Form::toggle)
-    help += " (default " + std::string(key.fallback) + ")";
-  const auto flags = verb.flags;
-  if (key.form == Key::Form::toggle) {
-    return verb.app->add_flag_function(
-        flag, [flags, name](int64_t count) { (*flags)[name] = {count > 0 ? "true" : "false"}; },
-        help);
+  switch (key.form) {
+    case Key::Form::toggle:
+      return to.app->add_flag_function(
+          row.names, [keys, name](int64_t n) { (*keys)[name] = {n > 0 ? "true" : "false"}; },
+          row.help);
+    case Key::Form::list:
+      return to.app->add_option_function<std::vector<std::string>>(
+          row.names, [keys, name](const std::vector<std::string>& all) { (*keys)[name] = all; },
+          row.help);
+    case Key::Form::text:
+      break;
   }
-  CLI::Option* option = nullptr;
-  if (key.form == Key::Form::list) {
-    option = verb.app->add_option_function<std::vector<std::string>>(
-        flag, [flags, name](const std::vector<std::string>& values) { (*flags)[name] = values; },
-        help);
-    option->allow_extra_args(false)->take_all();
-  } else {
-    option = verb.app->add_option_function<std::string>(
-        flag, [flags, name](const std::string& value) { (*flags)[name] = {value}; }, help);
-  }
-  if (!key.words.empty()) option->check(one_of(key.words));
-  return option->type_name(key.type);
+  return to.app->add_option_function<std::string>(
+      row.names, [keys, name](const std::string& value) { (*keys)[name] = {value}; }, row.help);
 }
 
-void add_target(const Verb& verb, const std::string& ns_flags) {
-  const auto key = [](const char* name) -> const Key& { return *find_key(Section::client, name); };
+void add_row(const Declared& to, const FlagRow& row) {
+  CLI::Option* option = std::visit([&](const auto& into) { return add(to, row, into); }, row.into);
+  if (!row.type.empty()) option->type_name(row.type);
+  if (const auto* words = std::get_if<std::vector<std::string>>(&row.accepts))
+    option->check(validator(*words));
+  if (const auto* range = std::get_if<Range>(&row.accepts)) option->check(validator(*range));
+  const auto marked = [&row](unsigned mark) { return (row.marks & mark) != 0; };
+  if (marked(kRequired)) option->required();
+  if (marked(kSingle)) option->allow_extra_args(false);
+  if (marked(kAll)) option->take_all();
+  if (marked(kOptional)) option->expected(0, 1);
+  if (marked(kHidden)) option->group("");
   // The last one wins, so that an --api in an alias can be overridden.
-  const auto add = [&](const char* name, const std::string& flags = "") {
-    add_key(verb, key(name), flags)->take_last()->group("Coordinator");
-  };
-  for (const char* name : {"api", "token-file", "ca-file", "munge-socket"}) add(name);
-  if (!ns_flags.empty()) add("namespace", ns_flags);
-  for (const char* name : {"request-timeout", "connect-timeout", "color"}) add(name);
+  if (marked(kOfTarget)) option->take_last()->group("Coordinator");
+  for (const std::string& other : row.excludes) option->excludes(to.app->get_option(other));
+  if (!row.needs.empty()) option->needs(to.app->get_option(row.needs));
 }
 
-const std::vector<std::string>& early_flags() {
-  static const std::vector<std::string> flags = {
-      "--api",       "--token-file",      "--ca-file",         "--munge-socket",
-      "--namespace", "--request-timeout", "--connect-timeout", "--color"};
-  return flags;
+std::vector<Declared> declare_all(CLI::App& root) {
+  std::vector<Declared> out;
+  for (Verb& verb : all_verbs()) {
+    Declared declared{
+        verb, root.add_subcommand(verb.title.name, verb.title.help)->group(verb.title.group)};
+    declared.app->set_help_flag("-h,--help", kHelpHelp);
+    declared.app->footer(verb.footer);
+    for (const FlagRow& row : rows_of(verb)) add_row(declared, row);
+    out.push_back(declared);
+  }
+  return out;
 }
 
-void add_log_level(CLI::App& app, std::string& level) {
-  app.add_option("--log-level", level, "Log level (default " + level + ")")
-      ->check(one_of(find_key(Section::coordinator, "log-level")->words))
-      ->type_name("LEVEL");
+// Checks what was parsed for a verb.
+Judged judge(const Declared& declared, const Config& config, const std::vector<std::string>& tail) {
+  const Verb& verb = declared.verb;
+  if (!tail.empty() && !verb.takes_command)
+    return Usage{"`--` is only for verbs that run a command: run, submit, mpirun, exec, dev"};
+  const auto settings =
+      (verb.configured ? config : Config())
+          .resolve(verb.section, *declared.keys, verb.given_file ? *verb.given_file : "");
+  if (!settings) return Usage{settings.error().message};
+  if (verb.section == Section::client) {
+    auto found = target_of(*settings);
+    if (!found) return Usage{found.error().message};
+    if (verb.asks.target != nullptr) *verb.asks.target = *found;
+  }
+  std::set<std::string> given;
+  for (const CLI::Option* option : declared.app->get_options())
+    if (option->count() > 0) given.insert(option->get_name());
+  return verb.finish({*settings, config, given, tail});
 }
+
+}  // namespace
 
 std::vector<VerbWords> grammar() {
-  const auto root = new_root();
   std::vector<VerbWords> out;
-  for (const Verb& verb : all_verbs(*root, {}, {})) out.push_back(words_of(*verb.app));
+  for (const Verb& verb : all_verbs()) out.push_back(words_of(verb));
   return out;
 }
 
@@ -336,10 +401,10 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   words = translated(std::move(words));
 
   const auto root = new_root();
-  const std::vector<Verb> verbs = all_verbs(*root, tail, config);
+  const std::vector<Declared> verbs = declare_all(*root);
   const std::string meant = meant_verb(words);
   std::vector<std::string> names;
-  for (const Verb& verb : verbs) names.push_back(verb.app->get_name());
+  for (const Declared& one : verbs) names.push_back(one.verb.title.name);
   const auto found = std::find(names.begin(), names.end(), meant);
   if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
     return usage("", "`" + words[1] + "`: flags must follow the command, except " + joined_early() +
@@ -349,7 +414,7 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   const CLI::App& spoken = meant.empty() ? *root : *verbs[found - names.begin()].app;
   if (!meant.empty() && !early.empty()) {
     // A daemon's --api is a different flag.
-    if (verbs[found - names.begin()].section != Section::client)
+    if (verbs[found - names.begin()].verb.section != Section::client)
       return usage(meant, "`" + early.front() + "`: flags of " + meant +
                               " must follow the command: muster " + meant + " [flags]");
     const std::vector<std::string> more = early_of(spoken, early);
@@ -362,23 +427,11 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   } catch (const CLI::ParseError& error) {
     return usage(meant, complaint(error, spoken));
   }
-  for (const Verb& verb : verbs) {
-    if (!verb.app->parsed()) continue;
-    if (!tail.empty() && !verb.takes_command)
-      return usage(meant,
-                   "`--` is only for verbs that run a command: run, submit, mpirun, exec, dev");
-    auto settings =
-        (verb.configured ? config : Config()).resolve(verb.section, *verb.flags, *verb.given_file);
-    if (!settings) return usage(meant, settings.error().message);
-    Target target;
-    if (verb.section == Section::client) {
-      auto found = target_of(*settings);
-      if (!found) return usage(meant, found.error().message);
-      target = *found;
-    }
-    Judged judged = verb.finish(*settings, target);
+  for (const Declared& one : verbs) {
+    if (!one.app->parsed()) continue;
+    Judged judged = judge(one, config, tail);
     if (auto* wrong = std::get_if<Usage>(&judged)) return usage(meant, wrong->message);
-    return {std::get<Options>(std::move(judged)), 0};
+    return {std::get<Call>(std::move(judged)), 0};
   }
   std::cout << root->help();
   return {std::nullopt, kUsage};

@@ -1,7 +1,7 @@
-// App: turns the command line and the configuration into Options.
+// App: turns the command line and the configuration into a call of a verb. The only user of CLI11.
 #pragma once
 
-#include "cli/verbs/options.hpp"
+#include "cli/verbs/verb.hpp"
 #include "client/settings/config.hpp"
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace muster::cli {
 
 struct Parsed {
   // Nothing: help or a usage error was printed; exit with exit_code.
-  std::optional<Options> options;
+  std::optional<Call> call;
   int exit_code = 0;
 };
 

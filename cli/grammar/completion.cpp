@@ -1,12 +1,17 @@
 #include "cli/grammar/completion.hpp"
 
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
 
 #include <iostream>
 
 namespace muster::cli {
+
+struct CompletionOptions {
+  std::string shell;  // bash, zsh, fish
+};
+
 namespace {
 
 constexpr char kBashHead[] = R"sh(# bash completion of muster: muster completion bash
@@ -310,6 +315,20 @@ int execute(const CompletionOptions& options) {
                                          : fish_completion(verbs))
             << std::flush;
   return kDone;
+}
+
+Verb completion_verb() {
+  auto o = std::make_shared<CompletionOptions>();
+  return {.title = {"About", "completion", "Generate a shell completion script"},
+          .rows = {{"shell", "bash | zsh | fish", "Shell to generate the script for", &o->shell,
+                    one_of({"bash", "zsh", "fish"}), kRequired}},
+          .footer =
+              "Examples:\n  source <(muster completion bash)      # in this shell; add it to "
+              "~/.bashrc to keep it\n"
+              "  muster completion fish > ~/.config/fish/completions/muster.fish\n"
+              "  muster completion zsh > ~/.zfunc/_muster   # with ~/.zfunc in fpath",
+          .configured = false,
+          .finish = as_given(o)};
 }
 
 }  // namespace muster::cli

@@ -1,11 +1,12 @@
 // muster coordinator: runs the coordinator until SIGTERM, SIGINT or SIGHUP. Pods keep running.
+
 #include "coordinator/coordinator.hpp"
 
 #include "base/files/private_files.hpp"
 #include "base/lines/line_queue.hpp"
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/daemons/daemon_options.hpp"
 #include "client/follow/signals.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/starved.hpp"
@@ -74,6 +75,13 @@ int execute(const CoordinatorOptions& options) {
   }
   (*coordinator)->stop();
   return kDone;
+}
+
+Verb coordinator_verb() {
+  return daemon_verb({"Daemons", "coordinator", "Run the coordinator"}, Section::coordinator,
+                     coordinator_options, "data-dir: D",
+                     "Example:\n  muster coordinator --data-dir /var/lib/muster\n"
+                     "Once it is serving, D/endpoints.json has its addresses and pid.");
 }
 
 }  // namespace muster::cli

@@ -4,9 +4,12 @@
 // At the end, the agents terminate their pods and leave, then the coordinator stops. Without
 // --data-dir nothing is left behind; for what happens if the command itself is killed, see
 // Ephemeral.
+#include "cli/verbs/daemons/dev.hpp"
+
 #include "base/exec_exit.hpp"
 #include "base/fd.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/words.hpp"
+#include "client/connect/discovery.hpp"
 #include "client/follow/ephemeral.hpp"
 #include "client/follow/signals.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -187,10 +190,46 @@ class Dev {
   std::unique_ptr<drill::Scratch> scratch_;
 };
 
+constexpr int64_t kDevNodesMax = 100, kDevSlotsMax = 10'000;
+
 }  // namespace
 
 int execute(const DevOptions& options) {
   return Dev(options).run();
+}
+
+Verb dev_verb() {
+  auto o = std::make_shared<DevOptions>();
+  return {.title = {"Daemons", "dev", "Run a local cluster for experiments and tests"},
+          .rows = {{"--nodes", "N", "Number of nodes, an agent each (default)", &o->nodes,
+                    whole(1, kDevNodesMax)},
+                   {"--slots", "N", "Maximum pods running at once on each node (default)",
+                    &o->slots, whole(1, kDevSlotsMax)},
+                   {"--data-dir", "D",
+                    "Directory for state and logs, kept (default: a temporary one, removed)",
+                    &o->data_dir},
+                   {"--api", "ADDR:PORT", "Address to serve the HTTP API on (default: a free port)",
+                    &o->api}},
+          .footer =
+              "Examples:\n  muster dev --nodes 5\n  muster dev -- ./test.sh\n"
+              "Prints MUSTER_API=unix:PATH to paste into another shell, and the address of the "
+              "web page. Daemons that end are restarted. Ctrl-C terminates the pods and stops the "
+              "cluster; press it again to stop without waiting for them. With CMD after --, the "
+              "cluster runs until CMD exits; MUSTER_API is set for CMD.\n"
+              "Exit codes: that of CMD (128+S if signal S ended it); without CMD 0.",
+          .takes_command = true,
+          .configured = false,
+          .finish = [o](const Given& given) -> Judged {
+            auto api = normal_address(
+                o->api.ends_with(":0") ? o->api.substr(0, o->api.size() - 1) + "1" : o->api);
+            if (!api || api->starts_with("unix:") || api->starts_with("https:"))
+              return Usage{"--api: `" + o->api + "` is not an address: write HOST:PORT, such as " +
+                           kDefaultApi};
+            if (!o->api.ends_with(":0")) o->api = *api;
+            if (!o->data_dir.empty()) o->data_dir = absolute_dir(o->data_dir);
+            o->command = given.tail;
+            return *o;
+          }};
 }
 
 }  // namespace muster::cli

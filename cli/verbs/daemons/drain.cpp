@@ -1,7 +1,8 @@
 // muster drain: cordons a node and waits until its pods have ended, showing which ones. --now, or
 // an expired --deadline, evicts the rest: these pods fail with
 // DisruptionTarget/EvictionByEvictionAPI and their jobs run them elsewhere.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/signals.hpp"
@@ -13,6 +14,14 @@
 #include <iostream>
 
 namespace muster::cli {
+
+struct DrainOptions {
+  Target target;
+  std::string node;
+  bool now = false;                   // evict at once
+  std::optional<Millis> deadline_ms;  // evict after this time
+};
+
 namespace {
 
 constexpr Millis kDrainLook = 500;  // between two polls of the pods
@@ -115,6 +124,30 @@ int execute(const DrainOptions& options) {
   line.clear();
   std::cout << node << " drained: no pods left" << std::endl;
   return kDone;
+}
+
+Verb drain_verb() {
+  struct Words {
+    DrainOptions o;
+    std::string deadline;
+  };
+  auto w = std::make_shared<Words>();
+  return {.title = {"Nodes", "drain", "Cordon a node and wait until its pods have finished"},
+          .rows = {{"node", "NODE", "Node to drain", &w->o.node, kAnything, kRequired},
+                   {"--now", "", "Evict pods immediately; their indexes run again on other nodes",
+                    &w->o.now},
+                   {"--deadline", "T",
+                    "Evict pods that are still running after this time, such as 2h (default: wait "
+                    "for them)",
+                    &w->deadline}},
+          .asks = {&w->o.target, ""},
+          .footer =
+              "Examples:\n  muster drain node-a\n  muster drain node-a --deadline 2h\n"
+              "Exit codes: 0 drained, 130 interrupted (the node stays cordoned).",
+          .finish = [w](const Given&) -> Judged {
+            w->o.node = node_name(w->o.node);
+            return judged(read_limit("--deadline", w->deadline, w->o.deadline_ms), w->o);
+          }};
 }
 
 }  // namespace muster::cli

@@ -4,7 +4,8 @@
 // kubectl can be used alternately: a field that was applied before and is no longer in the manifest
 // is removed, and fields set by others are kept.
 #include "base/text/json_text.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/documents/document_writes.hpp"
@@ -14,6 +15,13 @@
 #include <iostream>
 
 namespace muster::cli {
+
+struct ApplyOptions {
+  Target target;
+  std::vector<std::string> files;
+  bool dry_run = false;
+};
+
 namespace {
 
 // A merge patch that turns an object into `wanted` and removes what only `last` had.
@@ -87,6 +95,19 @@ int execute(const ApplyOptions& options) {
   const auto client = connect(options.target);
   return each_document(options.files,
                        [&](const Document& document) { return apply(*client, document, options); });
+}
+
+Verb apply_verb() {
+  auto o = std::make_shared<ApplyOptions>();
+  return {
+      .title = {"Jobs", "apply", "Create or update objects to match their manifests"},
+      .rows = {{"-f,--file,--filename", "F", kFilesHelp, &o->files, kAnything, kRequired | kAll},
+               {"--dry-run", "", kDryRunHelp, &o->dry_run}},
+      .asks = {&o->target},
+      .footer =
+          "Examples:\n  muster apply -f sweep.yaml\n  muster get job sweep -o yaml | muster apply "
+          "-f -",
+      .finish = as_given(o)};
 }
 
 }  // namespace muster::cli

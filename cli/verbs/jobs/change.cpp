@@ -1,6 +1,8 @@
 // muster suspend, resume, scale, cordon, uncordon: one merge patch each. Repeating a change is not
 // an error.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/jobs/change.hpp"
+
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -56,6 +58,44 @@ const char* done_word(What what) {
   return "";
 }
 
+using ChangeWords = Raw<ChangeOptions, std::vector<std::string>>;
+
+Verb change_of_jobs(What change, const char* name, const char* help, const std::string& example) {
+  auto w = std::make_shared<ChangeWords>();
+  w->o.what = change;
+  FlagRows rows = {
+      {"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything, kRequired}};
+  if (change == What::scale)
+    rows.insert(rows.end(),
+                {{"--completions", "N",
+                  "Number of indexes of an elastic job; sets parallelism to the same value",
+                  &w->o.completions, whole(0, kNumberMax)},
+                 {"--parallelism,--replicas", "N", "Maximum pods running at once",
+                  &w->o.parallelism, whole(0, kNumberMax)}});
+  return {.title = {"Jobs", name, help},
+          .rows = std::move(rows),
+          .asks = {&w->o.target},
+          .footer = "Example:\n  " + example,
+          .finish = [w](const Given&) -> Judged {
+            if (w->o.what == What::scale && !w->o.completions && !w->o.parallelism)
+              return Usage{"scale to what? --completions N or --parallelism N"};
+            return judged(read_job_names(w->what, w->o.names), w->o);
+          }};
+}
+
+Verb change_of_nodes(What change, const char* name, const char* help, const std::string& example) {
+  auto w = std::make_shared<ChangeWords>();
+  w->o.what = change;
+  return {.title = {"Nodes", name, help},
+          .rows = {{"what", "NODE...", "Nodes, by name", &w->what, kAnything, kRequired}},
+          .asks = {&w->o.target, ""},
+          .footer = "Example:\n  " + example,
+          .finish = [w](const Given&) -> Judged {
+            for (const std::string& word : w->what) w->o.names.push_back(node_name(word));
+            return w->o;
+          }};
+}
+
 }  // namespace
 
 int execute(const ChangeOptions& options) {
@@ -78,6 +118,33 @@ int execute(const ChangeOptions& options) {
     std::cout << kind_name(kind) << "/" << name << " " << done_word(options.what) << std::endl;
   }
   return code;
+}
+
+Verb suspend_verb() {
+  return change_of_jobs(What::suspend, "suspend",
+                        "Suspend a job: terminate its pods without counting them as failed",
+                        "muster suspend job/sweep");
+}
+
+Verb resume_verb() {
+  return change_of_jobs(What::resume, "resume", "Resume a suspended job",
+                        "muster resume job/sweep");
+}
+
+Verb scale_verb() {
+  return change_of_jobs(What::scale, "scale",
+                        "Set the number of indexes of a job, or how many run at once",
+                        "muster scale job/sweep --completions 200");
+}
+
+Verb cordon_verb() {
+  return change_of_nodes(What::cordon, "cordon", "Mark a node unschedulable",
+                         "muster cordon node-a");
+}
+
+Verb uncordon_verb() {
+  return change_of_nodes(What::uncordon, "uncordon", "Mark a node schedulable",
+                         "muster uncordon node-a");
 }
 
 }  // namespace muster::cli

@@ -1,6 +1,7 @@
 // muster create: sends each manifest of each file to the API, in order. A refused manifest does not
 // stop the others.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/documents/document_writes.hpp"
@@ -8,6 +9,15 @@
 #include <iostream>
 
 namespace muster::cli {
+
+struct CreateOptions {
+  Target target;
+  bool ns_given = false;  // false: use each manifest's own
+  std::vector<std::string> files;
+  bool dry_run = false;
+  Output output = Output::table;  // table: "job.batch/J created"
+};
+
 namespace {
 
 void print_created(const Json& job, const CreateOptions& options) {
@@ -44,6 +54,22 @@ int execute(const CreateOptions& options) {
     print_created(*object, options);
     return Nothing{};
   });
+}
+
+Verb create_verb() {
+  auto o = std::make_shared<CreateOptions>();
+  return {
+      .title = {"Jobs", "create", "Create jobs, ConfigMaps and namespaces from manifests"},
+      .rows = {{"-f,--file,--filename", "F", kFilesHelp, &o->files, kAnything, kRequired | kAll},
+               {"-o,--output", "FORM", "Output format: name, json or yaml", &o->output,
+                one_of({"name", "json", "yaml"})},
+               {"--dry-run", "", kDryRunHelp, &o->dry_run}},
+      .asks = {&o->target},
+      .footer = "Examples:\n  muster create -f job.yaml\n  cat *.yaml | muster create -f -",
+      .finish = [o](const Given& given) -> Judged {
+        o->ns_given = given.flags.contains("--namespace");
+        return *o;
+      }};
 }
 
 }  // namespace muster::cli

@@ -1,6 +1,8 @@
 // muster delete: deletes jobs in the background: the name is free at once (unless a finalizer holds
 // the job), and the pods get SIGTERM and their grace period. Deletes pods and nodes as well.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/jobs/delete.hpp"
+
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/documents/document_writes.hpp"
@@ -77,11 +79,77 @@ class Deleter {
   int code_ = kDone;
 };
 
+// "job NAME...", "pod/NAME...": one kind, and names. Checks that the kind can be deleted.
+std::optional<Usage> read_deleted(const std::vector<std::string>& what, DeleteOptions& o) {
+  const std::string& first = what.front();
+  const size_t slash = first.find('/');
+  const auto kind = parse_kind(first.substr(0, slash));
+  if (!kind && slash == std::string::npos)
+    return Usage{"`" + first + "`: a job, pod or node? muster delete job " + first};
+  if (!kind) return unknown_kind(first.substr(0, slash));
+  if (*kind == Kind::event)
+    return Usage{"`" + first.substr(0, slash) + "`: events cannot be deleted"};
+  o.kind = *kind;
+  for (size_t i = slash == std::string::npos ? 1 : 0; i < what.size(); ++i) {
+    const size_t at = what[i].find('/');
+    const bool named = at != std::string::npos;
+    if ((!named && slash != std::string::npos) ||
+        (named && parse_kind(what[i].substr(0, at)) != kind))
+      return Usage{"`" + what[i] + "`: must be " + kind_name(*kind) + "/NAME like the first"};
+    o.names.push_back(named ? what[i].substr(at + 1) : what[i]);
+    if (o.names.back().empty()) return Usage{"`" + what[i] + "`: has no name"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Usage> read_deletion(const std::vector<std::string>& what, DeleteOptions& o) {
+  const bool selected = o.all || !o.selector.empty();
+  if (!o.files.empty()) {
+    if (!what.empty() || selected) return Usage{"-f says what to delete: omit names, -l and --all"};
+    return std::nullopt;
+  }
+  if (what.empty()) return Usage{"what? muster delete job NAME, or -f FILE"};
+  if (auto wrong = read_deleted(what, o)) return wrong;
+  if (selected && (!o.names.empty() || (o.all && !o.selector.empty())))
+    return Usage{"names, -l and --all are mutually exclusive"};
+  if (selected && !is_namespaced(o.kind))
+    return Usage{std::string(kind_plural(o.kind)) + " are deleted by name: muster delete " +
+                 kind_name(o.kind) + " NAME"};
+  if (!selected && o.names.empty())
+    return Usage{"which " + std::string(kind_plural(o.kind)) + "? give names, -l or --all"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 int execute(const DeleteOptions& options) {
   const auto client = connect(options.target);
   return Deleter(options, *client).run();
+}
+
+Verb delete_verb() {
+  auto w = std::make_shared<Raw<DeleteOptions, std::vector<std::string>>>();
+  DeleteOptions& o = w->o;
+  return {
+      .title = {"Jobs", "delete", "Delete jobs and terminate their pods"},
+      .rows = {{"what", "job NAME... | job/NAME...",
+                "Jobs to delete, as job NAME or job/NAME; other kinds likewise", &w->what},
+               {"-f,--file,--filename", "F",
+                "Delete the objects of manifests: a file or directory, or - for stdin; repeatable",
+                &o.files, kAnything, kSingle | kAll},
+               {"-l,--selector", "SELECTOR", "Delete those with these labels, such as a=b,c!=d",
+                &o.selector},
+               {"--all", "", "Delete all of the namespace", &o.all},
+               {"--ignore-not-found", "", "Do not fail if an object does not exist",
+                &o.ignore_missing}},
+      .asks = {&o.target},
+      .footer =
+          "Examples:\n  muster delete job sweep\n  muster delete job/sweep job/train\n"
+          "  muster delete -f sweep.yaml\n  muster delete jobs -l app=train",
+      .finish = [w](const Given& given) -> Judged {
+        w->o.ns_given = given.flags.contains("--namespace");
+        return judged(read_deletion(w->what, w->o), w->o);
+      }};
 }
 
 }  // namespace muster::cli

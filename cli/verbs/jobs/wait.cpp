@@ -2,7 +2,10 @@
 //
 // Polls rather than watches: polling survives a restart of the coordinator, and a job is small.
 // Each job is reported once its outcome is known; the worst outcome determines the exit code.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/jobs/wait.hpp"
+
+#include "base/text/nearest.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
@@ -14,6 +17,8 @@
 #include <algorithm>
 #include <iostream>
 #include <optional>
+#include <string_view>
+#include <strings.h>
 
 namespace muster::cli {
 namespace {
@@ -171,6 +176,36 @@ class Waiter {
   std::vector<Job> jobs_;
 };
 
+// Reads "condition=Complete", "delete" and the like into `o`.
+std::optional<Usage> read_until(const std::string& text, WaitOptions& o) {
+  constexpr std::string_view kCondition = "condition=";
+  if (text.empty()) return std::nullopt;
+  if (text == "delete") {
+    o.deleted = true;
+    return std::nullopt;
+  }
+  if (!text.starts_with(kCondition))
+    return Usage{"--for: `" + text + "`: must be condition=Complete, condition=Failed or delete"};
+  const std::string until = text.substr(kCondition.size());
+  const size_t equals = until.find('=');
+  const std::string value = equals == std::string::npos ? "true" : until.substr(equals + 1);
+  o.condition = until.substr(0, equals);
+  const std::vector<std::string> known = {"Complete", "Failed", "Suspended", "FailureTarget",
+                                          "SuccessCriteriaMet"};
+  for (const std::string& name : known) {
+    if (strcasecmp(name.c_str(), o.condition.c_str()) == 0) o.condition = name;
+  }
+  if (o.condition.empty() ||
+      (strcasecmp(value.c_str(), "true") != 0 && strcasecmp(value.c_str(), "false") != 0)) {
+    return Usage{"--for: `" + text + "`: must be condition=NAME or condition=NAME=false"};
+  }
+  if (std::find(known.begin(), known.end(), o.condition) == known.end())
+    return Usage{"--for: `" + o.condition + "`: a job has no such condition" +
+                 did_you_mean(o.condition, known)};
+  o.condition_value = strcasecmp(value.c_str(), "true") == 0;
+  return std::nullopt;
+}
+
 }  // namespace
 
 int execute(const WaitOptions& options) {
@@ -179,6 +214,33 @@ int execute(const WaitOptions& options) {
     client->set_timeout(
         std::clamp<Millis>(*options.timeout_ms, 1, options.target.request_timeout_ms));
   return Waiter(options, *client).run();
+}
+
+Verb wait_verb() {
+  struct Words {
+    WaitOptions o;
+    std::vector<std::string> what;
+    std::string until, timeout;
+  };
+  auto w = std::make_shared<Words>();
+  return {.title = {"Jobs", "wait", "Wait until jobs are Complete or Failed"},
+          .rows = {{"what", "job/J...", "Jobs to wait for", &w->what, kAnything, kRequired},
+                   {"--for", "WHAT",
+                    "condition=NAME, condition=NAME=false or delete (default: Complete or Failed)",
+                    &w->until},
+                   {"--timeout", "T",
+                    "Time to wait before giving up, such as 2h (default: no limit)", &w->timeout}},
+          .asks = {&w->o.target},
+          .footer =
+              "Examples:\n  muster wait job/sweep\n  muster wait job/sweep job/train --timeout 2h\n"
+              "  muster wait job/sweep --for=condition=Complete --timeout 60s\n"
+              "Exit codes: 0 condition met, 1 a job Failed, 3 a job was deleted, 124 --timeout "
+              "expired.",
+          .finish = [w](const Given&) -> Judged {
+            if (auto wrong = read_job_names(w->what, w->o.jobs)) return *wrong;
+            if (auto wrong = read_limit("--timeout", w->timeout, w->o.timeout_ms)) return *wrong;
+            return judged(read_until(w->until, w->o), w->o);
+          }};
 }
 
 }  // namespace muster::cli

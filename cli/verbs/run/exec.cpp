@@ -3,7 +3,9 @@
 // One thread reads and shows the output, another passes our input on, so that neither waits for the
 // other. The main thread waits for signals, and keeps the command alive while the reader of our
 // output is slow.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/run/exec.hpp"
+
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/signals.hpp"
@@ -263,6 +265,46 @@ class Exec {
 
 int execute(const ExecOptions& options) {
   return Exec(options).run();
+}
+
+Verb exec_verb() {
+  auto w = std::make_shared<Raw<ExecOptions, std::vector<std::string>>>();
+  return {
+      .title = {"Jobs", "exec", "Run a command in a running pod"},
+      .rows = {{"what", "POD | job/J -- CMD ARG...",
+                "Pod, or job with --index, and the command after --", &w->what, kAnything,
+                kRequired},
+               {"--index", "I", "Index of the job", &w->o.index, whole(0, kNumberMax)},
+               {"-i,--stdin", "", "Pass standard input to the command", &w->o.input},
+               {"-t,--tty", "", "Give the command a terminal, with -i; standard input must be one",
+                &w->o.terminal}},
+      .asks = {&w->o.target},
+      .footer =
+          "Examples:\n  muster exec sweep-7-x2bqd -- nvidia-smi\n"
+          "  muster exec job/sweep --index 7 -- sh -c 'df -h .; uptime'\n"
+          "  muster exec -it sweep-7-x2bqd -- bash\n"
+          "  muster exec -i sweep-7-x2bqd -- sh -c 'cat > input.csv' < input.csv\n"
+          "CMD runs in the pod's first container, with its user, environment, directory and "
+          "limits, until CMD or the pod ends. Without -i its standard input is empty. Ctrl-C "
+          "sends it SIGTERM, then SIGKILL after 5 s; with -t it is passed on like any other key.\n"
+          "Exit codes: that of CMD (128+S if signal S ended it); 3 no such pod, 4 coordinator "
+          "unreachable, 5 the pod is not running, 130 interrupted.",
+      .takes_command = true,
+      .finish = [w](const Given& given) -> Judged {
+        ExecOptions& o = w->o;
+        if (o.terminal && !o.input) return Usage{"-t needs -i: muster exec -it POD -- CMD"};
+        if (w->what.size() > 1)
+          return Usage{"`" + w->what[1] +
+                       "`: the command comes after `--`: muster exec POD -- CMD"};
+        const std::string& word = w->what.front();
+        if (auto wrong = read_pod_or_job(word, o.pod, o.job)) return *wrong;
+        if (o.job.empty() && o.index)
+          return Usage{"--index applies to jobs only: muster exec job/J --index 3 -- CMD"};
+        if (given.tail.empty())
+          return Usage{"needs a command: muster exec " + word + " -- CMD ARG..."};
+        o.command = given.tail;
+        return o;
+      }};
 }
 
 }  // namespace muster::cli

@@ -1,7 +1,11 @@
 // muster retry: runs some indexes of a job in another round (rounds.hpp), on a coordinator or, for
 // an embedded run, in its directory.
+#include "cli/verbs/run/retry.hpp"
+
+#include "cli/verbs/jobs/wait.hpp"
 #include "cli/verbs/run/run_here.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/run/run_options.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/news/rounds.hpp"
@@ -49,6 +53,57 @@ int execute(const RetryOptions& options) {
   wait.jobs = {text_at(*round, {"metadata", "name"})};
   wait.known = known_of(*round);
   return execute(wait);
+}
+
+Verb retry_verb() {
+  auto w = std::make_shared<Raw<RetryOptions>>();
+  RetryOptions& o = w->o;
+  return {
+      .title = {"Jobs", "retry", "Run indexes of a finished job again, as a new job"},
+      .rows = {{"job", "job/J", "Job to retry; it is not changed", &w->what},
+               {"--failed", "", "Retry the indexes that failed", &o.wishes.failed},
+               {"--index",
+                "SET",
+                "Indexes to retry, such as 3,7-9 (default: all that have not succeeded)",
+                &o.wishes.index,
+                kAnything,
+                0,
+                {"--failed"}},
+               {"--task",
+                "SET",
+                "The same for a job submitted with --array, by the numbers of its tasks",
+                &o.wishes.task,
+                kAnything,
+                0,
+                {"--failed", "--index"}},
+               {"--name", "NAME", "Name of the new job (default: J-r2, J-r3, ...)", &o.wishes.name},
+               {"--wait", "", "Wait until the new job is Complete or Failed", &o.wait},
+               {"--data-dir",
+                "D",
+                "Retry the job of muster run --data-dir D, here and without a coordinator, and "
+                "wait for it",
+                &o.data_dir,
+                kAnything,
+                0,
+                {"--wait"}},
+               {"--slots",
+                "N",
+                "With --data-dir, slots on this machine (default: as many as the run had)",
+                &o.slots,
+                whole(1, kNumberMax),
+                0,
+                {},
+                "--data-dir"}},
+      .asks = {&o.target},
+      .footer =
+          "Examples:\n  muster retry job/sweep --failed\n  muster retry job/sweep --index 3,7-9 "
+          "--wait\n  muster retry --data-dir ./sweep --failed\n"
+          "Indexes keep their numbers (JOB_COMPLETION_INDEX) and get all their retries again.",
+      .finish = [w](const Given&) -> Judged {
+        if (w->what.empty() && w->o.data_dir.empty()) return Usage{"which job? muster retry job/J"};
+        if (w->what.empty()) return w->o;
+        return judged(read_job_name(w->what, w->o.job), w->o);
+      }};
 }
 
 }  // namespace muster::cli

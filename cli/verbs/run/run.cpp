@@ -1,8 +1,9 @@
 // muster run and muster mpirun: run one job to its end; locally (run_here.hpp), or with --api or
 // MUSTER_API on a running coordinator.
+#include "cli/verbs/run/job_flags.hpp"
 #include "cli/verbs/run/run_here.hpp"
+#include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
-#include "cli/verbs/verbs.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/follow/follow.hpp"
 #include "client/follow/pod_files.hpp"
@@ -128,6 +129,32 @@ int run(const RunOptions& given) {
   return run_here(here, std::move(*job));
 }
 
+// What --help says about files.
+constexpr const char* kOutputFiles =
+    "--output FILE writes stdout and stderr of each pod to a file: %j job, %i index, %a attempt, "
+    "%n node, %p pod, %% a percent sign, %5i at least 5 digits. Directories are made. Without %a, "
+    "a file has the output of the newest attempt.\n";
+
+std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
+  RunOptions& o = w.o;
+  if (auto wrong = read_limit("--timeout", w.timeout, o.timeout_ms)) return wrong;
+  if (auto wrong = read_shown(w.shown, o)) return wrong;
+  if (o.keep_order && o.shown == Shown::none)
+    return Usage{"--keep-order is for what is shown: with --output tag or plain"};
+  const bool no_job = given.tail.empty() && w.rest.empty() && o.file.empty();
+  if (retry) {
+    if (o.data_dir.empty()) return Usage{"--retry-failed needs --data-dir D"};
+    if (o.dry_run) return Usage{"--retry-failed and --dry-run are mutually exclusive"};
+    o.retry = RetryWishes{.failed = true, .index = "", .name = "", .job = "", .if_any = true};
+  }
+  if (!retry || !no_job || given.flags.contains("--completions") || o.each.any())
+    if (auto wrong = read_job("run", w, given)) return wrong;
+  if (!w.printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
+  if (w.printed == "name") return Usage{"-o name: --dry-run prints yaml or json"};
+  o.output = read_output(w.printed);
+  return std::nullopt;
+}
+
 }  // namespace
 
 int execute(const RunOptions& options) {
@@ -136,6 +163,51 @@ int execute(const RunOptions& options) {
   if (code != kRejected && options.file != "-" && !options.each.reads_stdin() && stdin_waits())
     std::cerr << "muster: warning: the piped input was not read" << std::endl;
   return code;
+}
+
+Verb run_verb() {
+  struct Words : JobWords {
+    bool retry = false;
+  };
+  auto w = std::make_shared<Words>();
+  FlagRows rows;
+  add_job_rows(rows, *w);
+  rows.insert(
+      rows.end(),
+      {{"--output", "HOW",
+        "Output of pods: tag (each line with its index), plain, none, or a file for each "
+        "pod, such as logs/%j-%i.out (default: tag, plain for one index)",
+        &w->shown},
+       {"-k,--keep-order", "",
+        "Show output in the order of the indexes, each as soon as all before it are done",
+        &w->o.keep_order},
+       {"--slots", "N", "Slots on this machine (default: the value of -j, else the number of CPUs)",
+        &w->o.slots, whole(1, kNumberMax)}});
+  add_run_rows(rows, *w);
+  rows.push_back({"--retry-failed", "",
+                  "Run the indexes again that failed in --data-dir D; omit the job", &w->retry});
+  add_dry_run_rows(rows, *w, "Format of --dry-run: yaml or json (default yaml)");
+  return {
+      .title = {"Jobs", "run", "Run a job to completion, here or on a coordinator"},
+      .rows = std::move(rows),
+      .asks = {&w->o.target, "--namespace"},
+      .footer =
+          "Examples:\n  muster run job.yaml\n"
+          "  muster run -n 20 -j 4 --retries 2 -- sh -c 'echo $JOB_COMPLETION_INDEX'\n"
+          "  muster run --each files.txt -- convert {} {.}.png\n"
+          "  find . -name '*.log' -print0 | muster run -0 --each - -- gzip {}\n"
+          "  muster run --each-csv grid.csv -- ./train --lr {lr} --seed {seed}\n"
+          "  muster run --data-dir ./sweep job.yaml      # continue after a crash\n"
+          "  muster run --data-dir ./sweep --retry-failed\n"
+          "CMD runs as typed, with this shell's environment and directory. A command that cannot "
+          "be started fails the job.\n" +
+          std::string(kPlaceholders) + kOutputFiles +
+          "Exit codes: 0 Complete, 1 Failed, 4 out of descriptors, threads or memory, 124 "
+          "--timeout expired, 130 interrupted; with -n 1, that of the command.",
+      .takes_command = true,
+      .finish = [w](const Given& given) -> Judged {
+        return judged(read_run(*w, w->retry, given), w->o);
+      }};
 }
 
 }  // namespace muster::cli

@@ -1,7 +1,7 @@
 // muster run, embedded: a coordinator and an agent as threads of this process, for one job.
 #pragma once
 
-#include "cli/verbs/options.hpp"
+#include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "client/follow/follow.hpp"
 #include "client/inputs/run_identity.hpp"

@@ -1,6 +1,8 @@
 // muster submit: creates on a coordinator the job that `muster run` would run, and exits.
+#include "cli/verbs/jobs/wait.hpp"
+#include "cli/verbs/run/job_flags.hpp"
+#include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
-#include "cli/verbs/verbs.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -12,6 +14,12 @@
 #include <variant>
 
 namespace muster::cli {
+
+struct SubmitOptions {
+  RunOptions run;
+  bool wait = false;
+};
+
 namespace {
 
 struct Submitted {
@@ -61,6 +69,54 @@ int execute(const SubmitOptions& options) {
   wait.known = known;
   wait.timeout_ms = options.run.timeout_ms;
   return execute(wait);
+}
+
+Verb submit_verb() {
+  struct Words : JobWords {
+    bool wait = false;
+  };
+  auto w = std::make_shared<Words>();
+  FlagRows rows;
+  add_job_rows(rows, *w,
+               {{"--array", "RANGES",
+                 "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with "
+                 "%10 for at most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT "
+                 "and SLURM_ARRAY_TASK_ID",
+                 &w->o.each.array}});
+  rows.push_back({"--wait", "", "Wait until the job has finished", &w->wait});
+  rows.push_back({"--timeout", "T",
+                  "With --wait, time to wait before giving up, such as 10m (default: no limit)",
+                  &w->timeout});
+  add_dry_run_rows(
+      rows, *w,
+      "Print the created job as yaml, json or name; with --dry-run, the manifest as yaml "
+      "(default) or json");
+  return {.title = {"Jobs", "submit", "Start a job on a coordinator and leave it running"},
+          .rows = std::move(rows),
+          .asks = {&w->o.target, "--namespace"},
+          .footer =
+              "Examples:\n  muster submit job.yaml\n"
+              "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
+              "  muster submit --array 1-100%10 -- ./step --seed {}\n"
+              "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
+              "CMD runs as typed, with this shell's environment and directory, on nodes that have "
+              "its files. Without -j, as many run at once as the nodes have slots for. A command "
+              "that cannot be started fails the job.\n" +
+              std::string(kPlaceholders) +
+              "Exit codes: 0 created; with --wait, those of muster wait.",
+          .takes_command = true,
+          .finish = [w](const Given& given) -> Judged {
+            RunOptions& o = w->o;
+            if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+            if (auto wrong = read_job("submit", *w, given)) return *wrong;
+            if (given.flags.contains("--timeout") && !w->wait)
+              return Usage{"--timeout needs --wait"};
+            if (w->wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
+            if (w->printed == "name" && o.dry_run)
+              return Usage{"-o name: --dry-run prints yaml or json"};
+            o.output = read_output(w->printed);
+            return SubmitOptions{o, w->wait};
+          }};
 }
 
 }  // namespace muster::cli

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "cli/verbs/options.hpp"
+#include "cli/verbs/run/run_options.hpp"
 #include "client/connect/http.hpp"
 #include "client/documents/manifests.hpp"
 #include "client/inputs/inputs.hpp"

@@ -1,6 +1,7 @@
 // muster config: `view` shows effective settings and where each comes from, `path` the paths of the
 // files.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/json.hpp"
 #include "client/terminal/table.hpp"
@@ -9,6 +10,15 @@
 #include <iostream>
 
 namespace muster::cli {
+
+struct ConfigOptions {
+  enum class What { view, path };
+  What what = What::view;
+  std::vector<Setting> settings;  // of all sections
+  std::string user_path, system_path;
+  Output output = Output::table;
+};
+
 namespace {
 
 Json json_of(const Setting& setting) {
@@ -58,6 +68,36 @@ int execute(const ConfigOptions& options) {
   }
   std::cout.flush();
   return kDone;
+}
+
+Verb config_verb() {
+  struct Words {
+    Target target;
+    std::string what, output;
+  };
+  auto w = std::make_shared<Words>();
+  return {
+      .title = {"About", "config", "Show effective settings and where each comes from"},
+      .rows = {{"what", "view | path",
+                "view (settings and their origin) or path (configuration files)", &w->what,
+                one_of({"view", "path"}), kRequired},
+               {"-o,--output", "FORM", "Output format: wide, json or yaml", &w->output,
+                one_of({"wide", "json", "yaml"})}},
+      .asks = {&w->target},
+      .footer =
+          "Examples:\n  muster config view\n  muster config view -o yaml\n  muster config path\n"
+          "Order of precedence: flag, MUSTER_* variable, user file, system file, default.",
+      .finish = [w](const Given& given) -> Judged {
+        ConfigOptions o{w->what == "path" ? ConfigOptions::What::path : ConfigOptions::What::view,
+                        given.settings.all(), given.config.user_path(), given.config.system_path(),
+                        read_output(w->output)};
+        for (const Section section : {Section::coordinator, Section::agent}) {
+          auto settings = given.config.resolve(section, {});
+          if (!settings) return Usage{settings.error().message};
+          o.settings.insert(o.settings.end(), settings->all().begin(), settings->all().end());
+        }
+        return o;
+      }};
 }
 
 }  // namespace muster::cli

@@ -2,7 +2,7 @@
 //
 // Over plain HTTP on loopback, the kernel identifies the caller. Over HTTPS, kubectl calls `muster
 // token credential` to log in, with a token from a file or through munge.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/connect/token.hpp"
@@ -16,6 +16,11 @@
 #include <unistd.h>
 
 namespace muster::cli {
+
+struct KubeconfigOptions {
+  Target target;
+};
+
 namespace {
 
 struct Server {
@@ -100,6 +105,16 @@ int execute(const KubeconfigOptions& options) {
                         {"current-context", "muster"}})
             << std::flush;
   return kDone;
+}
+
+Verb kubeconfig_verb() {
+  auto o = std::make_shared<KubeconfigOptions>();
+  return {.title = {"About", "kubeconfig", "Print a kubeconfig for kubectl"},
+          .asks = {&o->target},
+          .footer =
+              "Examples:\n  kubectl --kubeconfig <(muster kubeconfig) get jobs\n"
+              "  muster kubeconfig --api mgmt1:7117 > ~/.kube/muster",
+          .finish = as_given(o)};
 }
 
 }  // namespace muster::cli

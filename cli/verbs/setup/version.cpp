@@ -1,7 +1,7 @@
 // muster version: version, build and formats of this executable, and the version of the
 // coordinator, if one is running.
 #include "cli/verbs/setup/build_info.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -11,6 +11,13 @@
 #include <iostream>
 
 namespace muster::cli {
+
+struct VersionOptions {
+  Target target;
+  bool client_only = false;
+  Output output = Output::table;
+};
+
 namespace {
 
 constexpr Millis kVersionPatience = 3'000;  // not worth a longer wait
@@ -65,6 +72,18 @@ int execute(const VersionOptions& options) {
   print(info, options.output);
   std::cout.flush();
   return code;
+}
+
+Verb version_verb() {
+  auto o = std::make_shared<VersionOptions>();
+  return {
+      .title = {"About", "version", "Show the versions of this executable and of the coordinator"},
+      .rows = {{"--client", "", "Show only the version of this executable", &o->client_only},
+               {"-o,--output", "FORM", "Output format: wide, json or yaml", &o->output,
+                one_of({"wide", "json", "yaml"})}},
+      .asks = {&o->target, ""},
+      .footer = "Examples:\n  muster version --client\n  muster version -o yaml",
+      .finish = as_given(o)};
 }
 
 }  // namespace muster::cli

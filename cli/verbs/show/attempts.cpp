@@ -2,7 +2,7 @@
 #include "client/news/attempts.hpp"
 
 #include "base/text/time_text.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/show/get.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/inputs/inputs.hpp"

@@ -1,6 +1,9 @@
 // muster describe: one object on one screen, with what matters when something failed.
+#include "cli/verbs/show/describe.hpp"
+
+#include "base/text/nearest.hpp"
 #include "base/text/time_text.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/news/attempts.hpp"
@@ -306,12 +309,49 @@ int describe(ApiClient& client, const DescribeOptions& options) {
   return fail(kUsage, "describe: job, pod or node");
 }
 
+Judged read_described(const std::vector<std::string>& what, DescribeOptions o) {
+  std::vector<std::string> words = what;
+  if (words.size() == 1 && words.front().find('/') != std::string::npos) {
+    const size_t slash = words.front().find('/');
+    words = {words.front().substr(0, slash), words.front().substr(slash + 1)};
+  }
+  const auto kind = parse_kind(words.front());
+  if (!kind && words.size() == 1) {
+    o.name = words.front();
+    return o;
+  }
+  if (kind != Kind::job && kind != Kind::pod && kind != Kind::node) {
+    return Usage{"`" + words.front() + "`: must be job, pod or node" +
+                 did_you_mean(words.front(), {"job", "pod", "node"})};
+  }
+  if (words.size() != 2 || words.back().empty())
+    return Usage{"needs a kind and one name: muster describe job NAME"};
+  o.kind = *kind;
+  o.name = words.back();
+  return o;
+}
+
 }  // namespace
 
 int execute(const DescribeOptions& options) {
   const auto client = connect(options.target);
   const int code = describe(*client, options);
   return code == kDone && client->met_foreign() ? fail(*client->met_foreign()) : code;
+}
+
+Verb describe_verb() {
+  auto w = std::make_shared<Raw<DescribeOptions, std::vector<std::string>>>();
+  return {
+      .title = {"Jobs", "describe", "Show details of a job, pod or node, with its latest failures"},
+      .rows = {{"what", "[KIND] NAME",
+                "Kind of object (job, pod or node), and its name; a name alone is a job's, or "
+                "else a pod's or a node's",
+                &w->what, kAnything, kRequired}},
+      .asks = {&w->o.target},
+      .footer =
+          "Examples:\n  muster describe job sweep\n  muster describe job/sweep\n"
+          "  muster describe node node03\n  muster describe sweep",
+      .finish = [w](const Given&) -> Judged { return read_described(w->what, w->o); }};
 }
 
 }  // namespace muster::cli

@@ -1,12 +1,15 @@
 // muster explain: the fields of an object, from the coordinator's OpenAPI document, which says what
 // muster does with each.
+#include "cli/verbs/show/explain.hpp"
+
 #include "base/text/nearest.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/table.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <iostream>
 #include <sstream>
@@ -97,6 +100,23 @@ std::string kind_of_api(Kind kind) {
   return name;
 }
 
+// "job", "job.spec.template": a kind and fields.
+std::optional<Usage> read_fields(const std::string& text, ExplainOptions& o) {
+  size_t end = std::min(text.find('.'), text.size());
+  for (const char* name : {"job.batch", "jobs.batch"})
+    if ((text + ".").starts_with(std::string(name) + ".")) end = std::string(name).size();
+  const auto kind = parse_kind(text.substr(0, end));
+  if (!kind) return unknown_kind(text.substr(0, end));
+  o.kind = *kind;
+  while (end < text.size()) {
+    const size_t from = end + 1;
+    end = std::min(text.find('.', from), text.size());
+    if (end == from) return Usage{"`" + text + "`: a field has no name"};
+    o.path.push_back(text.substr(from, end - from));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int execute(const ExplainOptions& options) {
@@ -143,6 +163,22 @@ int execute(const ExplainOptions& options) {
   }
   std::cout.flush();
   return kDone;
+}
+
+Verb explain_verb() {
+  auto w = std::make_shared<Raw<ExplainOptions>>();
+  return {
+      .title = {"Jobs", "explain", "Describe the fields of jobs and other objects"},
+      .rows = {{"what", "KIND[.FIELD...]", "Kind of object, and a field of it", &w->what, kAnything,
+                kRequired},
+               {"--recursive", "", "List all fields below it, without descriptions",
+                &w->o.recursive}},
+      .asks = {&w->o.target},
+      .footer =
+          "Examples:\n  muster explain job.spec\n  muster explain job.spec.podFailurePolicy.rules\n"
+          "  muster explain job --recursive\n"
+          "The text says what the coordinator does with a field; docs/job.md has the same.",
+      .finish = [w](const Given&) -> Judged { return judged(read_fields(w->what, w->o), w->o); }};
 }
 
 }  // namespace muster::cli

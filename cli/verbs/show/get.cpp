@@ -2,14 +2,18 @@
 //
 // A broken watch continues from the last version it has seen; if that version is too old, get lists
 // again.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/show/get.hpp"
+
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 
+#include <algorithm>
 #include <iostream>
+#include <memory>
 #include <unistd.h>
 
 namespace muster::cli {
@@ -233,11 +237,117 @@ int get_kinds(const GetOptions& options, ApiClient& client) {
   return kDone;
 }
 
+struct GetWords {
+  GetOptions o;
+  std::vector<std::string> what;
+  std::string index;
+  bool failed = false, no_headers = false;
+};
+
+// Reads "attempts job/J".
+Judged read_attempts(const GetWords& w, Output output) {
+  const GetOptions& get = w.o;
+  AttemptsOptions o{.target = get.target,
+                    .job = "",
+                    .index = w.index,
+                    .failed = w.failed,
+                    .output = output,
+                    .headers = !w.no_headers};
+  if (w.what.size() != 2) return Usage{"attempts of which job? muster get attempts job/NAME"};
+  if (auto wrong = read_job_name(w.what[1], o.job)) return *wrong;
+  if (get.watch || get.all_namespaces || !get.selector.empty())
+    return Usage{"attempts belong to one job and cannot be watched: omit -w, -A and -l"};
+  return o;
+}
+
+// "pods", "jobs,pods" or "all", which is jobs and pods, into `o`.
+std::optional<Usage> read_kinds(const std::string& text, GetOptions& o) {
+  std::vector<Kind> kinds;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(',', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    from = end + 1;
+    const auto kind = parse_kind(word);
+    if (word != "all" && !kind) return unknown_kind(word);
+    for (const Kind one : kind ? std::vector{*kind} : std::vector{Kind::job, Kind::pod})
+      if (std::find(kinds.begin(), kinds.end(), one) == kinds.end()) kinds.push_back(one);
+  }
+  o.kind = kinds.front();
+  o.more.assign(kinds.begin() + 1, kinds.end());
+  return std::nullopt;
+}
+
+Judged read_get(GetWords& w, Output output) {
+  GetOptions& o = w.o;
+  const std::string first = w.what.front();
+  if (auto wrong = check_set("--index", w.index)) return *wrong;
+  if (first == "attempts" || first == "attempt") return read_attempts(w, output);
+  if (!w.index.empty() || w.failed)
+    return Usage{"--index and --failed apply to attempts only: muster get attempts job/NAME"};
+  const size_t slash = first.find('/');
+  if (auto wrong = read_kinds(first.substr(0, slash), o)) return *wrong;
+  const std::optional<Kind> kind = o.kind;
+  if (!o.more.empty() && (slash != std::string::npos || w.what.size() > 1 || o.watch))
+    return Usage{"`" + first.substr(0, slash) + "`: omit names and -w to list several kinds"};
+  o.names.assign(w.what.begin() + 1, w.what.end());
+  if (slash != std::string::npos) {
+    for (const std::string& word : w.what) {
+      const size_t at = word.find('/');
+      if (at == std::string::npos || parse_kind(word.substr(0, at)) != kind ||
+          at + 1 == word.size()) {
+        return Usage{"`" + word + "`: must be " + first.substr(0, slash) + "/NAME like the first"};
+      }
+    }
+    o.names.clear();
+    for (const std::string& word : w.what) o.names.push_back(word.substr(word.find('/') + 1));
+  }
+  if (o.watch && o.names.size() > 1)
+    return Usage{"-w watches all objects or one: omit the names, or give one"};
+  if (o.all_namespaces && !o.names.empty()) return Usage{"-A lists all objects: omit the name"};
+  if (!o.selector.empty() && !o.names.empty())
+    return Usage{"-l selects from all objects: omit the name"};
+  o.output = output;
+  if (o.output == Output::tsv)
+    return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
+  o.headers = !w.no_headers;
+  return o;
+}
+
 }  // namespace
 
 int execute(const GetOptions& options) {
   const auto client = connect(options.target);
   return options.more.empty() ? Getter(options, *client).run() : get_kinds(options, *client);
+}
+
+Verb get_verb() {
+  auto w = std::make_shared<GetWords>();
+  return {
+      .title = {"Jobs", "get", "List jobs, pods, nodes, events, or the attempts of a job"},
+      .rows = {{"what", "KIND [NAME...]",
+                "Kind of object (jobs, pods, nodes, events, configmaps, namespaces; all: jobs "
+                "and pods), and names; "
+                "several kinds as jobs,pods; or attempts job/NAME",
+                &w->what, kAnything, kRequired},
+               key_row(*find_key(Section::client, "output"), "-o,--output"),
+               {"-l,--selector", "SELECTOR", "Label selector, such as a=b,c!=d", &w->o.selector},
+               {"-w,--watch", "", "Watch for changes after listing", &w->o.watch},
+               {"-A,--all-namespaces", "", "List objects of all namespaces", &w->o.all_namespaces},
+               {"--no-headers", "", "Omit the header line", &w->no_headers},
+               {"--index", "SET", "Show only attempts of these indexes, such as 3,7-9", &w->index},
+               {"--failed", "", "Show only failed attempts", &w->failed}},
+      .asks = {&w->o.target},
+      .footer =
+          "Examples:\n  muster get jobs\n"
+          "  muster get pods -l batch.kubernetes.io/job-name=sweep -o wide\n  muster get all -A\n"
+          "  muster get job sweep -w\n  muster get events -w\n"
+          "  muster get attempts job/sweep --index 3,7-9 --failed\n"
+          "  muster get attempts job/sweep -o tsv > joblog\n"
+          "The columns of -o tsv are those of GNU parallel's --joblog, then Index, Attempt, "
+          "Counted and Pod. Seq is the index plus 1.",
+      .finish = [w](const Given& given) -> Judged {
+        return read_get(*w, read_output(given.settings.text("output")));
+      }};
 }
 
 }  // namespace muster::cli

@@ -5,8 +5,9 @@
 // The log of an index is looked up by attempt, so it is found even when the Pod is no longer kept.
 // With several pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job
 // with the pod's name.
+#include "cli/verbs/show/logs_options.hpp"
 #include "cli/verbs/show/selected_logs.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
@@ -238,6 +239,27 @@ int log_of_pod(const LogsOptions& o, ApiClient& client) {
   return print_log(client, path, o.prefix.value_or(false) ? o.pod + " | " : "");
 }
 
+struct LogsWords {
+  LogsOptions o;
+  std::string what;
+  bool prefix = false;
+};
+
+std::optional<Usage> read_logged(const std::string& what, LogsOptions& o) {
+  if (o.follow && o.failed)
+    return Usage{"-f and --failed are mutually exclusive: --failed prints the end of each log"};
+  if (!o.selector.empty()) {
+    if (!what.empty() || !o.indexes.empty() || o.failed)
+      return Usage{"-l selects from all pods: omit the name, --index and --failed"};
+    return std::nullopt;
+  }
+  if (what.empty()) return Usage{"needs POD, job/J or -l SELECTOR"};
+  if (auto wrong = read_pod_or_job(what, o.pod, o.job)) return wrong;
+  if (o.job.empty() && (!o.indexes.empty() || o.failed))
+    return Usage{"--index and --failed apply to jobs only: muster logs job/J --index 3,7-9"};
+  return check_set("--index", o.indexes);
+}
+
 }  // namespace
 
 int execute(const LogsOptions& options) {
@@ -245,6 +267,58 @@ int execute(const LogsOptions& options) {
   if (!options.pod.empty()) return log_of_pod(options, *client);
   if (!options.selector.empty()) return selected_logs(options, *client);
   return JobLogs(options, *client).run();
+}
+
+Verb logs_verb() {
+  auto w = std::make_shared<LogsWords>();
+  LogsOptions& o = w->o;
+  return {
+      .title = {"Jobs", "logs", "Print the output of pods, running or finished"},
+      .rows =
+          {{"what", "POD | job/J", "Pod or job", &w->what},
+           {"-l,--selector", "SELECTOR",
+            "All pods with these labels, such as a=b,c!=d; without --tail, 10 lines of each",
+            &o.selector},
+           {"--index", "SET",
+            "Indexes of the job, such as 3,7-9; with several, lines are prefixed with index and "
+            "attempt",
+            &o.indexes},
+           {"--failed",
+            "",
+            "Print the last lines of each failed index of the job",
+            &o.failed,
+            kAnything,
+            0,
+            {"--index"}},
+           {"--attempt",
+            "K",
+            "Attempt of the index, from 0 (default: the latest)",
+            &o.attempt,
+            whole(0, kIndexMax),
+            0,
+            {},
+            "--index"},
+           {"-f,--follow", "",
+            "Print output as it arrives, until the pod, or the job with all its attempts, is over",
+            &o.follow},
+           {"--prefix", "",
+            "Prefix each line with its pod; --prefix=false: never (default: with several)",
+            &w->prefix},
+           {"--max-log-requests", "N",
+            "With -f, pods to follow at a time; others are printed when they end (default)",
+            &o.live_max, whole(1, 1'000)},
+           {"--tail", "N", "Number of most recent lines to print (default: all)", &o.tail,
+            whole(0, kNumberMax)}},
+      .asks = {&o.target},
+      .footer =
+          "Examples:\n  muster logs job/sweep --failed\n  muster logs job/sweep --index 3,7-9\n"
+          "  muster logs job/sweep --index 7 --attempt 0 --tail 20\n"
+          "  muster logs -f sweep-7-x2bqd\n  muster logs -f job/sweep\n"
+          "  muster logs -f -l app=train --tail 1",
+      .finish = [w](const Given& given) -> Judged {
+        if (given.flags.contains("--prefix")) w->o.prefix = w->prefix;
+        return judged(read_logged(w->what, w->o), w->o);
+      }};
 }
 
 }  // namespace muster::cli

@@ -1,7 +1,7 @@
 // muster logs -l: what all pods with certain labels print, each line with its pod.
 #pragma once
 
-#include "cli/verbs/options.hpp"
+#include "cli/verbs/show/logs_options.hpp"
 #include "client/connect/http.hpp"
 
 namespace muster::cli {

@@ -1,6 +1,8 @@
 // muster top: how many pods run where. The counts are the coordinator's; muster does not measure
 // the CPU and memory use of running pods.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/show/top.hpp"
+
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -95,6 +97,33 @@ int top_jobs(ApiClient& client, const TopOptions& options) {
 int execute(const TopOptions& options) {
   const auto client = connect(options.target);
   return options.kind == Kind::node ? top_nodes(*client, options) : top_jobs(*client, options);
+}
+
+Verb top_verb() {
+  struct Words {
+    TopOptions o;
+    std::string what = "nodes";
+    bool no_headers = false;
+  };
+  auto w = std::make_shared<Words>();
+  return {
+      .title = {"Jobs", "top", "Show the nodes or jobs that run the most pods"},
+      .rows = {{"what", "nodes | jobs", "nodes (the default) or jobs", &w->what},
+               {"-A,--all-namespaces", "", "Jobs of all namespaces", &w->o.all_namespaces},
+               {"--no-headers", "", "Omit the header line", &w->no_headers}},
+      .asks = {&w->o.target},
+      .footer =
+          "Examples:\n  muster top nodes\n  muster top jobs -A\n"
+          "WAITING pods are at the node and start when a slot is free there. CPU and MEMORY are "
+          "what the node has: what pods use is not measured.",
+      .finish = [w](const Given&) -> Judged {
+        w->o.headers = !w->no_headers;
+        const auto kind = parse_kind(w->what);
+        if (kind != Kind::node && kind != Kind::job)
+          return Usage{"`" + w->what + "`: must be nodes or jobs: what pods use is not measured"};
+        w->o.kind = *kind;
+        return w->o;
+      }};
 }
 
 }  // namespace muster::cli

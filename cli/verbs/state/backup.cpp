@@ -1,6 +1,6 @@
 // muster backup: copies the state so that it can be verified and restored; through the running
 // coordinator, or from the data-dir of a stopped one.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -11,6 +11,14 @@
 #include <iostream>
 
 namespace muster::cli {
+
+struct BackupOptions {
+  Target target;
+  std::string dir;
+  std::string data_dir;  // empty: through the coordinator
+  Millis timeout_ms = 3'600'000;
+};
+
 namespace {
 
 void tell(const std::string& dir, uint64_t commit, uint64_t files, uint64_t bytes) {
@@ -43,6 +51,26 @@ int execute(const BackupOptions& options) {
   };
   tell(dir, number("commit"), number("files"), number("bytes"));
   return kDone;
+}
+
+Verb backup_verb() {
+  auto o = std::make_shared<BackupOptions>();
+  return {
+      .title = {"State", "backup", "Back up the coordinator's state, online or offline"},
+      .rows = {{"dir", "DIR", "New directory for the backup, on the coordinator's machine", &o->dir,
+                kAnything, kRequired},
+               {"--data-dir", "D",
+                "Data directory that no coordinator is serving (default: ask the coordinator)",
+                &o->data_dir}},
+      .asks = {&o->target, ""},
+      .footer =
+          "Examples:\n  muster backup /backup/muster-$(date +%F)\n"
+          "  muster backup /backup/last --data-dir /var/lib/muster\n"
+          "All data is read and verified first; damaged state is not backed up.\n"
+          "A backup holds the cluster's keys: nobody but root and the coordinator's user may be "
+          "able to write to the directories on the way to it, and it must not be in the data "
+          "directory.",
+      .finish = as_given(o)};
 }
 
 }  // namespace muster::cli

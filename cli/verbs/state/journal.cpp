@@ -1,5 +1,6 @@
 // muster journal: shows what a data-dir or a backup contains, as a summary or as lines of JSON.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/json.hpp"
 #include "coordinator/journal_lines.hpp"
@@ -10,6 +11,14 @@
 #include <string>
 
 namespace muster::cli {
+
+// journal inspect, journal export
+struct JournalOptions {
+  bool exports = false;
+  std::string dir;
+  Output output = Output::table;
+};
+
 namespace {
 
 using coordinator::JournalSummary;
@@ -73,6 +82,36 @@ int execute(const JournalOptions& options) {
   else
     print_table(*summary);
   return summary->problems.empty() ? kDone : kFailed;
+}
+
+Verb journal_verb() {
+  struct Words {
+    std::string what, dir, output = "table";
+  };
+  auto w = std::make_shared<Words>();
+  return {
+      .title = {"State", "journal", "Show what a data directory or a backup holds"},
+      .rows = {{"what", "inspect | export", "summarize it, or print every record as a line of JSON",
+                &w->what, one_of({"inspect", "export"}), kRequired},
+               {"dir", "DIR",
+                "Data directory, also of a running coordinator, or a backup or copy of one",
+                &w->dir, kAnything, kRequired},
+               {"-o,--output", "FORM", "Form of inspect's summary: table or json", &w->output,
+                one_of({"table", "json"})}},
+      .footer =
+          "Examples:\n  muster journal inspect /var/lib/muster\n"
+          "  muster journal export /var/lib/muster | jq 'select(.record == \"PodsEnded\")'\n"
+          "Nothing is changed. Private keys and token hashes are omitted; job objects are printed "
+          "in full.\n"
+          "Exit codes: 0 all could be read, 1 some rows could not, or acknowledged data is "
+          "missing.",
+      .configured = false,
+      .finish = [w](const Given&) -> Judged {
+        JournalOptions o{w->what == "export", w->dir, read_output(w->output)};
+        if (o.exports && o.output == Output::json)
+          return Usage{"--output is only for `muster journal inspect`; an export is JSON lines"};
+        return o;
+      }};
 }
 
 }  // namespace muster::cli

@@ -1,11 +1,16 @@
 // muster restore: creates a new data-dir from a backup.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "coordinator/offline.hpp"
 
 #include <iostream>
 
 namespace muster::cli {
+
+struct RestoreOptions {
+  std::string dir;
+  std::string data_dir;
+};
 
 int execute(const RestoreOptions& options) {
   auto done = coordinator::restore_data_dir(options.dir, options.data_dir);
@@ -24,6 +29,22 @@ int execute(const RestoreOptions& options) {
                           " is marked as taken over: no coordinator starts there\n")
             << "  start:   muster coordinator --data-dir " << options.data_dir << "\n";
   return kDone;
+}
+
+Verb restore_verb() {
+  auto o = std::make_shared<RestoreOptions>();
+  return {
+      .title = {"State", "restore", "Create a data directory from a backup"},
+      .rows = {{"dir", "DIR", "Backup, or copy of a data directory", &o->dir, kAnything, kRequired},
+               {"--data-dir", "D", "Directory to create; must be absent or empty", &o->data_dir,
+                kAnything, kRequired}},
+      .footer =
+          "Example:\n  muster restore /backup/last --data-dir /var/lib/muster-new\n"
+          "What happened after the backup is lost; numbers issued since then are not reused.\nPods "
+          "started after the backup keep running and are listed in the condition "
+          "UnknownPods of their node.",
+      .configured = false,
+      .finish = as_given(o)};
 }
 
 }  // namespace muster::cli

@@ -1,5 +1,5 @@
 // muster verify: recounts every job, in a data-dir or backup, or through the coordinator.
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/verb.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -9,6 +9,13 @@
 #include <iostream>
 
 namespace muster::cli {
+
+struct VerifyOptions {
+  Target target;
+  std::string data_dir;  // empty: through the coordinator
+  Millis timeout_ms = 3'600'000;
+};
+
 namespace {
 
 int tell(const std::vector<std::string>& mismatches, uint64_t commit, uint64_t jobs,
@@ -40,6 +47,20 @@ int execute(const VerifyOptions& options) {
     return static_cast<uint64_t>(number_at(*answer, {name}));
   };
   return tell(mismatches, number("commit"), number("jobs"), number("attempts"), number("counted"));
+}
+
+Verb verify_verb() {
+  auto o = std::make_shared<VerifyOptions>();
+  return {.title = {"State", "verify", "Verify the coordinator's state by recounting all jobs"},
+          .rows = {{"--data-dir", "D",
+                    "Data directory that no coordinator is serving, or a backup (default: ask the "
+                    "coordinator)",
+                    &o->data_dir}},
+          .asks = {&o->target, ""},
+          .footer =
+              "Examples:\n  muster verify\n  muster verify --data-dir /backup/last\n"
+              "Exit codes: 0 consistent, 1 inconsistent, with a line for each problem.",
+          .finish = as_given(o)};
 }
 
 }  // namespace muster::cli

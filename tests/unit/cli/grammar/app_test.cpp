@@ -1,6 +1,20 @@
 // Command lines become options, or exit code 2 with a helpful message.
 #include "cli/grammar/app.hpp"
 
+#include "cli/verbs/daemons/daemon_options.hpp"
+#include "cli/verbs/daemons/dev.hpp"
+#include "cli/verbs/jobs/change.hpp"
+#include "cli/verbs/jobs/delete.hpp"
+#include "cli/verbs/jobs/wait.hpp"
+#include "cli/verbs/run/exec.hpp"
+#include "cli/verbs/run/retry.hpp"
+#include "cli/verbs/run/run_options.hpp"
+#include "cli/verbs/show/describe.hpp"
+#include "cli/verbs/show/explain.hpp"
+#include "cli/verbs/show/get.hpp"
+#include "cli/verbs/show/logs_options.hpp"
+#include "cli/verbs/show/top.hpp"
+#include "cli/verbs/show/why.hpp"
 #include "client/terminal/exit_codes.hpp"
 
 #include <gtest/gtest.h>
@@ -16,12 +30,12 @@ Parsed parsed(std::vector<const char*> words) {
 template <class T>
 T options(std::vector<const char*> words) {
   Parsed p = parsed(std::move(words));
-  EXPECT_TRUE(p.options.has_value());
-  if (!p.options || !std::holds_alternative<T>(*p.options)) {
+  EXPECT_TRUE(p.call.has_value());
+  if (!p.call || p.call->as<T>() == nullptr) {
     ADD_FAILURE() << "not these options";
     return {};
   }
-  return std::get<T>(*p.options);
+  return *p.call->as<T>();
 }
 
 // The message on stderr about wrong words, or "" if they are accepted.
@@ -29,7 +43,7 @@ std::string complaint(std::vector<const char*> words) {
   testing::internal::CaptureStderr();
   const Parsed p = parsed(std::move(words));
   const std::string said = testing::internal::GetCapturedStderr();
-  if (p.options) return "";
+  if (p.call) return "";
   EXPECT_EQ(p.exit_code, kUsage);
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_EQ(said.rfind("muster: ", 0), 0u) << said;
@@ -442,7 +456,7 @@ TEST(App, HelpExitsWithZero) {
     testing::internal::CaptureStdout();
     const Parsed p = parsed({verb, "--help"});
     const std::string help = testing::internal::GetCapturedStdout();
-    EXPECT_FALSE(p.options.has_value());
+    EXPECT_FALSE(p.call.has_value());
     EXPECT_EQ(p.exit_code, 0);
     EXPECT_NE(help.find("Example"), std::string::npos) << verb;
   }

@@ -34,7 +34,7 @@ std::string transcript(const std::vector<std::string>& words) {
   const Parsed parsed = parse(static_cast<int>(argv.size()), argv.data());
   const std::string out = testing::internal::GetCapturedStdout();
   const std::string err = testing::internal::GetCapturedStderr();
-  EXPECT_FALSE(parsed.options.has_value()) << text << ": these words are taken";
+  EXPECT_FALSE(parsed.call.has_value()) << text << ": these words are taken";
   return text + "\n" + out + err + "exit " + std::to_string(parsed.exit_code) + "\n";
 }
 

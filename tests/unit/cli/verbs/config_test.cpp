@@ -1,7 +1,7 @@
 // Settings: which source wins, and the messages about wrong values.
 #include "client/settings/config.hpp"
 
-#include "cli/verbs/daemon_options.hpp"
+#include "cli/verbs/daemons/daemon_options.hpp"
 #include "client/connect/discovery.hpp"
 
 #include <gtest/gtest.h>

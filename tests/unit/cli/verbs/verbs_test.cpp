@@ -1,6 +1,8 @@
 // Verbs against canned answers: their output and exit codes.
-#include "cli/verbs/verbs.hpp"
-
+#include "cli/verbs/jobs/delete.hpp"
+#include "cli/verbs/jobs/wait.hpp"
+#include "cli/verbs/show/get.hpp"
+#include "cli/verbs/show/logs_options.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "tests/unit/client/fake_server.hpp"
 

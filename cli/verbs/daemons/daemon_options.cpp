@@ -1,4 +1,4 @@
-#include "cli/verbs/daemon_options.hpp"
+#include "cli/verbs/daemons/daemon_options.hpp"
 
 #include "base/peer/local_sockets.hpp"
 #include "base/peer/users.hpp"

@@ -1,0 +1,53 @@
+// Options of `muster coordinator` and `muster agent`, from their settings.
+//
+// The error for a wrong value names its source: the flag, the variable, or file and line.
+#pragma once
+
+#include "agent/agent.hpp"
+#include "base/result.hpp"
+#include "cli/verbs/verb.hpp"
+#include "client/settings/config.hpp"
+#include "coordinator/coordinator.hpp"
+
+namespace muster::cli {
+
+struct CoordinatorOptions {
+  coordinator::Options options;
+  // Also serve on the default Unix sockets.
+  bool default_api_socket = false, default_listen_socket = false;
+  std::string log_level = "info";
+};
+
+struct AgentOptions {
+  agent::AgentOptions options;
+  std::string log_level = "info";
+};
+
+int execute(const CoordinatorOptions& options);
+int execute(const AgentOptions& options);
+
+Result<CoordinatorOptions> coordinator_options(const Settings& settings);
+Result<AgentOptions> agent_options(const Settings& settings);
+
+// A daemon's verb: its rows are the keys of its section. `example`: a key and its value in a file.
+template <class T>
+Verb daemon_verb(Verb::Title title, Section section, Result<T> (*read)(const Settings&),
+                 const std::string& example, const std::string& footer) {
+  Verb verb{.title = std::move(title),
+            .footer = footer,
+            .section = section,
+            .given_file = std::make_shared<std::string>(),
+            .finish = [read](const Given& given) -> Judged {
+              auto options = read(given.settings);
+              if (!options) return Usage{options.error().message};
+              return *options;
+            }};
+  for (const Key& key : keys_of(section)) verb.rows.push_back(key_row(key));
+  verb.rows.push_back(
+      {"--config", "F.yaml",
+       "YAML file with these flags as keys (" + example + "); flags take precedence",
+       verb.given_file.get()});
+  return verb;
+}
+
+}  // namespace muster::cli

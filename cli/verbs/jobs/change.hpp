@@ -1,0 +1,20 @@
+// Options of the verbs that patch one field of jobs or nodes.
+#pragma once
+
+#include "cli/verbs/verb.hpp"
+
+namespace muster::cli {
+
+// suspend, resume, scale (jobs), cordon, uncordon (nodes).
+struct ChangeOptions {
+  enum class What { suspend, resume, scale, cordon, uncordon };
+  What what = What::suspend;
+  Target target;
+  std::vector<std::string> names;
+  std::optional<int32_t> completions;  // scale; also sets parallelism
+  std::optional<int32_t> parallelism;
+};
+
+int execute(const ChangeOptions& options);
+
+}  // namespace muster::cli

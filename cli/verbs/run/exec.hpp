@@ -1,0 +1,20 @@
+// Options of muster exec.
+#pragma once
+
+#include "cli/verbs/verb.hpp"
+
+namespace muster::cli {
+
+struct ExecOptions {
+  Target target;
+  std::string pod;  // either this or `job`
+  std::string job;
+  std::optional<int64_t> index;  // unset: the only running pod of the job
+  std::vector<std::string> command;
+  bool input = false;     // pass our standard input on
+  bool terminal = false;  // and a terminal; only with `input`
+};
+
+int execute(const ExecOptions& options);
+
+}  // namespace muster::cli

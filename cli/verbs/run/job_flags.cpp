@@ -1,0 +1,236 @@
+#include "cli/verbs/run/job_flags.hpp"
+
+#include "base/text/nearest.hpp"
+#include "client/inputs/inputs.hpp"
+#include "client/inputs/resources.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace muster::cli {
+namespace {
+
+// Adds rows that cannot be combined with a manifest.
+void add_of_command(FlagRows& rows, JobWords& w, const FlagRows& more) {
+  for (const FlagRow& row : more) {
+    const std::string name = row.names.substr(row.names.find("--"));
+    w.of_command.push_back(name.substr(0, name.find(',')));
+    rows.push_back(row);
+  }
+}
+
+// Flags whose values are checked by a function.
+struct ResourceFlag {
+  const char *name, *type, *help;
+  Status (*read)(const std::string& text, ResourceWishes& into);
+  bool repeats = false;
+};
+constexpr ResourceFlag kResourceFlags[] = {
+    {"--cpus", "N", "CPUs that each index needs free on its node, such as 2 or 0.5", read_cpus},
+    {"--mem", "SIZE", "Memory for each index, such as 4Gi; both its request and its limit",
+     read_memory},
+    {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
+    {"--time", "T", "Time limit of each attempt, such as 90m or 1:30:00 (default: no limit)",
+     read_time},
+    {"--node-selector", "LABEL=VALUE", "Only nodes with this label; repeatable", read_node_label,
+     true},
+    {"--after", "KIND:JOB",
+     "Start when that job has ended: ok:JOB (with success), notok:JOB or any:JOB; repeatable",
+     read_after, true},
+};
+
+void add_resource_rows(FlagRows& rows, JobWords& w) {
+  for (const ResourceFlag& one : kResourceFlags)
+    add_of_command(rows, w,
+                   {{one.name, one.type, one.help, &w.resources[one.name], kAnything,
+                     one.repeats ? kSingle | kAll : unsigned{kSingle}}});
+  ResourceWishes& wishes = w.o.resources;
+  add_of_command(
+      rows, w,
+      {{"--priority", "N", "Priority of the job; higher ones go first and may preempt lower ones",
+        &wishes.priority},
+       {"--scratch", "[SIZE]",
+        "Scratch directory for each index, $MUSTER_SCRATCH, removed with it; SIZE such as 10Gi "
+        "limits it",
+        &wishes.scratch, kAnything, kOptional},
+       {"--private-tmp", "", "Give each index its own /tmp and /var/tmp", &wishes.private_tmp},
+       {"--gang", "", "Start indexes together or not at all", &wishes.gang}});
+}
+
+// The flags that define the indexes of a command.
+void add_index_rows(FlagRows& rows, JobWords& w) {
+  EachWishes& each = w.o.each;
+  rows.insert(
+      rows.end(),
+      {{"-n,--completions", "N", "Number of indexes to run (JOB_COMPLETION_INDEX is 0 to N-1)",
+        &w.o.completions, whole(1, kNumberMax)},
+       {"--each", "FILE",
+        "Run CMD for each line of a file (- reads stdin); the line replaces {} in CMD and is in "
+        "$MUSTER_INPUT; repeat the flag for all combinations",
+        &each.files, kAnything, kSingle | kAll},
+       {"-0,--null", "", "Inputs of --each are separated by null bytes instead of newlines",
+        &each.null},
+       {"--each-csv", "FILE",
+        "Run CMD for each record of a CSV file with a header (- reads stdin); {NAME} or {1} is a "
+        "column",
+        &each.csv}});
+  add_of_command(rows, w,
+                 {{"-j,--parallelism", "P", "Maximum running at once (default: one per slot)",
+                   &w.o.parallelism, whole(1, kNumberMax)}});
+}
+
+std::optional<Usage> read_resources(JobWords& w) {
+  if (Status right = check_scratch(w.o.resources); !right) return Usage{right.error().message};
+  for (const ResourceFlag& one : kResourceFlags)
+    for (const std::string& text : w.resources[one.name])
+      if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
+  return std::nullopt;
+}
+
+// Whether the words describe a command; an error if they describe neither that nor a manifest.
+std::variant<bool, Usage> read_form(const std::string& verb, JobWords& w, const Given& given) {
+  RunOptions& o = w.o;
+  const std::string example = "muster " + verb + " -n 10 -- CMD ARG...";
+  const std::vector<std::string>& tail = given.tail;
+  const bool counted = given.flags.contains("--completions");
+  if (!counted && !o.each.any() && has_placeholder(tail) && stdin_is_piped()) o.each.files = {"-"};
+  if (!counted && !o.each.any()) {
+    if (!tail.empty()) return Usage{"a command needs -n or --each: " + example};
+    if (w.rest.size() + (o.file.empty() ? 0 : 1) != 1)
+      return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
+    if (o.file.empty()) o.file = w.rest.front();
+    return false;
+  }
+  std::vector<std::string> flags;
+  if (counted) flags.emplace_back("-n");
+  if (!o.each.array.empty()) flags.emplace_back("--array");
+  if (!o.each.files.empty()) flags.emplace_back("--each");
+  if (!o.each.csv.empty()) flags.emplace_back("--each-csv");
+  const std::string flag = flags.front();
+  if (flags.size() > 1)
+    return Usage{flag + " and " + flags[1] +
+                 " are mutually exclusive: each says what the indexes are"};
+  if (std::count(o.each.files.begin(), o.each.files.end(), "-") > 1)
+    return Usage{"--each - can be given only once: there is only one stdin"};
+  if (o.each.null && o.each.files.empty()) return Usage{"-0 applies to --each FILE"};
+  if (auto wrong = read_surroundings(w)) return *wrong;
+  if (auto wrong = read_resources(w)) return *wrong;
+  if (auto wrong = read_command(w.rest, tail, o.command)) return *wrong;
+  if (!o.file.empty())
+    return Usage{flag + " and -f are mutually exclusive: " + flag +
+                 " runs a command, -f a manifest"};
+  if (o.command.empty())
+    return Usage{flag + " needs a command: " +
+                 (counted ? example
+                          : "muster " + verb + " " + flag +
+                                (o.each.array.empty() ? " FILE" : " 1-100") + " -- CMD {}")};
+  return true;
+}
+
+}  // namespace
+
+void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
+  add_of_command(
+      rows, w,
+      {{"--name", "J", "Name of the job (default: derived from the command)", &w.o.name},
+       {"--retries,--backoff-limit-per-index", "R", retries, &w.o.retries, whole(0, kNumberMax)},
+       {"--export", "NAMES",
+        "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored with the job "
+        "(default ALL)",
+        &w.exported},
+       {"--env", "NAME=VALUE", "Set an environment variable for CMD; repeatable", &w.variables,
+        kAnything, kSingle | kAll},
+       {"--chdir", "DIR", "Working directory of CMD (default: the current directory)", &w.dir}});
+}
+
+void add_job_rows(FlagRows& rows, JobWords& w, const FlagRows& more) {
+  rows.insert(
+      rows.end(),
+      {{"job", "JOB.yaml | -- CMD ARG...", "Manifest of the job, or a command after --", &w.rest},
+       {"-f,--file", "JOB.yaml", "Manifest of the job, with its ConfigMaps (- reads stdin)",
+        &w.o.file}});
+  add_index_rows(rows, w);
+  rows.insert(rows.end(), more.begin(), more.end());
+  add_command_rows(
+      rows, w,
+      "Retries per index; an index that exhausts them fails without affecting others (default 0)");
+  add_resource_rows(rows, w);
+}
+
+void add_run_rows(FlagRows& rows, JobWords& w) {
+  rows.insert(
+      rows.end(),
+      {{"--data-dir", "D",
+        "Directory for state and logs; rerun with the same D to continue after a crash",
+        &w.o.data_dir},
+       {"--keep", "", "Keep state and logs of a Complete job even without --data-dir", &w.o.keep},
+       {"--timeout", "T", "Time to wait before giving up, such as 10m or 1h30m (default: no limit)",
+        &w.timeout},
+       {"--log-level", "LEVEL", "Log level (default)", &w.o.log_level,
+        one_of(find_key(Section::coordinator, "log-level")->words)}});
+}
+
+void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output) {
+  rows.insert(rows.end(), {{"--dry-run", "",
+                            "Print the manifest that would be sent, and do nothing", &w.o.dry_run},
+                           {"-o", "FORMAT", output, &w.printed, one_of({"yaml", "json", "name"})}});
+}
+
+std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {
+  if (text.empty()) return std::nullopt;
+  if (looks_like_path(text)) {
+    auto pattern = OutputPattern::parse(text);
+    if (!pattern) return Usage{"--output: " + pattern.error().message};
+    o.files = std::move(*pattern);
+    o.shown = Shown::none;
+  } else if (text == "tag" || text == "prefix") {
+    o.shown = Shown::tagged;
+  } else if (text == "plain" || text == "raw") {
+    o.shown = Shown::plain;
+  } else if (text == "none") {
+    o.shown = Shown::none;
+  } else {
+    return Usage{"--output: `" + text + "`: must be tag, plain, none or a file such as %j-%i.out" +
+                 did_you_mean(text, {"tag", "plain", "none"}) + " (a file of that name is ./" +
+                 text + ")"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Usage> read_surroundings(JobWords& w) {
+  RunOptions& o = w.o;
+  auto wanted = parse_export(w.exported.empty() ? "ALL" : w.exported);
+  if (!wanted) return Usage{"--export: " + wanted.error().message};
+  o.exported = *wanted;
+  for (const std::string& text : w.variables) {
+    auto variable = parse_variable(text);
+    if (!variable) return Usage{"--env: " + variable.error().message};
+    o.environment[variable->first] = variable->second;
+  }
+  if (!w.dir.empty()) o.dir = absolute_dir(w.dir);
+  return std::nullopt;
+}
+
+std::optional<Usage> read_command(const std::vector<std::string>& rest,
+                                  const std::vector<std::string>& tail,
+                                  std::vector<std::string>& command) {
+  if (!tail.empty() && !rest.empty())
+    return Usage{"`" + rest.front() + "` before `--`: the whole command comes after it"};
+  command = rest;
+  command.insert(command.end(), tail.begin(), tail.end());
+  return std::nullopt;
+}
+
+std::optional<Usage> read_job(const std::string& verb, JobWords& w, const Given& given) {
+  const auto of_command = read_form(verb, w, given);
+  if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
+  if (std::get<bool>(of_command)) return std::nullopt;
+  // With a manifest, these settings belong in the manifest.
+  for (const std::string& flag : w.of_command)
+    if (given.flags.contains(flag))
+      return Usage{flag + " is for a command, with -n or --each; set it in the manifest"};
+  return std::nullopt;
+}
+
+}  // namespace muster::cli

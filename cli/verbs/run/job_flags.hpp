@@ -1,0 +1,50 @@
+// Job flags: the rows that run, submit and mpirun share, and what their values come to.
+#pragma once
+
+#include "cli/verbs/run/run_options.hpp"
+#include "cli/verbs/words.hpp"
+
+#include <map>
+
+namespace muster::cli {
+
+// The values of the flags, before they are checked.
+struct JobWords {
+  RunOptions o;
+  std::vector<std::string> of_command;  // flags that cannot be combined with a manifest
+  std::vector<std::string> rest, variables;
+  std::string timeout, exported, dir, shown, printed;
+  std::map<std::string, std::vector<std::string>> resources;  // by flag
+};
+
+// What --help says about placeholders.
+inline constexpr char kPlaceholders[] =
+    "With --each, {} in a word of CMD is the input: {.} without extension, {/} basename, {//} "
+    "directory, {/.} basename without extension, {#} its number from 1, {1} {2.} {3/} columns. "
+    "An input never splits a word and is not interpreted by a shell. It is also in MUSTER_INPUT, "
+    "and its columns, if there are several, are in MUSTER_INPUT_1 and so on. Without {}, CMD gets "
+    "only these variables. If something is piped in and CMD has {}, --each - is the default.\n";
+
+// Each adds rows that point into `w`. For a job made from a command:
+void add_command_rows(FlagRows& rows, JobWords& w, const char* retries);
+// For the job: a manifest, or a command and its indexes. `more`: further flags for indexes.
+void add_job_rows(FlagRows& rows, JobWords& w, const FlagRows& more = {});
+// For how the job is run.
+void add_run_rows(FlagRows& rows, JobWords& w);
+void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output);
+
+// Reads "tag", "plain", "none" or a pattern; the first two used to be "prefix" and "raw".
+std::optional<Usage> read_shown(const std::string& text, RunOptions& o);
+
+// Reads the environment and the directory.
+std::optional<Usage> read_surroundings(JobWords& w);
+
+// Reads the whole command: everything after `--`, or all arguments if there is no `--`.
+std::optional<Usage> read_command(const std::vector<std::string>& rest,
+                                  const std::vector<std::string>& tail,
+                                  std::vector<std::string>& command);
+
+// Reads the rows that add_job_rows() added.
+std::optional<Usage> read_job(const std::string& verb, JobWords& w, const Given& given);
+
+}  // namespace muster::cli

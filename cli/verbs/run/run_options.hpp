@@ -1,0 +1,42 @@
+// Options of muster run, which are also those of submit and mpirun.
+#pragma once
+
+#include "cli/verbs/verb.hpp"
+#include "client/follow/pod_output.hpp"
+#include "client/inputs/inputs.hpp"
+#include "client/inputs/wishes.hpp"
+#include "client/settings/output_pattern.hpp"
+#include "client/settings/submitter.hpp"
+
+namespace muster::cli {
+
+struct RunOptions {
+  Target target;
+  std::string file;  // the manifest; empty: the command form
+  int32_t completions = 0;
+  int32_t parallelism = 0;  // 0: the number of slots
+  std::string name;
+  std::optional<int32_t> retries;  // backoffLimitPerIndex
+  std::vector<std::string> command;
+  EachWishes each;                     // of the command form, in place of `completions`
+  ResourceWishes resources;            // of the command form
+  Export exported;                     // likewise
+  Variables environment;               // --env
+  std::string dir;                     // --chdir, absolute; empty: the current directory
+  Shown shown = Shown::automatic;      // how to show what pods print
+  std::optional<OutputPattern> files;  // write it to these instead
+  bool keep_order = false;             // show indexes in order
+  int slots = 0;                       // 0: `parallelism`, else the CPUs
+  std::string data_dir;
+  std::optional<RetryWishes> retry;  // of the job in data_dir; then the job need not be given
+  bool keep = false;
+  std::optional<Millis> timeout_ms;
+  std::string log_level = "error";
+  std::optional<MpiWishes> mpi;  // the command is an MPI program, and an index is a host
+  bool dry_run = false;          // print the manifest and do nothing
+  Output output = Output::table;
+};
+
+int execute(const RunOptions& options);
+
+}  // namespace muster::cli

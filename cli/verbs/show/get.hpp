@@ -1,0 +1,33 @@
+// Options of muster get.
+#pragma once
+
+#include "cli/verbs/verb.hpp"
+
+namespace muster::cli {
+
+struct GetOptions {
+  Target target;
+  bool all_namespaces = false;
+  Kind kind = Kind::job;
+  std::vector<Kind> more;          // kinds to show after it
+  std::vector<std::string> names;  // empty: all
+  std::string selector;
+  Output output = Output::table;
+  bool watch = false;
+  bool headers = true;
+};
+
+// get attempts
+struct AttemptsOptions {
+  Target target;
+  std::string job;
+  std::string index;  // "3,7-9"; empty: all
+  bool failed = false;
+  Output output = Output::table;
+  bool headers = true;
+};
+
+int execute(const GetOptions& options);
+int execute(const AttemptsOptions& options);  // attempts.cpp
+
+}  // namespace muster::cli

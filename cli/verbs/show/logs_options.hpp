@@ -1,0 +1,24 @@
+// Options of muster logs.
+#pragma once
+
+#include "cli/verbs/verb.hpp"
+
+namespace muster::cli {
+
+struct LogsOptions {
+  Target target;
+  std::string pod;  // one of these three
+  std::string job;
+  std::string selector;            // all pods with these labels
+  std::string indexes;             // "3,7-9"; empty: all
+  bool failed = false;             // of a job: only indexes that failed
+  std::optional<int64_t> attempt;  // unset: the newest
+  bool follow = false;
+  std::optional<int64_t> tail;  // lines of each stream; absent: all
+  std::optional<bool> prefix;   // unset: with several pods
+  int64_t live_max = 16;        // pods to follow at a time; others are printed when they end
+};
+
+int execute(const LogsOptions& options);
+
+}  // namespace muster::cli

@@ -1,0 +1,92 @@
+#include "cli/verbs/words.hpp"
+
+#include "base/text/nearest.hpp"
+#include "client/connect/objects.hpp"
+#include "core/index_set.hpp"
+#include "core/spec/values/duration.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+namespace muster::cli {
+
+std::optional<Usage> read_job_name(const std::string& word, std::string& name) {
+  const size_t slash = word.find('/');
+  const auto kind = slash == std::string::npos ? Kind::job : parse_kind(word.substr(0, slash));
+  name = slash == std::string::npos ? word : word.substr(slash + 1);
+  if (kind != Kind::job || name.empty()) return Usage{"`" + word + "`: must be job/NAME"};
+  return std::nullopt;
+}
+
+std::optional<Usage> read_job_names(std::vector<std::string> words,
+                                    std::vector<std::string>& names) {
+  if (words.size() > 1 && parse_kind(words.front()) == Kind::job) words.erase(words.begin());
+  for (const std::string& word : words)
+    if (auto wrong = read_job_name(word, names.emplace_back())) return wrong;
+  return std::nullopt;
+}
+
+std::optional<Usage> read_pod_or_job(const std::string& word, std::string& pod, std::string& job) {
+  const size_t slash = word.find('/');
+  const auto kind = slash == std::string::npos ? Kind::pod : parse_kind(word.substr(0, slash));
+  const std::string name = slash == std::string::npos ? word : word.substr(slash + 1);
+  if ((kind != Kind::pod && kind != Kind::job) || name.empty())
+    return Usage{"`" + word + "`: must be POD, pod/POD or job/J"};
+  (kind == Kind::pod ? pod : job) = name;
+  return std::nullopt;
+}
+
+std::optional<Usage> check_set(const std::string& flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto set = core::IndexSet::parse_strict(text, kIndexMax + 1);
+  if (!set.ok()) return Usage{flag + ": " + set.error().message + "; write a set like 3,7-9"};
+  return std::nullopt;
+}
+
+std::string node_name(const std::string& word) {
+  const size_t slash = word.find('/');
+  return slash != std::string::npos && parse_kind(word.substr(0, slash)) == Kind::node
+             ? word.substr(slash + 1)
+             : word;
+}
+
+std::string absolute_dir(const std::string& path) {
+  std::error_code error;
+  std::string dir = std::filesystem::absolute(path, error).lexically_normal().string();
+  if (dir.size() > 1 && dir.ends_with('/')) dir.pop_back();
+  return dir;
+}
+
+std::optional<Usage> read_span(const std::string& flag, const std::string& text, Millis& target) {
+  if (text.empty()) return std::nullopt;
+  auto span = core::parse_duration(text);
+  if (!span) return Usage{flag + ": " + span.error().message};
+  target = *span;
+  return std::nullopt;
+}
+
+std::optional<Usage> read_limit(const std::string& flag, const std::string& text,
+                                std::optional<Millis>& target) {
+  Millis limit = 0;
+  if (auto wrong = read_span(flag, text, limit)) return wrong;
+  target = limit == 0 ? std::nullopt : std::optional(limit);
+  return std::nullopt;
+}
+
+Output read_output(const std::string& text) {
+  if (text == "wide") return Output::wide;
+  if (text == "name") return Output::name;
+  if (text == "json") return Output::json;
+  if (text == "yaml") return Output::yaml;
+  if (text == "tsv") return Output::tsv;
+  return Output::table;
+}
+
+Usage unknown_kind(const std::string& word) {
+  std::string known;
+  for (const std::string& plural : kind_words()) known += (known.empty() ? "" : ", ") + plural;
+  return {"`" + word + "`: unknown kind" + did_you_mean(word, kind_words()) + " (there are " +
+          known + ")"};
+}
+
+}  // namespace muster::cli

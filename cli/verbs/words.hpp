@@ -1,0 +1,54 @@
+// Words: parses and checks command-line words without CLI11.
+#pragma once
+
+#include "base/clock.hpp"
+#include "cli/verbs/verb.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+inline constexpr int64_t kNumberMax = std::numeric_limits<int32_t>::max();
+inline constexpr int64_t kIndexMax = 4294967294;
+
+// Sentences of flags that several verbs have.
+inline constexpr char kFilesHelp[] =
+    "File or directory of manifests, or - for stdin; may hold several documents; repeatable";
+inline constexpr char kDryRunHelp[] = "Validate on the coordinator without storing anything";
+
+// Reads "job/J" or "J"; any other kind before the slash is an error.
+std::optional<Usage> read_job_name(const std::string& word, std::string& name);
+
+// Reads "job/J...", "job J..." or "J..."; at least one.
+std::optional<Usage> read_job_names(std::vector<std::string> words,
+                                    std::vector<std::string>& names);
+
+// Reads "POD" or "pod/POD" into `pod`, "job/J" into `job`.
+std::optional<Usage> read_pod_or_job(const std::string& word, std::string& pod, std::string& job);
+
+// Checks that `text` is an index set, such as "3,7-9", or empty.
+std::optional<Usage> check_set(const std::string& flag, const std::string& text);
+
+// "node/N" or "N".
+std::string node_name(const std::string& word);
+
+// The path of a directory, absolute, without dots and a slash at the end.
+std::string absolute_dir(const std::string& path);
+
+// Parses a duration into `target`; empty text leaves it unchanged.
+std::optional<Usage> read_span(const std::string& flag, const std::string& text, Millis& target);
+// The same for a limit; "0" is none.
+std::optional<Usage> read_limit(const std::string& flag, const std::string& text,
+                                std::optional<Millis>& target);
+
+// "wide", "name", "json", "yaml"; anything else is the table.
+Output read_output(const std::string& text);
+
+// The error that `get` and `describe` print for an unknown kind.
+Usage unknown_kind(const std::string& word);
+
+}  // namespace muster::cli
