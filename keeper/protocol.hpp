@@ -35,11 +35,12 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 12;       // newest version spoken
+constexpr uint32_t kVersion = 13;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 2;   // newest version of the spool's segments (spool_format.hpp)
 
 // The first version in which ...
+constexpr uint32_t kTemplates = 13;    // permits come with the bytes of a template
 constexpr uint32_t kConfines = 12;     // processes give up privileges
 constexpr uint32_t kSpaces = 11;       // the keeper makes pods' directories and mounts
 constexpr uint32_t kFences = 10;       // the keeper ends processes on its own
@@ -86,6 +87,7 @@ enum class Type : uint8_t {
   withdraw,      // key (since version 4): if it is still queued, it ends as unstarted
   permit,        // id:u64 permit:text signature:text (since version 5): for later orders of this
                  // connection
+                 // job:text (since version 13): its template's bytes; empty: it has its own
   spawn_as,      // key note:text permit:u64 memory_bytes:u64 cpu_millis:u64 contained:u8
                  // not_after_ms:i64 devices:u32 (name:text count:u32 number:u32*)*
                  // (since version 5)

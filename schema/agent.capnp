@@ -41,6 +41,7 @@ struct Hello {
   ends @26 :List(PodEnd);      # of `ended`, those left by an earlier agent, at most 10,000: if this is a new incarnation of
                                # the node, they belong to the previous one, whose pods are lost otherwise
   takesLaunches @27 :Bool;     # obeys the launches in the answer to a report
+  takesTemplates @28 :Bool;    # reads PodTemplate.bytes
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator

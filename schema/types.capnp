@@ -164,4 +164,6 @@ struct PodTemplate {
   privateTmp @25 :Bool;        # muster.dev/private-tmp
   configs @26 :List(ConfigMap); # the existing config maps that the containers use; only in answers to Session.configs and in
                                # Agent.exec
+  bytes @27 :Data;             # core/node/template_codec.hpp, for agents that take them (Hello.takesTemplates). Of the fields
+                               # above, only permit and signature are then set: the signature is that of permit and bytes
 }

@@ -3,6 +3,7 @@
 #include "agent/files/work_dir.hpp"
 #include "base/hex.hpp"
 #include "core/node/space.hpp"
+#include "core/node/template_codec.hpp"
 #include "core/spec/values/inputs.hpp"
 #include "schema/pod_end.hpp"
 
@@ -112,8 +113,11 @@ std::vector<core::Volume> read_volumes(capnp::List<wire::Volume>::Reader in) {
 core::node::SignedPermitPtr read_signed_permit(wire::PodTemplate::Reader in) {
   if (in.getPermit().size() == 0) return nullptr;
   const auto permit = in.getPermit().asChars(), signature = in.getSignature().asChars();
-  return std::make_shared<const core::node::SignedPermit>(core::node::SignedPermit{
-      {permit.begin(), permit.size()}, {signature.begin(), signature.size()}});
+  const auto job = in.getBytes().asChars();
+  return std::make_shared<const core::node::SignedPermit>(
+      core::node::SignedPermit{{permit.begin(), permit.size()},
+                               {signature.begin(), signature.size()},
+                               {job.begin(), job.size()}});
 }
 
 // Null: none, or damaged ones, which admission rejects.
@@ -183,7 +187,10 @@ void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builde
   for (unsigned i = 0; i < out.size(); ++i) write_pod(pods[i], out[i]);
 }
 
-core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private_tmp) {
+namespace {
+
+// As coordinators of earlier versions write it, field by field.
+core::node::PodTemplate read_fields(wire::PodTemplate::Reader in) {
   core::node::PodTemplate out{
       .job = in.getJob(),
       .generation = in.getGeneration(),
@@ -191,7 +198,6 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private
       .job_uid = to_string(in.getJobUid()),
       .ns = to_string(in.getNamespace()),
       .owner_uid = in.getOwned() ? std::optional(in.getOwnerUid()) : std::nullopt,
-      .permit = read_signed_permit(in),
       .indexed = in.getIndexed(),
       .completions = in.getCompletions() < 0 ? std::nullopt : std::optional(in.getCompletions()),
       .parallelism = in.getParallelism(),
@@ -207,12 +213,29 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private
       .inputs = read_inputs(in),
       .inputs_file = to_string(in.getInputsFile()),
       .volumes = read_volumes(in.getVolumes()),
-      .private_tmp = private_tmp || in.getPrivateTmp(),
+      .private_tmp = in.getPrivateTmp(),
       .configs = read_configs(in)};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
   for (const auto& container : out.containers) core::add_needs(container.what, out.config_needs);
   for (const core::Volume& volume : out.volumes) core::add_needs(volume, out.config_needs);
+  return out;
+}
+
+}  // namespace
+
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private_tmp) {
+  core::node::PodTemplate out;
+  if (in.hasBytes()) {
+    const auto bytes = in.getBytes().asChars();
+    auto read = core::node::read_template({bytes.begin(), bytes.size()});
+    KJ_REQUIRE(read.ok(), read.error().message.c_str());
+    out = std::move(*read);
+  } else {
+    out = read_fields(in);
+  }
+  out.permit = read_signed_permit(in);
+  out.private_tmp = out.private_tmp || private_tmp;
   out.plan = core::node::plan_of(out);
   if (out.plan != nullptr) out.wire = message_of(in);
   return out;

@@ -121,6 +121,8 @@ class Executor {
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
   // Whether pods run as users other than ours; valid while connected.
   virtual bool runs_users() const { return false; }
+  // Whether templates may come as bytes (core/node/template_codec.hpp); valid while connected.
+  virtual bool takes_templates() const { return true; }
   virtual void listen(SessionListener&) {}
   virtual Status start_session(SessionStart) {
     return Error{Errc::invalid, "this node starts no processes", {}};

@@ -325,7 +325,11 @@ uint64_t SocketKeeperClient::id_of(const core::node::SignedPermitPtr& permit) {
   if (permits_.size() >= keeper::kPermitsMax) permits_.clear();
   const uint64_t id = ++last_permit_;
   permits_.emplace(permit, id);
-  keeper::Frame(out_, keeper::Type::permit).num(id).text(permit->bytes).text(permit->signature);
+  keeper::Frame(out_, keeper::Type::permit)
+      .num(id)
+      .text(permit->bytes)
+      .text(permit->signature)
+      .text(permit->job);
   return id;
 }
 
@@ -397,6 +401,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= keeper::kFences,
                     version_ >= keeper::kSpaces,
                     version_ >= keeper::kConfines,
+                    version_ >= keeper::kTemplates,
                     version_ >= keeper::kSpaces && (can & keeper::kCanMount) != 0};
       if (abilities_.spaces) {
         abilities_.scratch = in.text();

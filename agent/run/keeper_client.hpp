@@ -175,6 +175,7 @@ class KeeperClient {
     bool fences = false;      // it ends processes on its own (SpawnOrder::fence_after_ms)
     bool spaces = false;      // it supports volumes
     bool confines = false;    // processes give up privileges (SpawnOrder::no_new_privileges)
+    bool templates = false;   // it reads templates beside permits (SignedPermit::job)
     bool mounts = false;      // it can give processes their own mounts; else no_mounts says why
     std::string scratch{};    // where pods' directories are; empty: no_scratch says why
     std::string no_scratch{}, no_mounts{};

@@ -56,6 +56,7 @@ class KeeperExecutor final : public Executor,
   bool runs_users() const override {
     return keeper_.get() != nullptr && keeper_->abilities().run_as;
   }
+  bool takes_templates() const override { return !runs_users() || keeper_->abilities().templates; }
   void listen(SessionListener& listener) override { sessions_ = &listener; }
   Status start_session(SessionStart start) override;
   void kill_session(const SessionKey& key, Millis grace_ms) override;

@@ -144,11 +144,11 @@ kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const T
   request.setEpoch(coordinator_.epoch);
   request.setNonce(coordinator_.nonce);
   auto out = request.initTemplate();
-  const core::NodeFigures figures = nodes_.figures(target.node);
-  write_template(out, target.pod.job, *target.object, figures, {}, configs);
+  auto job = template_of(target.pod.job, *target.object, nodes_.figures(target.node), {}, configs);
+  write_template(out, job, nodes_.takes_templates(target.node));
   if (const auto& key = *coordinator_.permit_key)
-    if (auto permit = permit_for(coordinator_.cluster_id, nodes_.name(target.node), target.pod.job,
-                                 *target.object, figures, wall_now(), {}, configs)) {
+    if (auto permit = permit_for(coordinator_.cluster_id, nodes_.name(target.node), *target.object,
+                                 std::move(job), wall_now())) {
       permit->until_ms = wall_now() + kPermitMs;
       permit->session = PermitSession{
           target.pod.index, target.pod.attempt, static_cast<uint16_t>(permit->job.init_containers),

@@ -38,6 +38,7 @@ class ExecRelay {
     std::function<std::string(NodeId)> name;                      // empty: unknown
     std::function<kj::Maybe<wire::Agent::Client>(NodeId)> agent;  // none: not connected
     std::function<core::NodeFigures(NodeId)> figures;             // empty: unknown
+    std::function<bool(NodeId)> takes_templates;                  // as bytes
   };
   struct Coordinator {
     std::string cluster_id;

@@ -72,7 +72,7 @@ std::vector<Order> AgentLinks::take_launches(NodeId node, uint64_t number) {
   std::vector<Order> taken;
   if (!current(node, number)) return taken;
   Link& link = links_.at(node);
-  if (!link.takes_launches || link.in_flight > 0) return taken;
+  if (!link.takes.launches || link.in_flight > 0) return taken;
   const auto end = std::find_if(link.orders.begin(), link.orders.end(), [&link](const Order& o) {
     return o.kill || o.by_call || !link.templates.contains({o.pod.job, o.object->meta.generation});
   });
@@ -124,22 +124,21 @@ kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order
   request.setNonce(context_.options.nonce);
   context_.tell(request);
   auto templates = request.initTemplates(static_cast<unsigned>(fresh.size()));
-  for (unsigned i = 0; i < fresh.size(); ++i) {
-    write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object, link.figures,
-                   context_.options.image_runtime);
-    if (context_.options.permit_key)
-      write_permit(templates[i], link, fresh[i]->pod.job, *fresh[i]->object);
-  }
+  for (unsigned i = 0; i < fresh.size(); ++i) write(templates[i], link, *fresh[i]);
   auto pods = request.initPods(static_cast<unsigned>(run.size()));
   for (unsigned i = 0; i < run.size(); ++i) write_launch(pods[i], run[i]);
   return request.send().ignoreResult();
 }
 
-void AgentLinks::write_permit(wire::PodTemplate::Builder out, const Link& link, JobId job,
-                              const core::JobObject& object) const {
-  if (const auto permit = permit_for(context_.options.cluster_id, link.node, job, object,
-                                     link.figures, wall_now(), context_.options.image_runtime))
-    write_signed(out, *permit, *context_.options.permit_key);
+void AgentLinks::write(wire::PodTemplate::Builder out, const Link& link,
+                       const Order& launch) const {
+  const auto& options = context_.options;
+  auto job = template_of(launch.pod.job, *launch.object, link.figures, options.image_runtime);
+  write_template(out, job, link.takes.templates);
+  if (!options.permit_key) return;
+  if (const auto permit =
+          permit_for(options.cluster_id, link.node, *launch.object, std::move(job), wall_now()))
+    write_signed(out, *permit, *options.permit_key);
 }
 
 kj::Promise<void> AgentLinks::send_kills(Link& link, kj::ArrayPtr<const Order> run) {

@@ -46,17 +46,22 @@ void write_launch(wire::Launch::Builder out, const Order& launch);
 
 class AgentLinks {
  public:
+  // What an agent can take, which those of earlier versions cannot.
+  struct Takes {
+    bool launches = false;   // with the answer to a report
+    bool templates = false;  // as bytes
+  };
   // A registered agent.
   struct Link {
-    Link(uint64_t n, std::string name, core::NodeFigures has, bool takes, wire::Agent::Client a)
+    Link(uint64_t n, std::string name, core::NodeFigures has, Takes what, wire::Agent::Client a)
         : number(n),
-          takes_launches(takes),
+          takes(what),
           node(std::move(name)),
           figures(std::move(has)),
           agent(kj::mv(a)) {}
     uint64_t number;
-    bool takes_launches;  // with the answer to a report
-    std::string node;     // name
+    Takes takes;
+    std::string node;  // name
     core::NodeFigures figures;
     wire::Agent::Client agent;
     std::set<std::pair<JobId, int64_t>> templates;  // already sent to it
@@ -90,8 +95,7 @@ class AgentLinks {
   void accepted(NodeId node, uint64_t number);
   kj::Promise<void> send_launches(Link& link, kj::ArrayPtr<const Order> run);
   kj::Promise<void> send_kills(Link& link, kj::ArrayPtr<const Order> run);
-  void write_permit(wire::PodTemplate::Builder out, const Link& link, JobId job,
-                    const core::JobObject& object) const;
+  void write(wire::PodTemplate::Builder out, const Link& link, const Order& launch) const;
 
   RpcContext& context_;
   std::map<NodeId, Link> links_;

@@ -3,6 +3,7 @@
 #include "base/printable.hpp"
 #include "core/cluster/nodes/node_rules.hpp"
 #include "core/node/space.hpp"
+#include "core/node/template_codec.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/inputs.hpp"
@@ -108,7 +109,8 @@ core::node::TemplateContainer container_of(const core::Container& container,
   return out;
 }
 
-// What a node knows about this job's pods.
+}  // namespace
+
 core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
                                     const core::NodeFigures& figures,
                                     const core::ImageRuntime& runtime,
@@ -153,6 +155,8 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
     }
   return out;
 }
+
+namespace {
 
 // Variables that make an agent without support for inputs, volumes or confined processes refuse the
 // pod. All agents confine processes that run as a job's owner.
@@ -372,11 +376,10 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   return jobs;
 }
 
-void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object,
-                    const core::NodeFigures& figures, const core::ImageRuntime& runtime,
-                    const core::ConfigMaps& configs) {
-  const core::node::PodTemplate job = template_of(id, object, figures, runtime, configs);
-  out.setJob(id);
+void write_template(wire::PodTemplate::Builder out, const core::node::PodTemplate& job,
+                    bool as_bytes) {
+  if (as_bytes) return out.setBytes(data_of(core::node::template_bytes(job)));
+  out.setJob(job.job);
   out.setGeneration(job.generation);
   out.setJobName(job.job_name);
   out.setJobUid(job.job_uid);
@@ -406,26 +409,26 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
   out.setInputsFile(job.inputs_file);
   write_volumes(out.initVolumes(static_cast<unsigned>(job.volumes.size())), job.volumes);
   out.setPrivateTmp(job.private_tmp);
-  write_configs(out, configs);
+  write_configs(out, job.configs);
   write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);
   write_pairs(out.initAnnotations(static_cast<unsigned>(job.annotations.size())), job.annotations);
 }
 
 void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key) {
-  const std::string bytes = permit_bytes(permit), signature = key.sign(bytes);
+  const auto job = out.getBytes().asChars();
+  const std::string beside(job.begin(), job.size());
+  const std::string bytes = permit_bytes(permit, beside), signature = key.sign(bytes + beside);
   out.setPermit(data_of(bytes));
   out.setSignature(data_of(signature));
 }
 
-std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
-                                 const core::JobObject& object, const core::NodeFigures& figures,
-                                 Millis now_ms, const core::ImageRuntime& runtime,
-                                 const core::ConfigMaps& configs) {
+std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node,
+                                 const core::JobObject& object, core::node::PodTemplate job,
+                                 Millis now_ms) {
   constexpr Millis kPermitMs = Millis{30} * 86'400'000;
   auto owner = core::owner_of(object.meta.annotations);
   if (!owner) return std::nullopt;
-  return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner),
-                template_of(job, object, figures, runtime, configs)};
+  return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner), std::move(job)};
 }
 
 }  // namespace muster::coordinator

@@ -24,18 +24,21 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link);
 std::map<JobId, core::PodsReported> read_report(NodeId node,
                                                 capnp::List<wire::PodStart>::Reader starts,
                                                 capnp::List<wire::PodEnd>::Reader ends);
-// Signs the permit and puts it into the template.
-void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key);
+// What the node with these figures knows about the job's pods. `configs`: contents of the config
+// maps that the job uses, for processes that are about to start.
+core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
+                                    const core::NodeFigures& figures,
+                                    const core::ImageRuntime& runtime = {},
+                                    const core::ConfigMaps& configs = {});
+// `as_bytes`: the agent takes it so (Hello.takesTemplates).
+void write_template(wire::PodTemplate::Builder out, const core::node::PodTemplate& job,
+                    bool as_bytes);
 // The permit to run this job on a node for 30 days from now; nothing if the job has no owner.
-std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
-                                 const core::JobObject& object, const core::NodeFigures& figures,
-                                 Millis now_ms, const core::ImageRuntime& runtime = {},
-                                 const core::ConfigMaps& configs = {});
-// For the node with these figures. `configs`: contents of the config maps that the job uses, for
-// processes that are about to start.
-void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobObject& object,
-                    const core::NodeFigures& figures, const core::ImageRuntime& runtime = {},
-                    const core::ConfigMaps& configs = {});
+std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node,
+                                 const core::JobObject& object, core::node::PodTemplate job,
+                                 Millis now_ms);
+// Signs the permit and puts it into the template, which has been written.
+void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key);
 
 inline PodId read_pod(wire::PodId::Reader pod) {
   return {pod.getJob(), pod.getIndex(), pod.getAttempt()};

@@ -105,10 +105,11 @@ kj::Promise<void> AgentSession::configs(ConfigsContext context) {
     auto out = results.initTemplate();
     const auto& options = desks_.context.options;
     const AgentLinks::Link& link = *desks_.links.find(node_);
-    write_template(out, pod.job, *answer->object, link.figures, options.image_runtime, data);
+    auto job = template_of(pod.job, *answer->object, link.figures, options.image_runtime, data);
+    write_template(out, job, link.takes.templates);
     if (!options.permit_key) return;
-    if (const auto permit = permit_for(options.cluster_id, link.node, pod.job, *answer->object,
-                                       link.figures, wall_now(), options.image_runtime, data))
+    if (const auto permit =
+            permit_for(options.cluster_id, link.node, *answer->object, std::move(job), wall_now()))
       write_signed(out, *permit, *options.permit_key);
   });
 }

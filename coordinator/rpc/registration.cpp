@@ -108,7 +108,8 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
   hello->ip = ip_of(params.getHello());
   std::string node = hello->node;
   core::NodeFigures figures{hello->ip, hello->cpu_millis, hello->memory_bytes};
-  const bool takes_launches = params.getHello().getTakesLaunches();
+  const AgentLinks::Takes takes{params.getHello().getTakesLaunches(),
+                                params.getHello().getTakesTemplates()};
   actors::RegisterAgent ask{std::move(*hello), nullptr};
   context.releaseParams();
   auto paf = kj::newPromiseAndFulfiller<actors::HelloAnswer>();
@@ -117,7 +118,7 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
   ask.done = desks_.context.replies.across<actors::HelloAnswer>(
       [fulfiller](actors::HelloAnswer answer) { (*fulfiller)->fulfill(std::move(answer)); });
   caf::anon_send(desks_.context.cluster, std::move(ask));
-  return paf.promise.then([this, context, number, takes_launches, node = std::move(node),
+  return paf.promise.then([this, context, number, takes, node = std::move(node),
                            figures = std::move(figures), agent = kj::mv(agent)](
                               actors::HelloAnswer answer) mutable -> kj::Promise<void> {
     using Kind = actors::HelloAnswer::Kind;
@@ -135,8 +136,8 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
     out.setSession(kj::heap<AgentSession>(desks_, answer.node, number));
     if (ports_.find(number) == nullptr) return kj::READY_NOW;  // it disconnected meanwhile
     ports_.registered(number, answer.node);
-    desks_.links.connect(
-        answer.node, {number, std::move(node), std::move(figures), takes_launches, kj::mv(agent)});
+    desks_.links.connect(answer.node,
+                         {number, std::move(node), std::move(figures), takes, kj::mv(agent)});
     desks_.mpi.connected(answer.node);
     caf::anon_send(desks_.context.cluster, actors::LinkUp{answer.node, number});
     return kj::READY_NOW;

@@ -47,6 +47,10 @@ struct Parts {
                                [this](NodeId node) {
                                  const AgentLinks::Link* link = links.find(node);
                                  return link == nullptr ? core::NodeFigures() : link->figures;
+                               },
+                               [this](NodeId node) {
+                                 const AgentLinks::Link* link = links.find(node);
+                                 return link != nullptr && link->takes.templates;
                                }},
               ExecRelay::Coordinator{options.cluster_id, options.epoch, options.nonce,
                                      &options.permit_key, &options.pod_configs, &replies}) {}

@@ -339,6 +339,7 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
                              const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
                              const std::optional<Input>& input = {},
                              const std::string& scratch = "") {
+  if (!job.refusal.empty()) return Error{Errc::invalid, job.refusal};
   constexpr size_t kOurs = 40;  // at most, without devices and columns of inputs
   CommandBuilder builder{job,
                          container,

@@ -22,11 +22,13 @@ struct TemplateContainer {
   std::optional<uint64_t> cpu_limit_millis;
   DeviceCounts devices;       // named resources it requests
   Confinement confinement{};  // not in permits
+  bool operator==(const TemplateContainer&) const = default;
 };
 
 // A permit (trust/permit/permit.hpp) as the coordinator sent it.
 struct SignedPermit {
   std::string bytes, signature;
+  std::string job{};  // the bytes of its template, unless they are part of `bytes`
 };
 using SignedPermitPtr = std::shared_ptr<const SignedPermit>;
 
@@ -59,8 +61,9 @@ struct PodTemplate {
   // template that was fetched for processes about to start (agent/run/config_desk.hpp).
   ConfigNeeds config_needs{};
   ConfigMaps configs{};
-  PodPlanPtr plan;   // null: one process, never restarted, not in an MPI job
-  std::string wire;  // with a plan: the message, for a restarted agent (TemplateStore)
+  std::string refusal{};  // why no process of it can start on this node; empty: they can
+  PodPlanPtr plan;        // null: one process, never restarted, not in an MPI job
+  std::string wire;       // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 

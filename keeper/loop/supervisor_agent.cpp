@@ -160,8 +160,9 @@ void Supervisor::on_hello(Reader in) {
 void Supervisor::on_permit(Reader in) {
   const auto id = in.num<uint64_t>();
   const std::string_view bytes = in.text(), signature = in.text();
+  const std::string_view job = in.rest().empty() ? std::string_view() : in.text();
   if (!in.ok() || owners_ == nullptr) return;
-  auto permit = owners_->accept(bytes, signature);
+  auto permit = owners_->accept(bytes, signature, job);
   if (!permit.ok()) {
     permits_.erase(id);
     tell("a permit is refused: %s", permit.error().message.c_str());

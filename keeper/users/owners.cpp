@@ -115,10 +115,11 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
   return std::optional<Settings>(std::move(settings));
 }
 
-Result<PermitPtr> Owners::accept(std::string_view bytes, std::string_view signature) const {
-  if (!verify_permit(settings_.key, bytes, signature))
+Result<PermitPtr> Owners::accept(std::string_view bytes, std::string_view signature,
+                                 std::string_view job) const {
+  if (!verify_permit(settings_.key, std::string(bytes) + std::string(job), signature))
     return invalid("the permit is not signed by this node's coordinator");
-  auto permit = read_permit(bytes);
+  auto permit = read_permit(bytes, job);
   if (!permit.ok()) return permit.error();
   if (permit->node != settings_.node)
     return invalid("the permit is for node " + permit->node + ", and this is " + settings_.node);

@@ -63,8 +63,10 @@ class Owners {
   uid_t agent_uid() const { return settings_.agent_uid; }
   const std::vector<ResourceLimit>& limits() const { return settings_.limits; }
   const PamSettings& pam() const { return settings_.pam; }
-  // Verifies and reads a permit; the error says why it is not accepted.
-  Result<PermitPtr> accept(std::string_view bytes, std::string_view signature) const;
+  // Verifies and reads a permit; the error says why it is not accepted. `job`: its template, if
+  // that is not part of it.
+  Result<PermitPtr> accept(std::string_view bytes, std::string_view signature,
+                           std::string_view job = {}) const;
   // Why the permit is not valid at this time, by the wall clock; nullopt if it is.
   std::optional<std::string> refuses(const Permit& permit, Millis wall_ms) const;
   Result<OwnerCommand> command(const PermitOrder& order, PodId pod, size_t container) const;

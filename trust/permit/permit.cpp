@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "base/hex.hpp"
 #include "core/node/space.hpp"
+#include "core/node/template_codec.hpp"
 #include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 // The second form adds secrets, the third MPI jobs and sessions, the fourth sessions that read
 // input, the fifth inputs of indexes, the sixth volumes, the seventh config maps. The eighth adds
 // no field: its containers share an in-memory volume, of which older keepers would give each its
-// own. A form is used only when its addition is needed, so older keepers accept all other permits.
+// own. Of these, a form is used only when its addition is needed, so older keepers accept all other
+// permits. The ninth has no template, only the size of its bytes, which follow what is signed.
 enum class Form {
   first = 1,
   secrets,
@@ -26,7 +28,8 @@ enum class Form {
   index_inputs,
   volumes,
   config_maps,
-  shared_memory
+  shared_memory,
+  beside_template
 };
 constexpr std::string_view kForm = "muster permit ";  // then its number
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
@@ -209,7 +212,7 @@ Form form_of(const Permit& permit) {
 std::optional<Form> read_form(std::string_view text) {
   if (!text.starts_with(kForm) || text.size() != kForm.size() + 1) return std::nullopt;
   const int number = text.back() - '0';
-  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::shared_memory))
+  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::beside_template))
     return std::nullopt;
   return static_cast<Form>(number);
 }
@@ -239,10 +242,10 @@ std::optional<PermitSession> read_session(Reader& in, bool with_input) {
 
 }  // namespace
 
-std::string permit_bytes(const Permit& permit) {
+std::string permit_bytes(const Permit& permit, std::string_view beside) {
   std::string bytes;
   Writer out(bytes);
-  const Form form = form_of(permit);
+  const Form form = beside.empty() ? form_of(permit) : Form::beside_template;
   out.text(std::string(kForm) + std::to_string(static_cast<int>(form)))
       .text(permit.cluster)
       .text(permit.node)
@@ -251,6 +254,11 @@ std::string permit_bytes(const Permit& permit) {
   out.num(owner.uid).num(owner.gid).text(owner.name).text(owner.home);
   out.num(static_cast<uint32_t>(owner.groups.size()));
   for (const uint32_t gid : owner.groups) out.num(gid);
+  if (form == Form::beside_template) {
+    write_session(out, permit.session, true);
+    out.num(static_cast<uint32_t>(beside.size()));
+    return bytes;
+  }
   const core::node::PodTemplate& job = permit.job;
   out.num(uint64_t{job.job}).num(int64_t{job.generation}).text(job.job_name).text(job.job_uid);
   out.text(job.ns).num(uint8_t{job.indexed}).num(int32_t{job.completions.value_or(-1)});
@@ -279,7 +287,7 @@ std::string permit_bytes(const Permit& permit) {
   return bytes;
 }
 
-Result<Permit> read_permit(std::string_view bytes) {
+Result<Permit> read_permit(std::string_view bytes, std::string_view beside) {
   Reader in(bytes);
   const auto form = read_form(in.text());
   if (!form) return Error{Errc::invalid, "it is not a permit of this version", {}};
@@ -294,6 +302,16 @@ Result<Permit> read_permit(std::string_view bytes) {
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
     permit.owner.groups.push_back(in.num<uint32_t>());
   core::node::PodTemplate& job = permit.job;
+  if (*form == Form::beside_template) {
+    permit.session = read_session(in, true);
+    if (in.num<uint32_t>() != beside.size() || !in.ok() || !in.rest().empty())
+      return Error{Errc::invalid, "the permit is cut short", {}};
+    auto read = core::node::read_template(beside);
+    if (!read) return read.error();
+    job = std::move(*read);
+    return permit;
+  }
+  if (!beside.empty()) return Error{Errc::invalid, "this permit has a template of its own", {}};
   job.job = in.num<uint64_t>();
   job.generation = in.num<int64_t>();
   job.job_name = in.text();

@@ -43,9 +43,12 @@ struct Permit {
 };
 using PermitPtr = std::shared_ptr<const Permit>;
 
-std::string permit_bytes(const Permit& permit);
+// Without `job`, the template is part of the bytes, in a form that earlier keepers read. With it,
+// these are the template's bytes (core/node/template_codec.hpp), which are not; the signature is
+// that of both, one after the other.
+std::string permit_bytes(const Permit& permit, std::string_view job = {});
 // `invalid`: not a permit. Call it with verified bytes only.
-Result<Permit> read_permit(std::string_view bytes);
+Result<Permit> read_permit(std::string_view bytes, std::string_view job = {});
 
 // A key pair for signatures; the private half never leaves the coordinator.
 class PermitKey {

@@ -51,7 +51,7 @@ class AgentLinksTest : public testing::Test, kj::TaskSet::ErrorHandler {
   ~AgentLinksTest() noexcept override = default;
 
   void connect(bool takes_launches) {
-    links_.connect(kNode, {kLink, "n1", {}, takes_launches, kj::heap<FakeAgent>(calls_)});
+    links_.connect(kNode, {kLink, "n1", {}, {takes_launches}, kj::heap<FakeAgent>(calls_)});
   }
   Order launch(uint32_t index, bool by_call = false) {
     return {false, kNode, kLink, {7, index, 0}, object_, by_call, 0};

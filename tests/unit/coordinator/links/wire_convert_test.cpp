@@ -1,5 +1,7 @@
-// Conversion of an agent's reports.
+// Conversion of an agent's reports, and of templates for agents of this version and earlier ones.
 #include "coordinator/links/wire_convert.hpp"
+
+#include "core/node/template_codec.hpp"
 
 #include <capnp/message.h>
 #include <gtest/gtest.h>
@@ -29,6 +31,36 @@ TEST(WireConvert, AgentCannotReportNodeAsLostOrDeleted) {
   for (auto cause :
        {wire::EndCause::NODE_LOST, wire::EndCause::NODE_DELETED, static_cast<wire::EndCause>(99)})
     EXPECT_EQ(taken(cause), std::pair(EndCause::exited, EndCause::exited));
+}
+
+core::node::PodTemplate some_template() {
+  core::JobObject object;
+  object.meta.name = "j";
+  object.meta.annotations = {{"muster.dev/owner-uid", "1001"}, {"muster.dev/owner-gid", "100"}};
+  object.spec.pod.containers.emplace_back().name = "main";
+  return template_of(7, object, {});
+}
+
+TEST(WireConvert, AgentGetsTemplateAsBytesOnlyIfItTakesThem) {
+  for (const bool as_bytes : {false, true}) {
+    capnp::MallocMessageBuilder message;
+    auto out = message.initRoot<wire::PodTemplate>();
+    write_template(out, some_template(), as_bytes);
+    EXPECT_EQ(out.hasBytes(), as_bytes);
+    EXPECT_EQ(out.hasJobName(), !as_bytes) << "nothing is sent twice";
+    const Permit permit{"c", "n1", 1, {1001, 100, "alice", {100}, "/"}, some_template()};
+    const auto key = *PermitKey::of_private(std::string(64, '7'));
+    write_signed(out, permit, key);
+    auto text = [](capnp::Data::Reader data) {
+      return std::string(data.asChars().begin(), data.size());
+    };
+    const std::string job = text(out.getBytes().asReader()),
+                      bytes = text(out.getPermit().asReader());
+    EXPECT_TRUE(verify_permit(key.public_hex(), bytes + job, text(out.getSignature().asReader())));
+    const auto read = read_permit(bytes, job);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(read->job.job_name, "j");
+  }
 }
 
 }  // namespace

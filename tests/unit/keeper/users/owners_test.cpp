@@ -1,5 +1,6 @@
 #include "keeper/users/owners.hpp"
 
+#include "core/node/template_codec.hpp"
 #include "core/pod_name.hpp"
 
 #include <gtest/gtest.h>
@@ -110,6 +111,22 @@ TEST_F(OwnersTest, HonourSignedPermitsForThisNodeAndRealUsers) {
   escape = allowed();
   escape.job.job_uid = "..";
   EXPECT_EQ(refusal(escape), "the job's name or uid is not valid");
+}
+
+TEST_F(OwnersTest, RefuseOtherTemplatesThanTheSignedOne) {
+  const std::string job = core::node::template_bytes(allowed().job);
+  const std::string bytes = permit_bytes(allowed(), job), signature = key().sign(bytes + job);
+  const auto accepted = owners().accept(bytes, signature, job);
+  ASSERT_TRUE(accepted.ok()) << accepted.error().message;
+  EXPECT_EQ((*accepted)->job.job_name, "j");
+  Permit other = allowed();
+  other.job.containers[0].what.command[0] = "evil";
+  std::string forged = core::node::template_bytes(other.job);
+  ASSERT_EQ(forged.size(), job.size());
+  EXPECT_EQ(owners().accept(bytes, signature, forged).error().message,
+            "the permit is not signed by this node's coordinator");
+  EXPECT_FALSE(owners().accept(bytes, key().sign(bytes), job).ok()) << "the template is not signed";
+  EXPECT_FALSE(owners().accept(bytes + job, signature, "").ok());
 }
 
 TEST_F(OwnersTest, RefuseExpiredPermits) {

@@ -1,5 +1,7 @@
 #include "trust/permit/permit.hpp"
 
+#include "core/node/template_codec.hpp"
+
 #include <gtest/gtest.h>
 
 namespace muster {
@@ -207,6 +209,25 @@ TEST(Permit, RejectsTruncatedOrExtendedBytes) {
       EXPECT_FALSE(read_permit(std::string_view(bytes).substr(0, size)).ok()) << size;
     EXPECT_FALSE(read_permit(bytes + "x").ok());
   }
+}
+
+TEST(Permit, GoesOnlyWithTheTemplateItWasMadeFor) {
+  Permit permit = sample_of_session();
+  permit.session->input = true;
+  const std::string job = core::node::template_bytes(permit.job);
+  const std::string bytes = permit_bytes(permit, job);
+  const auto read = read_permit(bytes, job);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(core::node::template_bytes(read->job), job);
+  EXPECT_EQ(read->owner, permit.owner);
+  EXPECT_TRUE(read->session && read->session->input);
+  EXPECT_FALSE(read_permit(bytes).ok());
+  EXPECT_FALSE(read_permit(bytes + job).ok());
+  EXPECT_FALSE(read_permit(bytes + job.substr(0, 1), job.substr(1)).ok());
+  EXPECT_FALSE(read_permit(bytes, job + '\0').ok());
+  EXPECT_FALSE(read_permit(permit_bytes(permit), job).ok()) << "it has a template of its own";
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(read_permit(std::string_view(bytes).substr(0, size), job).ok()) << size;
 }
 
 TEST(Permit, SignatureIsValidOnlyForKeyAndBytes) {
