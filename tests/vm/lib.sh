@@ -1,9 +1,14 @@
 # Helpers shared by all scenarios: checks, modules, the coordinator, manifests.
 
-check() {  # check NAME COMMAND...: passes if the command succeeds
+check() {  # check NAME COMMAND...: passes, and succeeds, if the command succeeds
   name=$1
   shift
-  if "$@"; then echo "ok $name"; else echo "FAIL $name: $*"; fi
+  if "$@"; then
+    echo "ok $name"
+  else
+    echo "FAIL $name: $*"
+    return 1
+  fi
 }
 
 eventually() {  # eventually COMMAND...: retries for two minutes
