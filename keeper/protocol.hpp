@@ -40,7 +40,8 @@ constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 2;   // newest version of the spool's segments (spool_format.hpp)
 
 // The first version in which ...
-constexpr uint32_t kTemplates = 13;    // permits come with the bytes of a template
+constexpr uint32_t kTemplates =
+    13;  // permits come with the bytes of a template, orders with settings
 constexpr uint32_t kConfines = 12;     // processes give up privileges
 constexpr uint32_t kSpaces = 11;       // the keeper makes pods' directories and mounts
 constexpr uint32_t kFences = 10;       // the keeper ends processes on its own
@@ -77,6 +78,7 @@ enum class Type : uint8_t {
                  // reads:u8 (since version 9)
                  // space:text (since version 11; core/node/space.hpp; empty: none)
                  // none_new:u8 dropped:u64 (since version 12; keeper/kernel/privileges.hpp)
+                 // settings:text (since version 13; core/node/template_codec.hpp; empty: none)
   kill,          // key grace_ms:i64
   forget,        // entry:u64
   end_all,       // -

@@ -196,6 +196,7 @@ class SocketKeeperClient final : public KeeperClient {
                                      (order.terminal ? keeper::kReadsTerminal : 0)));
       frame.text(order.space);
       frame.num(uint8_t{order.no_new_privileges}).num(order.dropped_capabilities);
+      frame.text(order.settings);
     }
     flush_soon();
   }

@@ -73,6 +73,7 @@ struct SpawnOrder {
   bool no_new_privileges = false;
   uint64_t dropped_capabilities = 0;
   bool private_tmp = false;  // with a permit: even if that does not ask for it
+  std::string settings{};    // without a permit (core/node/template_codec.hpp); empty: none
   // What it reads (write()); requires abilities().input. Otherwise stdin is /dev/null. With a
   // permit, the permit decides.
   bool reads = false, terminal = false;

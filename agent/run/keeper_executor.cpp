@@ -5,6 +5,7 @@
 #include "base/exec_exit.hpp"
 #include "base/log.hpp"
 #include "core/node/space.hpp"
+#include "core/node/template_codec.hpp"
 #include "core/node/values.hpp"
 #include "core/pod_name.hpp"
 #include "keeper/protocol.hpp"
@@ -291,6 +292,7 @@ SpawnOrder KeeperExecutor::order_of(const ProcessKey& key, const core::node::Pod
     order.run = run_dirs_.name(key.pod);
     order.mpi = run_dirs_.facts(key.pod);
   }
+  if (!order.permit) order.settings = core::node::settings_bytes(job.process);
   return order;
 }
 

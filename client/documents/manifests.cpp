@@ -232,7 +232,12 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
                            job.environment, job.dir);
 }
 
-Json with_surroundings(Json manifest, const Variables& environment, const std::string& dir) {
+Json with_surroundings(Json manifest, const Variables& environment, const std::string& dir,
+                       const core::ProcessSettings& process) {
+  core::StringMap annotations;
+  core::write_process_settings(process, annotations);
+  for (auto& [key, value] : annotations) manifest["metadata"]["annotations"][key] = value;
+
   Json& container = manifest["spec"]["template"]["spec"]["containers"][0];
   if (!dir.empty() && !container.contains("workingDir")) container["workingDir"] = dir;
   std::map<std::string, Json> variables;

@@ -49,6 +49,7 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
 
 // Adds the environment and directory of the shell to a command_manifest(). Values that the manifest
 // already has take precedence.
-Json with_surroundings(Json manifest, const Variables& environment, const std::string& dir);
+Json with_surroundings(Json manifest, const Variables& environment, const std::string& dir,
+                       const core::ProcessSettings& process = {});
 
 }  // namespace muster::cli

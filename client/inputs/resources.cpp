@@ -2,6 +2,7 @@
 
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
 
@@ -134,6 +135,8 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
     manifest["metadata"]["annotations"][std::string(core::kAfterKey)] = wishes.after;
   if (wishes.private_tmp)
     manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
+  if (wishes.nice)
+    manifest["metadata"]["annotations"][std::string(core::kNiceKey)] = std::to_string(*wishes.nice);
   if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";
   return manifest;
 }

@@ -21,6 +21,7 @@ struct RunIdentity {
   // from another shell, and the job keeps what it was created with.
   Variables environment{};
   std::string dir{};
+  core::ProcessSettings process{};
   InputsFile inputs{};  // to be written into the directory
   // Not part of it either; a later run without --slots uses the number of the first.
   int slots = 0;

@@ -39,6 +39,7 @@ struct ResourceWishes {
   std::map<std::string, int64_t> devices;  // by resource
   int64_t time_s = 0;                      // of each pod; 0: no limit
   std::optional<int32_t> priority;
+  std::optional<int32_t> nice;
   bool gang = false;
   std::map<std::string, std::string> node_selector;
   std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory

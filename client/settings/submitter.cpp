@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace muster::cli {
@@ -33,6 +35,17 @@ bool is_of_launcher(std::string_view name) {
     return false;
   return std::ranges::any_of(kPrefixes, [name](std::string_view p) { return name.starts_with(p); });
 }
+
+// Soft limits that say what a program expects. The others (memlock, nproc) say what a machine has
+// to give.
+struct ShellLimit {
+  std::string_view name;
+  int resource;
+};
+constexpr ShellLimit kShellLimits[] = {{"as", RLIMIT_AS},       {"core", RLIMIT_CORE},
+                                       {"cpu", RLIMIT_CPU},     {"data", RLIMIT_DATA},
+                                       {"fsize", RLIMIT_FSIZE}, {"nofile", RLIMIT_NOFILE},
+                                       {"stack", RLIMIT_STACK}};
 
 bool fits(const std::string& name, const std::string& value) {
   return core::env_name_errors(name).empty() && is_utf8(value);
@@ -90,6 +103,19 @@ Result<std::pair<std::string, std::string>> parse_variable(const std::string& te
   std::string name = text.substr(0, equals), value = text.substr(equals + 1);
   if (!fits(name, value)) return invalid("`" + name + "`: name and value must be UTF-8 text");
   return std::pair(std::move(name), std::move(value));
+}
+
+core::ProcessSettings shell_settings() {
+  core::ProcessSettings settings;
+  settings.umask = umask(077);
+  umask(*settings.umask);
+  for (const ShellLimit& one : kShellLimits) {
+    rlimit value{};
+    if (getrlimit(one.resource, &value) != 0) continue;
+    if (one.resource == RLIMIT_NOFILE && value.rlim_cur < core::kFewestFiles) continue;
+    settings.soft_limits.emplace(one.name, value.rlim_cur);
+  }
+  return settings;
 }
 
 std::string unexpanded(std::string_view text) {

@@ -1,11 +1,12 @@
-// Submitter: the environment that a command inherits from the shell in which it was typed, and the
-// escaping that keeps it from being expanded.
+// Submitter: the environment, umask and limits that a command inherits from the shell in which it
+// was typed, and the escaping that keeps the environment from being expanded.
 //
 // Variables that muster sets in each pod are not exported by ALL, or the pods of a `muster run`
 // inside a pod would seem to be the outer pod.
 #pragma once
 
 #include "base/result.hpp"
+#include "core/spec/fields/process_settings.hpp"
 
 #include <map>
 #include <string>
@@ -31,6 +32,9 @@ Result<Export> parse_export(const std::string& text);
 // is an error, and so is a name that is not set.
 Result<Variables> exported(const char* const* environ, const Export& wanted,
                            const std::string& dir);
+
+// The umask and soft limits of this process.
+core::ProcessSettings shell_settings();
 
 // "NAME=VALUE".
 Result<std::pair<std::string, std::string>> parse_variable(const std::string& text);

@@ -135,6 +135,7 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
                               .annotations = pod.annotations,
                               .volumes = pod.volumes,
                               .private_tmp = annotations.private_tmp,
+                              .process = core::read_process_settings(object.meta.annotations),
                               .config_needs = core::config_needs(pod),
                               .configs = configs};
   if (const auto mpi = object.meta.annotations.find(std::string(core::kMpiKey));

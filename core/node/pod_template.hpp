@@ -6,6 +6,7 @@
 #include "core/node/values.hpp"
 #include "core/spec/fields/config_maps.hpp"
 #include "core/spec/fields/job_spec.hpp"
+#include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/inputs.hpp"
 
 #include <cstdint>
@@ -57,6 +58,7 @@ struct PodTemplate {
   std::string inputs_file{};  // muster.dev/inputs-file; empty: none
   std::vector<Volume> volumes{};
   bool private_tmp = false;  // muster.dev/private-tmp
+  ProcessSettings process{};
   // The config maps that its containers use (config_maps.hpp). Their contents are present only in a
   // template that was fetched for processes about to start (agent/run/config_desk.hpp).
   ConfigNeeds config_needs{};

@@ -229,6 +229,11 @@ struct Fields<TemplateContainer> {
       row<&TemplateContainer::confinement>(5)};
 };
 template <>
+struct Fields<ProcessSettings> {
+  static constexpr std::array kAll{row<&ProcessSettings::nice>(1), row<&ProcessSettings::umask>(2),
+                                   row<&ProcessSettings::soft_limits>(3)};
+};
+template <>
 struct Fields<PodTemplate> {
   static constexpr std::array kAll{row<&PodTemplate::job>(1),
                                    row<&PodTemplate::generation>(2),
@@ -253,7 +258,8 @@ struct Fields<PodTemplate> {
                                    row<&PodTemplate::inputs_file>(21),
                                    row<&PodTemplate::volumes>(22),
                                    row<&PodTemplate::private_tmp>(23),
-                                   row<&PodTemplate::configs>(24)};
+                                   row<&PodTemplate::configs>(24),
+                                   row<&PodTemplate::process>(25)};
 };
 
 }  // namespace
@@ -277,6 +283,20 @@ Result<PodTemplate> read_template(std::string_view bytes) {
   for (const auto& container : job.containers) add_needs(container.what, job.config_needs);
   for (const Volume& volume : job.volumes) add_needs(volume, job.config_needs);
   return job;
+}
+
+std::string settings_bytes(const ProcessSettings& settings) {
+  std::string bytes;
+  Writer out(bytes);
+  put_fields(out, settings);
+  return bytes;
+}
+
+ProcessSettings read_settings(std::string_view bytes) {
+  ProcessSettings settings;
+  Found found;
+  get_fields(bytes, settings, found);
+  return settings;
 }
 
 }  // namespace muster::core::node

@@ -26,4 +26,8 @@ std::string template_bytes(const PodTemplate& job);
 // `invalid`: they are damaged.
 Result<PodTemplate> read_template(std::string_view bytes);
 
+// Likewise, its process settings alone. Of damaged bytes, what can be read counts.
+std::string settings_bytes(const ProcessSettings& settings);
+ProcessSettings read_settings(std::string_view bytes);
+
 }  // namespace muster::core::node

@@ -153,13 +153,14 @@ std::unique_ptr<Cgroup> Cgroups::make(const Limits& limits) {
         std::to_string(limits.cpu_millis * kCpuPeriodUs / 1000) + " " +
             std::to_string(kCpuPeriodUs));
   }
+  if (limits.nice != 0) set(group->name, "cpu.weight.nice", std::to_string(limits.nice));
   return group;
 }
 
 std::unique_ptr<Cgroup> Cgroups::take(Limits limits) {
   // A limit that can't be enforced needs no separate cgroup.
   if ((can_ & kCanLimitMemory) == 0) limits.memory_bytes = 0;
-  if ((can_ & kCanLimitCpu) == 0) limits.cpu_millis = 0;
+  if ((can_ & kCanLimitCpu) == 0) limits.cpu_millis = 0, limits.nice = 0;
   std::unique_ptr<Cgroup> group;
   {
     std::lock_guard lock(mutex_);

@@ -26,7 +26,8 @@ namespace muster::keeper {
 struct Limits {
   uint64_t memory_bytes = 0;  // 0: none
   uint64_t cpu_millis = 0;
-  bool any() const { return memory_bytes != 0 || cpu_millis != 0; }
+  int nice = 0;  // its weight among other cgroups, as that of a process this nice
+  bool any() const { return memory_bytes != 0 || cpu_millis != 0 || nice != 0; }
 };
 
 // One cgroup, while a process has it.

@@ -1,8 +1,9 @@
 #include "keeper/kernel/rlimits.hpp"
 
+#include "core/spec/fields/process_settings.hpp"
+
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -22,23 +23,7 @@ constexpr LimitName kLimitNames[] = {
     {"nofile", RLIMIT_NOFILE},   {"nproc", RLIMIT_NPROC},       {"rss", RLIMIT_RSS},
     {"rtprio", RLIMIT_RTPRIO},   {"rttime", RLIMIT_RTTIME},     {"sigpending", RLIMIT_SIGPENDING},
     {"stack", RLIMIT_STACK}};
-constexpr rlim_t kFewestFiles = 64;  // what a child opens before its exec, with some to spare
-
-std::optional<rlim_t> limit_value(std::string_view text) {
-  if (text == "unlimited") return RLIM_INFINITY;
-  uint64_t number = 0;
-  const char* const begin = text.data();
-  const auto [end, error] = std::from_chars(begin, begin + text.size(), number);
-  if (error != std::errc() || end == begin) return std::nullopt;
-  const std::string_view unit = text.substr(static_cast<size_t>(end - begin));
-  if (unit.empty() && number != RLIM_INFINITY) return number;
-  constexpr std::string_view kUnits = "KMGT";
-  const size_t power = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
-  if (power == std::string_view::npos) return std::nullopt;
-  const unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
-  if (number > RLIM_INFINITY >> shift) return std::nullopt;
-  return number << shift;
-}
+static_assert(core::kUnlimited == RLIM_INFINITY);
 
 std::string value_text(rlim_t value) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
@@ -61,19 +46,26 @@ Result<ResourceLimit> read_limit(std::string_view word) {
   }
   const std::string_view values = equals == std::string_view::npos ? "" : word.substr(equals + 1);
   const size_t colon = values.find(':');
-  const auto soft = limit_value(values.substr(0, colon));
-  const auto hard = colon == std::string_view::npos ? soft : limit_value(values.substr(colon + 1));
+  const auto soft = core::parse_limit(values.substr(0, colon));
+  const auto hard =
+      colon == std::string_view::npos ? soft : core::parse_limit(values.substr(colon + 1));
   if (!soft || !hard)
     return limit_error(word, "not " + std::string(name) + "=VALUE or " + std::string(name) +
                                  "=SOFT:HARD, each `unlimited` or a number, with K, M, G or T");
   if (*soft > *hard) return limit_error(word, "the soft limit is above the hard limit");
-  if (known->resource == RLIMIT_NOFILE && *soft < kFewestFiles)
+  if (known->resource == RLIMIT_NOFILE && *soft < core::kFewestFiles)
     return limit_error(
-        word, "too few to start a process; must be at least " + std::to_string(kFewestFiles));
+        word, "too few to start a process; must be at least " + std::to_string(core::kFewestFiles));
   return ResourceLimit{known->name, known->resource, {*soft, *hard}};
 }
 
 }  // namespace
+
+std::optional<int> resource_named(std::string_view name) {
+  for (const LimitName& one : kLimitNames)
+    if (name == one.name) return one.resource;
+  return std::nullopt;
+}
 
 Result<std::vector<ResourceLimit>> read_rlimits(std::string_view text) {
   std::vector<ResourceLimit> limits;

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
@@ -28,6 +29,8 @@ struct ResourceLimit {
 };
 
 Result<std::vector<ResourceLimit>> read_rlimits(std::string_view text);
+// RLIMIT_… by its name above; nullopt: unknown.
+std::optional<int> resource_named(std::string_view name);
 // Raises our own hard limits where these are higher. Empty, or why one cannot be raised.
 std::string make_room_for(const std::vector<ResourceLimit>& limits);
 

@@ -1,6 +1,7 @@
 #include "keeper/start/launch.hpp"
 
 #include "base/bytes.hpp"
+#include "core/node/template_codec.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/start/terminal.hpp"
 
@@ -62,6 +63,7 @@ bool Launch::read(std::string_view order) {
     privileges.none_new = in.num<uint8_t>() != 0;
     privileges.dropped = in.num<uint64_t>();
   }
+  if (!in.rest().empty()) settings = core::node::read_settings(in.text());
   return in.ok();
 }
 

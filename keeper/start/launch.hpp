@@ -4,6 +4,7 @@
 
 #include "base/fd.hpp"
 #include "core/node/space.hpp"
+#include "core/spec/fields/process_settings.hpp"
 #include "keeper/kernel/cgroup.hpp"
 #include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/proc.hpp"
@@ -28,6 +29,7 @@ struct Launch {
   std::vector<core::node::SecretFile> secret_files;
   core::node::Space space;
   Privileges privileges{};  // to give up
+  core::ProcessSettings settings{};
   Limits limits{};
   bool contained = false;  // gets a cgroup
   bool input = false;

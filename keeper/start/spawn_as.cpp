@@ -52,7 +52,7 @@ struct OwnerPlan {
   const std::vector<ResourceLimit>* limits = nullptr;
   PamStart* pam = nullptr;   // null: it has no PAM session
   int64_t not_after_ms = 0;  // boot time; 0: none
-  mode_t mask = 0;
+  const StartSettings* settings = nullptr;
   const core::Owner* owner = nullptr;
   Secrets* secrets = nullptr;
 };
@@ -97,10 +97,10 @@ int owner_main(void* argument) {
     if (const char* why = plan->pam->open(); why != nullptr) end(why, core::kExitNotHere);
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
   setrlimit(RLIMIT_NOFILE, plan->limit);
-  umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup", errno);
   if (plan->pam != nullptr && !plan->pam->set_limits()) fail("limits of the PAM session", errno);
-  for (const ResourceLimit& limit : *plan->limits)
+  plan->settings->apply();
+  for (const ResourceLimit& limit : *plan->limits)  // the site's win over the job's
     if (setrlimit(limit.resource, &limit.value) != 0) fail(kLimitsVariable, errno);
   const long id = -1;
   const uint32_t uid = plan->owner->uid, gid = plan->owner->gid;
@@ -169,6 +169,7 @@ void follow(const Permit& permit, const SpawnJob& job, const Spaces& spaces, Lau
       {spaces.dirs == nullptr ? "" : spaces.dirs->path(),
        spaces.dirs == nullptr ? "" : spaces.dirs->memory_path(), permit.owner.home},
       permit.job.private_tmp || job.as->private_tmp);
+  launch.settings = permit.job.process;
   launch.limits = job.limits;
   launch.contained = job.contained || job.limits.any();
   launch.input = permit.session && permit.session->input;
@@ -271,7 +272,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.limit = &limit_;
   plan.limits = &owners_->limits();
   plan.not_after_ms = launch.not_after_ms;
-  plan.mask = mask_;
+  const StartSettings settings(launch.settings, mask_);
+  plan.settings = &settings;
   plan.owner = &permit.owner;
   plan.secrets = &secrets;
   const uint64_t start_ns = boot_ns();

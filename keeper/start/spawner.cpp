@@ -57,7 +57,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
     fail(kDescriptors);
   setsid();
   setrlimit(RLIMIT_NOFILE, plan->limit);
-  umask(plan->mask);
+  plan->settings->apply();
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail(kDescriptors);
   for (const int fd : {plan->report, plan->space})
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
@@ -518,7 +518,10 @@ std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space
 
 std::unique_ptr<Cgroup> Spawner::cgroup_for(const SpawnJob& job, const Launch& launch) {
   const bool wanted = cgroups_for_all_ || launch.contained;
-  return cgroups_ != nullptr && wanted && !job.session ? cgroups_->take(launch.limits) : nullptr;
+  if (cgroups_ == nullptr || !wanted || job.session) return nullptr;
+  Limits limits = launch.limits;
+  limits.nice = launch.settings.nice.value_or(0);
+  return cgroups_->take(limits);
 }
 
 Spawned Spawner::refused(Spawned result, std::string why, int exit_code) {
@@ -613,7 +616,8 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   }
   plan.limit = &limit_;
   plan.not_after_ms = launch.not_after_ms;
-  plan.mask = mask_;
+  const StartSettings settings(launch.settings, mask_);
+  plan.settings = &settings;
   if (!plan_file) plan.privileges = launch.privileges;
   if (!secrets.empty()) {
     plan.secrets = &secrets;

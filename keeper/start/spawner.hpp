@@ -27,6 +27,7 @@
 #include "keeper/kernel/cgroup.hpp"
 #include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/proc.hpp"
+#include "keeper/kernel/start_settings.hpp"
 #include "keeper/start/child_fds.hpp"
 #include "keeper/start/launch.hpp"
 #include "keeper/start/space_main.hpp"
@@ -114,7 +115,7 @@ struct ChildPlan {
   int shared_from = -1;         // it shares the keeper's descriptors, and needs none from here on
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
-  mode_t mask = 0;
+  const StartSettings* settings = nullptr;
   Privileges privileges{};     // to give up
   Secrets* secrets = nullptr;  // null: none
   uid_t uid = 0;               // ours

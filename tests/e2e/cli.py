@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shlex
 import signal
 import socket
 import subprocess
@@ -265,6 +266,22 @@ class FirstMinutes:
                       self.muster("run", "-n", "1", "--chdir", "there", "--env", "TYPED=other", *show, **env).stdout)
         self.muster("run", "-n", "1", "--export", "NOT_SET", *show, code=5)
         self.muster("run", "-n", "1", "--env", "novalue", *show, code=2)
+
+    def test_pods_get_umask_and_soft_limits_of_the_shell(self):
+        show = ["--", "sh", "-c", "umask; ulimit -Sn; ulimit -Ss; nice"]
+        node = self.muster("run", "-n", "1", "--no-limits", *show, umask=0o022).stdout.split()
+        self.assertEqual(node[-1], str(os.nice(0)))
+
+        def limited(*flags):
+            run = shlex.join([MUSTER, "run", "-n", "1", *flags, *show])
+            return subprocess.run(["bash", "-c", f"umask 027; ulimit -Sn 333; ulimit -Ss 4096; {run}"], env=self.env, cwd=self.dir,
+                                  stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=3 * DEADLINE, check=True).stdout.split()
+
+        self.assertEqual(limited("--nice", "3"), ["0027", "333", "4096", str(min(19, os.nice(0) + 3))])
+        if isinstance(self, Cluster):
+            self.assertEqual(limited("--no-limits"), node, "those of the node")
+        self.assertIn("--nice: `20`: must be a whole number, 0 to 19", self.muster("run", "-n", "1", "--nice", "20", *show, code=2).stderr)
+        self.assertIn("--no-limits is for a command", self.muster("run", "--no-limits", self.file("j.yaml", manifest("j", "true")), code=2).stderr)
 
     def test_p29_what_pods_print_is_shown(self):
         script = "echo out; echo more; echo err >&2; printf 'no line break'"

@@ -662,6 +662,11 @@ class Owners(RootKeeper):
         self.assertEqual({name: limits[name].split() for name in ("core file size", "open files", "processes", "file size")},
                          {"core file size": ["0", "0"], "open files": ["512", str(files)], "processes": ["3000", "3000"],
                           "file size": ["1048576", "2097152"]})
+        # They win over what a job asks for; what they leave open is the job's, up to the hard limit.
+        job = sh_job("mine", "ulimit -Sn; ulimit -Ss; umask; nice", 1)
+        job["metadata"]["annotations"] = {"muster.dev/ulimits": "nofile=100 stack=4M", "muster.dev/umask": "0137", "muster.dev/nice": "4"}
+        self.assertEqual(self.finish("alice", job), "Complete")
+        self.assertEqual(self.log("alice", "mine")[1].split(), ["512", "4096", "0137", str(min(19, os.nice(0) + 4))])
         # The keeper raises its own limit as far as it can, and refuses to start with limits that it cannot grant.
         most = str(max(hard, files))
         self.assertRegex(pathlib.Path(f"/proc/{self.root.pid}/limits").read_text(), f"Max open files +{most} +{most} ")

@@ -1,5 +1,6 @@
 # A container that exceeds its memory limit is killed, and nothing else is, whichever cgroup the agent was started in. A CPU
-# limit throttles. Processes that a pod leaves behind are killed with its cgroup, even if they shed their session and environment.
+# limit throttles, and niceness is the cgroup's weight. Processes that a pod leaves behind are killed with its cgroup, even if
+# they shed their session and environment.
 modules
 cgroups=/sys/fs/cgroup
 
@@ -7,13 +8,14 @@ cgroups=/sys/fs/cgroup
         command: ["sh", "-c", "tail /dev/zero"]
         resources: {limits: {memory: 64Mi}}
 Y
-{ job_head within-NAME; cat <<'Y'; } > /tmp/within.yaml
+{ job_head 'within-NAME, annotations: {muster.dev/nice: "5"}'; cat <<'Y'; } > /tmp/within.yaml
         command: ["sh", "-c"]
         args:
         - |
           own=/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)
           echo "cpu.max $(cat $own/cpu.max)"
           echo "memory.max $(cat $own/memory.max)"
+          echo "cpu.weight.nice $(cat $own/cpu.weight.nice) of $(cut -d' ' -f19 /proc/self/stat)"
           i=0; while [ $i -lt 3000 ]; do i=$((i + 1)); done
           grep nr_throttled $own/cpu.stat
           env -i setsid sleep 4711 &
@@ -49,6 +51,7 @@ placement() {  # placement NAME CGROUP [USER]
   muster logs "job/within-$1" > /tmp/$1.out
   check "p18_limits_of_the_pod_$1" grep -q 'memory.max 33554432' /tmp/$1.out || show /tmp/$1.out /tmp/$1.log
   check "p18_cpu_limit_$1" grep -q 'cpu.max 20000 100000' /tmp/$1.out || show /tmp/$1.out
+  check "niceness_is_the_cgroups_weight_$1" grep -q 'cpu.weight.nice 5 of 5' /tmp/$1.out || show /tmp/$1.out
   check "p18_throttled_$1" grep -q 'nr_throttled [1-9]' /tmp/$1.out || show /tmp/$1.out
   check "p18_nothing_left_$1" nothing_left
   kill "$agent_pid"

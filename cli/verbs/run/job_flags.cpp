@@ -55,6 +55,9 @@ void add_resource_rows(FlagRows& rows, JobWords& w) {
         "limits it",
         &wishes.scratch, kAnything, kOptional},
        {"--private-tmp", "", "Give each index its own /tmp and /var/tmp", &wishes.private_tmp},
+       {"--nice", "N",
+        "Add N, 0 to 19, to the niceness of CMD, so that other processes of its node go first",
+        &wishes.nice, whole(0, core::kNiceMax)},
        {"--gang", "", "Start indexes together or not at all", &wishes.gang}});
 }
 
@@ -141,6 +144,9 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
         &w.exported},
        {"--env", "NAME=VALUE", "Set an environment variable for CMD; repeatable", &w.variables,
         kAnything, kSingle | kAll},
+       {"--no-limits", "",
+        "Run CMD with the umask and limits (ulimit) of its node instead of those of this shell",
+        &w.o.no_limits},
        {"--chdir", "DIR", "Working directory of CMD (default: the current directory)", &w.dir}});
 }
 

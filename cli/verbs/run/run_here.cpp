@@ -69,7 +69,7 @@ class LocalAgent {
 };
 
 std::string command_text(const RunIdentity& job) {
-  return dumped(with_surroundings(job.manifest, job.environment, job.dir));
+  return dumped(with_surroundings(job.manifest, job.environment, job.dir, job.process));
 }
 
 std::string logs_of(const std::string& dir, const Json& job) {

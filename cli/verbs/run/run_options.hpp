@@ -23,6 +23,7 @@ struct RunOptions {
   Export exported;                     // likewise
   Variables environment;               // --env
   std::string dir;                     // --chdir, absolute; empty: the current directory
+  bool no_limits = false;              // the umask and limits are the node's
   Shown shown = Shown::automatic;      // how to show what pods print
   std::optional<OutputPattern> files;  // write it to these instead
   bool keep_order = false;             // show indexes in order

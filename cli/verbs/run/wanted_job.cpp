@@ -55,6 +55,7 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   if (!environment) return environment.error();
   out.job.environment = std::move(*environment);
   out.job.dir = std::move(here);
+  if (!options.no_limits) out.job.process = shell_settings();
   std::random_device random;
   CommandJob job{
       options.completions, parallelism,         options.name, options.retries.value_or(0),
@@ -82,7 +83,8 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   if (!out.job.inputs.name.empty() && !inputs_dir.empty())
     name_file(out.job.manifest, inputs_dir + "/" + out.job.inputs.name);
   out.job.name_given = !options.name.empty();
-  out.text = dumped(with_surroundings(out.job.manifest, out.job.environment, out.job.dir));
+  out.text = dumped(
+      with_surroundings(out.job.manifest, out.job.environment, out.job.dir, out.job.process));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/inputs.hpp"
 
@@ -38,9 +39,11 @@ void validate_words(const StringMap& annotations, std::string_view key, const ch
 std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
   for (const std::string_view key :
-       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
-        kPlacementKey, kStartFailureKey, kIgnoredMaxKey, kBackoffKey, kFenceAfterKey, kIndexesKey,
-        kInputsKey, kInputsFileKey, kPrivateTmpKey, kRetryOfKey, kRoundKey, kAfterKey})
+       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey,       kMpiKey,
+        kRestartKey,     kPlacementKey,  kStartFailureKey, kIgnoredMaxKey, kBackoffKey,
+        kFenceAfterKey,  kIndexesKey,    kInputsKey,       kInputsFileKey, kPrivateTmpKey,
+        kRetryOfKey,     kRoundKey,      kAfterKey,        kNiceKey,       kUmaskKey,
+        kUlimitsKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -106,6 +109,7 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   validate_words(annotations, kPlacementKey, "pack", "spread", found);
   validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);
   validate_words(annotations, kBackoffKey, "hold", "yield", found);
+  validate_process_settings(annotations, found);
 }
 
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found) {

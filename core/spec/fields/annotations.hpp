@@ -1,5 +1,6 @@
 // muster's own annotations on a Job: backoff, restart delay, gangs, placement, MPI, failed starts,
-// inputs, fencing, and which indexes run. Dependencies are in after.hpp.
+// inputs, fencing, and which indexes run. Dependencies are in after.hpp, niceness, umask and limits
+// in process_settings.hpp.
 //
 // Admission validates them; reading ignores malformed values, so a stored job can always be read.
 // An unknown key causes only a warning, since a later version may have written it.

@@ -1,5 +1,6 @@
 // The keeper and its client with real processes; leftovers are found by session and environment, or
 // by cgroup.
+#include "core/node/template_codec.hpp"
 #include "keeper/protocol.hpp"
 #include "tests/unit/keeper/keeper_fixture.hpp"
 
@@ -108,6 +109,27 @@ TEST_P(KeeperTest, DropsPrivilegesOfConfinedProcess) {
   EXPECT_EQ(value(3, "CapEff"), 0u);
   // The bounding set is empty, or no program can gain capabilities.
   EXPECT_TRUE(value(3, "CapBnd") == 0 || value(3, "NoNewPrivs") == 1);
+}
+
+TEST_P(KeeperTest, StartsProcessWithItsSettings) {
+  connect();
+  const auto report = [this](uint32_t index, const core::ProcessSettings& settings) {
+    SpawnOrder order = shell(index, "umask; nice; ulimit -Sn; ulimit -Sc; ulimit -Hc");
+    order.settings = core::node::settings_bytes(settings);
+    EXPECT_EQ(run(order).exit_code, 0);
+    return read_file(root_ / ("out" + std::to_string(index)));
+  };
+  rlimit core{};
+  getrlimit(RLIMIT_CORE, &core);
+  const std::string hard =
+      core.rlim_max == RLIM_INFINITY ? "unlimited" : std::to_string(core.rlim_max / 512);
+  const int own = getpriority(PRIO_PROCESS, 0);
+  const auto text = [](int number) { return std::to_string(number) + "\n"; };
+  // A soft limit is raised up to the hard limit at most, and the hard limit stays.
+  EXPECT_EQ(report(0, {.nice = 2, .umask = 027, .soft_limits = {{"nofile", 99}, {"core", ~0ull}}}),
+            "0027\n" + text(std::min(19, own + 2)) + "99\n" + hard + "\n" + hard + "\n");
+  EXPECT_EQ(report(1, {.nice = 19, .umask = 0, .soft_limits = {{"nofile", 100}, {"core", 0}}}),
+            "0000\n" + text(19) + "100\n0\n" + hard + "\n");
 }
 
 TEST_P(KeeperTest, PassesSecretsOnlyToProcess) {

@@ -1,0 +1,122 @@
+#include "core/spec/fields/process_settings.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+namespace muster::core {
+namespace {
+
+template <class T>
+std::optional<T> digits(std::string_view text, int base) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value, base);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
+}
+
+std::optional<int32_t> parse_nice(std::string_view text) {
+  const auto value = digits<int32_t>(text, 10);
+  return value && *value >= 0 && *value <= kNiceMax ? value : std::nullopt;
+}
+
+std::optional<uint32_t> parse_umask(std::string_view text) {
+  const auto value = digits<uint32_t>(text, 8);
+  return value && *value <= 0777 ? value : std::nullopt;
+}
+
+std::string octal(uint32_t value) {
+  std::string text = "0000";
+  for (size_t digit = text.size(); digit-- > 0; value /= 8)
+    text[digit] = static_cast<char>('0' + value % 8);
+  return text;
+}
+
+std::string limit_text(uint64_t value) {
+  if (value == kUnlimited) return "unlimited";
+  size_t power = 0;
+  while (power < kLimitUnits.size() && value != 0 && value % 1024 == 0) value /= 1024, ++power;
+  return std::to_string(value) + (power == 0 ? "" : std::string(1, kLimitUnits[power - 1]));
+}
+
+// Calls `use` with each limit's name and value; the error is about the first malformed one.
+template <class F>
+Status each_limit(std::string_view text, const F& use) {
+  std::set<std::string_view> met;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    if (text.empty()) return Nothing{};
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    const size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    const auto value =
+        equals == std::string_view::npos ? std::nullopt : parse_limit(word.substr(equals + 1));
+    if (std::find(kSoftLimits.begin(), kSoftLimits.end(), name) == kSoftLimits.end()) {
+      std::string names;
+      for (const std::string_view one : kSoftLimits)
+        names += (names.empty() ? "" : ", ") + std::string(one);
+      return invalid("`" + std::string(word) + "`: must be NAME=VALUE with one of " + names);
+    }
+    if (!value)
+      return invalid("`" + std::string(word) + "`: must be " + std::string(name) +
+                     "=VALUE, `unlimited` or a number, with K, M, G or T");
+    if (name == "nofile" && *value < kFewestFiles)
+      return invalid("`" + std::string(word) + "`: too few to start a process; must be at least " +
+                     std::to_string(kFewestFiles));
+    if (!met.insert(name).second) return invalid("`" + std::string(word) + "`: set twice");
+    use(name, *value);
+  }
+}
+
+const std::string* setting_in(const StringMap& annotations, std::string_view key) {
+  const auto found = annotations.find(std::string(key));
+  return found == annotations.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+ProcessSettings read_process_settings(const StringMap& annotations) {
+  ProcessSettings read;
+  if (const auto* text = setting_in(annotations, kNiceKey)) read.nice = parse_nice(*text);
+  if (const auto* text = setting_in(annotations, kUmaskKey)) read.umask = parse_umask(*text);
+  if (const auto* text = setting_in(annotations, kUlimitsKey)) {
+    const Status sound = each_limit(*text, [&read](std::string_view name, uint64_t value) {
+      read.soft_limits.emplace(name, value);
+    });
+    if (!sound) read.soft_limits.clear();
+  }
+  return read;
+}
+
+void write_process_settings(const ProcessSettings& settings, StringMap& annotations) {
+  if (settings.nice) annotations[std::string(kNiceKey)] = std::to_string(*settings.nice);
+  if (settings.umask) annotations[std::string(kUmaskKey)] = octal(*settings.umask);
+  if (settings.soft_limits.empty()) return;
+  std::string text;
+  for (const auto& [name, value] : settings.soft_limits)
+    text += (text.empty() ? "" : " ") + name + "=" + limit_text(value);
+  annotations[std::string(kUlimitsKey)] = std::move(text);
+}
+
+void validate_process_settings(const StringMap& annotations, Violations& found) {
+  const auto check = [&](std::string_view key, const auto& wrong) {
+    const auto* text = setting_in(annotations, key);
+    if (text == nullptr) return;
+    if (std::string why = wrong(*text); !why.empty())
+      found.invalid("metadata.annotations[" + std::string(key) + "]", *text, std::move(why));
+  };
+  check(kNiceKey, [](const std::string& text) {
+    return parse_nice(text) ? "" : "must be a whole number, 0 to " + std::to_string(kNiceMax);
+  });
+  check(kUmaskKey, [](const std::string& text) {
+    return std::string(parse_umask(text) ? "" : "must be an octal number, 0 to 0777");
+  });
+  check(kUlimitsKey, [](const std::string& text) {
+    const Status sound = each_limit(text, [](std::string_view, uint64_t) {});
+    return sound ? std::string() : sound.error().message;
+  });
+}
+
+}  // namespace muster::core

@@ -1,0 +1,43 @@
+#include "keeper/kernel/start_settings.hpp"
+
+#include "keeper/kernel/rlimits.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace muster::keeper {
+
+StartSettings::StartSettings(const core::ProcessSettings& settings, mode_t mask)
+    : mask_(settings.umask ? static_cast<mode_t>(*settings.umask) : mask),
+      nice_(settings.nice.value_or(0)) {
+  for (const auto& [name, value] : settings.soft_limits)
+    if (const auto resource = resource_named(name)) limits_.push_back({*resource, value});
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"))) void StartSettings::apply() const {
+  umask(mask_);
+  const SoftLimit* const limits = limits_.data();
+  for (size_t i = 0, count = limits_.size(); i < count; ++i) {
+    rlimit now{};
+    if (getrlimit(limits[i].resource, &now) != 0) continue;
+    now.rlim_cur = limits[i].value < now.rlim_max ? limits[i].value : now.rlim_max;
+    setrlimit(limits[i].resource, &now);
+  }
+  if (nice_ == 0) return;
+  const int own = getpriority(PRIO_PROCESS, 0);
+  const int wanted = own + nice_ < core::kNiceMax ? own + nice_ : core::kNiceMax;
+  setpriority(PRIO_PROCESS, 0, wanted);
+  // Where the kernel shares the CPUs between sessions, niceness counts only within one, and the
+  // session's own counts among them (sched(7), autogroup).
+  const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+  if (group < 0) return;
+  const char text[] = {static_cast<char>(wanted >= 10 ? '1' : '0'),
+                       static_cast<char>('0' + (wanted < 0 ? 0 : wanted % 10))};
+  if (write(group, text, sizeof text) < 0) errno = 0;  // at most ten a second may be set
+  close(group);
+}
+
+}  // namespace muster::keeper
