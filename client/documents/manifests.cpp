@@ -224,7 +224,8 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
                          {"annotations",
                           {{std::string(core::kStartFailureKey), "FailJob"},
                            {std::string(core::kIgnoredMaxKey), std::to_string(kDisruptionsMax)},
-                           {std::string(core::kBackoffKey), "yield"}}}};
+                           {std::string(core::kBackoffKey), "yield"},
+                           {std::string(core::kScaleDownKey), "finish"}}}};
   return with_surroundings({{"apiVersion", "batch/v1"},
                             {"kind", "Job"},
                             {"metadata", metadata},

@@ -413,6 +413,23 @@ class Daemons(Cluster):
         self.muster("scale", "job/nope", "--parallelism", "1", code=3)
         self.muster("delete", "job/wide")
 
+    def test_throttle_lets_running_pods_finish(self):
+        self.muster("submit", "--name", "t", "-n", "12", "-j", "4", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+        poll("four run", lambda: self.status("t").get("ready") == 4)
+        self.assertIn("job.batch/t throttled: pods that run go on", self.muster("throttle", "job/t", "1").stdout)
+        self.assertEqual(self.status("t")["active"], 4)
+        (self.dir / "go").touch()
+        self.muster("wait", "job/t", "--timeout", f"{DEADLINE:g}s")
+        self.assertEqual([self.status("t").get(key, 0) for key in ("succeeded", "failed")], [12, 0])
+        attempts = json.loads(self.muster("get", "attempts", "job/t", "-o", "json").stdout)["items"]
+        self.assertEqual(len(attempts), 12, "none was ended")
+        # At most one ran at once after the first four: each starts after the end of the one before.
+        later = sorted(attempts, key=lambda a: a["index"])[4:]
+        for one, next_one in zip(later, later[1:]):
+            self.assertLessEqual(one["ended"], next_one["started"])
+        for words, why in ((["job/t"], "must be a number"), (["2"], "throttle what?"), (["job/t", "0"], "1 or more"), (["job/t", "x"], "`x`")):
+            self.assertIn(why, self.muster("throttle", *words, code=2).stderr)
+
     def test_apply_creates_changes_and_refuses(self):
         text = manifest("applied", "sleep 1000")
         self.assertIn("created", self.muster("apply", "-f", "-", stdin=text).stdout)

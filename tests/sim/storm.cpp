@@ -222,6 +222,7 @@ class History {
     if (one_in(4)) spec["podReplacementPolicy"] = "Failed";
     if (one_in(4)) pod["priority"] = below(3);
     if (one_in(5)) pod["tolerations"] = Json::array({{{"key", "drill"}, {"operator", "Exists"}}});
+    if (number % 3 == 0) annotations[std::string(core::kScaleDownKey)] = "finish";
     spec["template"]["spec"] = pod;
     Sent job;
     job.ways = ways;

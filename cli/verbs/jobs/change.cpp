@@ -1,12 +1,14 @@
-// muster suspend, resume, scale, cordon, uncordon: one merge patch each. Repeating a change is not
-// an error.
+// muster suspend, resume, scale, throttle, cordon, uncordon: one merge patch each. Repeating a
+// change is not an error.
 #include "cli/verbs/jobs/change.hpp"
 
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "core/spec/fields/annotations.hpp"
 
+#include <charconv>
 #include <iostream>
 
 namespace muster::cli {
@@ -34,6 +36,9 @@ Json patch_of(const ChangeOptions& options) {
       return {{"spec", {{"suspend", false}}}};
     case What::scale:
       return scale_patch(options);
+    case What::throttle:
+      return {{"metadata", {{"annotations", {{std::string(core::kScaleDownKey), "finish"}}}}},
+              {"spec", {{"parallelism", *options.parallelism}}}};
     case What::cordon:
       return {{"spec", {{"unschedulable", true}}}};
     case What::uncordon:
@@ -50,6 +55,8 @@ const char* done_word(What what) {
       return "resumed";
     case What::scale:
       return "scaled";
+    case What::throttle:
+      return "throttled: pods that run go on";
     case What::cordon:
       return "cordoned: it gets no new pods";
     case What::uncordon:
@@ -81,6 +88,21 @@ Verb change_of_jobs(What change, const char* name, const char* help, const std::
               return Usage{"scale to what? --completions N or --parallelism N"};
             return judged(read_job_names(w->what, w->o.names), w->o);
           }};
+}
+
+// Takes the last word, the number of pods.
+std::optional<Usage> read_throttle(ChangeWords& w) {
+  const std::string text = w.what.back();
+  int32_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || number < 1)
+    return Usage{
+        "throttle to what? `" + text +
+        "`: must be a number, 1 or more, after the jobs; to start nothing, use muster suspend"};
+  w.o.parallelism = number;
+  w.what.pop_back();
+  if (w.what.empty()) return Usage{"throttle what? job/NAME before the number"};
+  return std::nullopt;
 }
 
 Verb change_of_nodes(What change, const char* name, const char* help, const std::string& example) {
@@ -135,6 +157,22 @@ Verb scale_verb() {
   return change_of_jobs(What::scale, "scale",
                         "Set the number of indexes of a job, or how many run at once",
                         "muster scale job/sweep --completions 200");
+}
+
+Verb throttle_verb() {
+  auto w = std::make_shared<ChangeWords>();
+  w->o.what = What::throttle;
+  return {.title = {"Jobs", "throttle", "Set how many pods of a job run at once, and end none"},
+          .rows = {{"what", "job/NAME... N", "Jobs, as job/NAME or NAME, and how many pods of each",
+                    &w->what, kAnything, kRequired}},
+          .asks = {&w->o.target},
+          .footer =
+              "Pods that run go on, and no new ones start while N or more do.\n"
+              "Example:\n  muster throttle job/sweep 2",
+          .finish = [w](const Given&) -> Judged {
+            if (auto wrong = read_throttle(*w)) return *wrong;
+            return judged(read_job_names(w->what, w->o.names), w->o);
+          }};
 }
 
 Verb cordon_verb() {

@@ -5,14 +5,14 @@
 
 namespace muster::cli {
 
-// suspend, resume, scale (jobs), cordon, uncordon (nodes).
+// suspend, resume, scale, throttle (jobs), cordon, uncordon (nodes).
 struct ChangeOptions {
-  enum class What { suspend, resume, scale, cordon, uncordon };
+  enum class What { suspend, resume, scale, throttle, cordon, uncordon };
   What what = What::suspend;
   Target target;
   std::vector<std::string> names;
   std::optional<int32_t> completions;  // scale; also sets parallelism
-  std::optional<int32_t> parallelism;
+  std::optional<int32_t> parallelism;  // scale, throttle
 };
 
 int execute(const ChangeOptions& options);

@@ -19,7 +19,8 @@ struct Knobs {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Gates gates{};
-  bool backoff_yields = false;  // muster.dev/backoff: yield
+  bool backoff_yields = false;    // muster.dev/backoff: yield
+  bool surplus_finishes = false;  // muster.dev/scale-down: finish
   // At most this many pods of a job wait for a place; more are created as these are placed.
   uint32_t pending_max = kPendingMax;
   bool has_dependents = false;  // other jobs wait for its end and have not recorded it yet

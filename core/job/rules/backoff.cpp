@@ -67,6 +67,7 @@ Knobs knobs_of(const Knobs& coordinator, const JobObject& object) {
   if (own.backoff_base_ms) knobs.backoff_base_ms = *own.backoff_base_ms;
   if (own.backoff_max_ms) knobs.backoff_max_ms = *own.backoff_max_ms;
   knobs.backoff_yields = own.backoff_yields;
+  knobs.surplus_finishes = own.surplus_finishes;
   return knobs;
 }
 

@@ -58,14 +58,20 @@ bool remove_surplus(Sync& sync, uint32_t target) {
     for (auto it = s.open.lower_bound({static_cast<uint32_t>(job.index_count()), 0});
          it != s.open.end(); ++it)
       if (it->second.active()) gone.push_back({it->first, Counted::released, false, std::nullopt});
+  // Pods without a node are the first to go.
+  const size_t removable =
+      sync.knobs.surplus_finishes && !job.gang().together ? job.pending().size() : job.active();
+  const auto excess = [&job, target, removable] {
+    const uint32_t active = job.active();
+    return static_cast<uint32_t>(std::min<size_t>(active - std::min(active, target), removable));
+  };
   // A pod that has ended on its own is not surplus.
-  if ((!gone.empty() || job.active() > target) && !sync.knows_ends(nodes_of_active(job)))
-    return false;
+  if ((!gone.empty() || excess() > 0) && !sync.knows_ends(nodes_of_active(job))) return false;
   stop_pods(sync, gone);
   bool removed = !gone.empty();
-  if (job.active() > target) {
+  if (const uint32_t number = excess(); number > 0) {
     std::vector<PodsStopping::One> surplus;
-    for (PodKey key : removal_order(job, job.active() - target))
+    for (PodKey key : removal_order(job, number))
       surplus.push_back({key, Counted::released, false, std::nullopt});
     std::sort(surplus.begin(), surplus.end(),
               [](const auto& a, const auto& b) { return a.pod < b.pod; });

@@ -41,9 +41,9 @@ std::vector<std::string> known_annotations() {
   for (const std::string_view key :
        {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey,       kMpiKey,
         kRestartKey,     kPlacementKey,  kStartFailureKey, kIgnoredMaxKey, kBackoffKey,
-        kFenceAfterKey,  kIndexesKey,    kInputsKey,       kInputsFileKey, kPrivateTmpKey,
-        kRetryOfKey,     kRoundKey,      kAfterKey,        kNiceKey,       kUmaskKey,
-        kUlimitsKey})
+        kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,     kInputsFileKey,
+        kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,      kNiceKey,
+        kUmaskKey,       kUlimitsKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -66,6 +66,7 @@ JobAnnotations read_annotations(const StringMap& annotations) {
   if (placement == "spread") read.placement = PlacementChoice::spread;
   read.start_failure_fails_job = start_failure_fails_job(annotations);
   read.backoff_yields = own_value(annotations, kBackoffKey) == "yield";
+  read.surplus_finishes = own_value(annotations, kScaleDownKey) == "finish";
   read.fence_after_ms = read_duration(annotations, kFenceAfterKey);
   read.private_tmp = own_value(annotations, kPrivateTmpKey) == "true";
   if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
@@ -109,6 +110,7 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   validate_words(annotations, kPlacementKey, "pack", "spread", found);
   validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);
   validate_words(annotations, kBackoffKey, "hold", "yield", found);
+  validate_words(annotations, kScaleDownKey, "end", "finish", found);
   validate_process_settings(annotations, found);
 }
 

@@ -37,6 +37,9 @@ constexpr std::string_view kIgnoredMaxKey = "muster.dev/ignored-max";
 // "yield": an index that waits for a retry gives up its place among `parallelism`, so that others
 // run meanwhile. "hold", the default, is Kubernetes' rule.
 constexpr std::string_view kBackoffKey = "muster.dev/backoff";
+// "finish": a lower `parallelism` ends no pod that has a node; new ones are created once fewer are
+// active. "end", the default, is Kubernetes' rule. A gang is scaled by that in any case.
+constexpr std::string_view kScaleDownKey = "muster.dev/scale-down";
 // How long the job's pods may run on a node that has no contact with the coordinator. Then their
 // keeper ends them, and only after that are they replaced (ADR 35).
 constexpr std::string_view kFenceAfterKey = "muster.dev/fence-after";
@@ -69,6 +72,7 @@ struct JobAnnotations {
   PlacementChoice placement = PlacementChoice::usual;
   bool start_failure_fails_job = false;
   bool backoff_yields = false;
+  bool surplus_finishes = false;
   std::optional<Millis> fence_after_ms;
   bool private_tmp = false;
   std::optional<IndexSet> indexes;  // absent: all

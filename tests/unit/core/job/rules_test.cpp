@@ -232,6 +232,27 @@ TEST(Surplus, TheLeastAdvancedGoFirst) {
   EXPECT_EQ(play.state().failed, 0u);
 }
 
+TEST(Surplus, PodsWithNodeFinishIfTheJobSaysSo) {
+  for (const bool finishes : {false, true}) {
+    Play play(Play::indexed(8, 4));
+    play.knobs().surplus_finishes = finishes;
+    play.place(3);
+    ASSERT_EQ(play.job().pending().size(), 1u);
+    play.update([](JobSpec& s) { s.parallelism = 1; });
+    EXPECT_EQ(play.job().active(), finishes ? 3u : 1u);
+    EXPECT_TRUE(play.job().pending().empty()) << "what has no node goes in any case";
+    if (!finishes) continue;
+    play.end({0, 0}, 0);
+    play.end({2, 0}, 0);
+    EXPECT_EQ(play.job().active(), 1u) << "no new one while enough run";
+    play.end({1, 0}, 0);
+    EXPECT_EQ(play.job().active(), 1u);
+    EXPECT_EQ(play.state().failed, 0u);
+    play.update([](JobSpec& s) { s.completions = s.parallelism = 3; });
+    EXPECT_EQ(play.job().active(), 0u) << "indexes out of range never finish";
+  }
+}
+
 TEST(Surplus, WorkQueueKeepsPodsAfterFirstSuccess) {
   JobSpec spec;
   spec.parallelism = 3;
