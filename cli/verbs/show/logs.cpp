@@ -5,8 +5,8 @@
 // The log of an index is looked up by attempt, so it is found even when the Pod is no longer kept.
 // With several pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job
 // with the pod's name.
-#include "cli/verbs/show/logs_options.hpp"
-#include "cli/verbs/show/selected_logs.hpp"
+#include "cli/verbs/show/logs.hpp"
+
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"

@@ -1,5 +1,5 @@
-#include "cli/verbs/show/selected_logs.hpp"
-
+// muster logs -l: what all pods with certain labels print, each line with its pod.
+#include "cli/verbs/show/logs.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/log_streams.hpp"
 #include "client/follow/signals.hpp"

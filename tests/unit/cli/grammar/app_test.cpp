@@ -12,7 +12,7 @@
 #include "cli/verbs/show/describe.hpp"
 #include "cli/verbs/show/explain.hpp"
 #include "cli/verbs/show/get.hpp"
-#include "cli/verbs/show/logs_options.hpp"
+#include "cli/verbs/show/logs.hpp"
 #include "cli/verbs/show/top.hpp"
 #include "cli/verbs/show/why.hpp"
 #include "client/terminal/exit_codes.hpp"

@@ -2,7 +2,7 @@
 #include "cli/verbs/jobs/delete.hpp"
 #include "cli/verbs/jobs/wait.hpp"
 #include "cli/verbs/show/get.hpp"
-#include "cli/verbs/show/logs_options.hpp"
+#include "cli/verbs/show/logs.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "tests/unit/client/fake_server.hpp"
 

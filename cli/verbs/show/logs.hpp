@@ -5,6 +5,8 @@
 
 namespace muster::cli {
 
+class ApiClient;
+
 struct LogsOptions {
   Target target;
   std::string pod;  // one of these three
@@ -20,5 +22,9 @@ struct LogsOptions {
 };
 
 int execute(const LogsOptions& options);
+// With `selector` (selected_logs.cpp). With -f, continues until the jobs of all these pods are
+// over, and follows pods that start meanwhile too. The coordinator may restart meanwhile. Returns
+// the exit code.
+int selected_logs(const LogsOptions& options, ApiClient& client);
 
 }  // namespace muster::cli
