@@ -130,6 +130,7 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
              option->get_description();
     if (!positional && said.starts_with(name + ": ") && said.ends_with(" missing"))
       return name + " needs a value: " + option->get_type_name();
+    if (said.starts_with(name + ": At Most 1 ")) return name + ": given more than once";
     // Elsewhere -n is the namespace.
     if (option->check_sname("n") && name != "--namespace" && said.starts_with(name + ": `"))
       return said + "; the namespace is --namespace, or -n before the command";
@@ -340,8 +341,7 @@ void add_row(const Declared& to, const FlagRow& row) {
   if (const auto* range = std::get_if<Range>(&row.accepts)) option->check(validator(*range));
   const auto marked = [&row](unsigned mark) { return (row.marks & mark) != 0; };
   if (marked(kRequired)) option->required();
-  if (marked(kSingle)) option->allow_extra_args(false);
-  if (marked(kAll)) option->take_all();
+  if (!option->get_positional()) option->allow_extra_args(marked(kSeveral));
   if (marked(kOptional)) option->expected(0, 1);
   if (marked(kHidden)) option->group("");
   // The last one wins, so that an --api in an alias can be overridden.

@@ -74,11 +74,10 @@ inline Accepts whole(int64_t low, int64_t high) {
 // Marks of a row; combinable.
 enum Marks : unsigned {
   kRequired = 1,
-  kSingle = 2,     // of a list: each occurrence of the flag takes one value
-  kAll = 4,        // of a list: every occurrence counts
-  kOptional = 8,   // the value may be absent
-  kHidden = 16,    // an argument that the type of the first one shows
-  kOfTarget = 32,  // of all verbs that ask a coordinator; the last one wins
+  kSeveral = 2,    // of a flag's list: one occurrence may take several values: -f a b
+  kOptional = 4,   // the value may be absent
+  kHidden = 8,     // an argument that the type of the first one shows
+  kOfTarget = 16,  // of all verbs that ask a coordinator; the last one wins
 };
 
 struct FlagRow {

@@ -101,7 +101,8 @@ Verb apply_verb() {
   auto o = std::make_shared<ApplyOptions>();
   return {
       .title = {"Jobs", "apply", "Create or update objects to match their manifests"},
-      .rows = {{"-f,--file,--filename", "F", kFilesHelp, &o->files, kAnything, kRequired | kAll},
+      .rows = {{"-f,--file,--filename", "F", kFilesHelp, &o->files, kAnything,
+                kRequired | kSeveral},
                {"--dry-run", "", kDryRunHelp, &o->dry_run}},
       .asks = {&o->target},
       .footer =

@@ -58,18 +58,18 @@ int execute(const CreateOptions& options) {
 
 Verb create_verb() {
   auto o = std::make_shared<CreateOptions>();
-  return {
-      .title = {"Jobs", "create", "Create jobs, ConfigMaps and namespaces from manifests"},
-      .rows = {{"-f,--file,--filename", "F", kFilesHelp, &o->files, kAnything, kRequired | kAll},
-               {"-o,--output", "FORM", "Output format: name, json or yaml", &o->output,
-                one_of({"name", "json", "yaml"})},
-               {"--dry-run", "", kDryRunHelp, &o->dry_run}},
-      .asks = {&o->target},
-      .footer = "Examples:\n  muster create -f job.yaml\n  cat *.yaml | muster create -f -",
-      .finish = [o](const Given& given) -> Judged {
-        o->ns_given = given.flags.contains("--namespace");
-        return *o;
-      }};
+  return {.title = {"Jobs", "create", "Create jobs, ConfigMaps and namespaces from manifests"},
+          .rows = {{"-f,--file,--filename", "F", kFilesHelp, &o->files, kAnything,
+                    kRequired | kSeveral},
+                   {"-o,--output", "FORM", "Output format: name, json or yaml", &o->output,
+                    one_of({"name", "json", "yaml"})},
+                   {"--dry-run", "", kDryRunHelp, &o->dry_run}},
+          .asks = {&o->target},
+          .footer = "Examples:\n  muster create -f job.yaml\n  cat *.yaml | muster create -f -",
+          .finish = [o](const Given& given) -> Judged {
+            o->ns_given = given.flags.contains("--namespace");
+            return *o;
+          }};
 }
 
 }  // namespace muster::cli

@@ -136,7 +136,7 @@ Verb delete_verb() {
                 "Jobs to delete, as job NAME or job/NAME; other kinds likewise", &w->what},
                {"-f,--file,--filename", "F",
                 "Delete the objects of manifests: a file or directory, or - for stdin; repeatable",
-                &o.files, kAnything, kSingle | kAll},
+                &o.files},
                {"-l,--selector", "SELECTOR", "Delete those with these labels, such as a=b,c!=d",
                 &o.selector},
                {"--all", "", "Delete all of the namespace", &o.all},

@@ -42,9 +42,7 @@ constexpr ResourceFlag kResourceFlags[] = {
 
 void add_resource_rows(FlagRows& rows, JobWords& w) {
   for (const ResourceFlag& one : kResourceFlags)
-    add_of_command(rows, w,
-                   {{one.name, one.type, one.help, &w.resources[one.name], kAnything,
-                     one.repeats ? kSingle | kAll : unsigned{kSingle}}});
+    add_of_command(rows, w, {{one.name, one.type, one.help, &w.resources[one.name]}});
   ResourceWishes& wishes = w.o.resources;
   add_of_command(
       rows, w,
@@ -71,7 +69,7 @@ void add_index_rows(FlagRows& rows, JobWords& w) {
        {"--each", "FILE",
         "Run CMD for each line of a file (- reads stdin); the line replaces {} in CMD and is in "
         "$MUSTER_INPUT; repeat the flag for all combinations",
-        &each.files, kAnything, kSingle | kAll},
+        &each.files},
        {"-0,--null", "", "Inputs of --each are separated by null bytes instead of newlines",
         &each.null},
        {"--each-csv", "FILE",
@@ -85,9 +83,13 @@ void add_index_rows(FlagRows& rows, JobWords& w) {
 
 std::optional<Usage> read_resources(JobWords& w) {
   if (Status right = check_scratch(w.o.resources); !right) return Usage{right.error().message};
-  for (const ResourceFlag& one : kResourceFlags)
-    for (const std::string& text : w.resources[one.name])
+  for (const ResourceFlag& one : kResourceFlags) {
+    const std::vector<std::string>& given = w.resources[one.name];
+    if (!one.repeats && given.size() > 1)
+      return Usage{std::string(one.name) + ": given more than once"};
+    for (const std::string& text : given)
       if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
+  }
   return std::nullopt;
 }
 
@@ -142,8 +144,7 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
         "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored with the job "
         "(default ALL)",
         &w.exported},
-       {"--env", "NAME=VALUE", "Set an environment variable for CMD; repeatable", &w.variables,
-        kAnything, kSingle | kAll},
+       {"--env", "NAME=VALUE", "Set an environment variable for CMD; repeatable", &w.variables},
        {"--no-limits", "",
         "Run CMD with the umask and limits (ulimit) of its node instead of those of this shell",
         &w.o.no_limits},

@@ -84,7 +84,7 @@ Verb mpirun_verb() {
       {"-n,--np", "P", "Number of ranks (default: one for each slot of each host); also -np",
        &w->wishes.ranks, whole(1, kNumberMax)},
       {"-x", "NAME[=VALUE]", "Pass a variable of this shell to the ranks, or set one; repeatable",
-       &w->passed, kAnything, kSingle | kAll},
+       &w->passed},
       {"--tag-output", "", "Prefix each line of output with its rank", &w->wishes.tag_output},
       {"--mpi", "MPI",
        "Which MPI starts the program: openmpi, mpich (or another with its launcher, Hydra), "

@@ -256,6 +256,29 @@ TEST(App, AgentTakesItsFlags) {
             std::string::npos);
 }
 
+TEST(App, ListFlagTakesOneValueForEachOccurrence) {
+  EXPECT_EQ(options<CoordinatorOptions>(
+                {"coordinator", "--data-dir", "d", "--admins", "ops", "--admins", "staff"})
+                .options.roles.admins,
+            (std::vector<std::string>{"ops", "staff"}));
+  EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--admins", "ops", "staff"})
+                .find("`staff`: unexpected argument"),
+            std::string::npos);
+  EXPECT_NE(complaint({"token", "create", "--node", "a", "--label", "a=b", "x"})
+                .find("`x`: only `muster token revoke` takes an ID"),
+            std::string::npos);
+  EXPECT_EQ(complaint({"create", "-f", "a", "b", "-f", "c"}), "");
+  EXPECT_EQ(complaint({"apply", "-f", "a", "b"}), "");
+}
+
+TEST(App, RepeatedFlagOfOneValueIsRefused) {
+  for (const char* flag : {"--name", "--cpus"})
+    EXPECT_NE(complaint({"run", flag, "1", flag, "2", "-n", "1", "--", "true"})
+                  .find(std::string(flag) + ": given more than once"),
+              std::string::npos)
+        << flag;
+}
+
 TEST(App, GetTakesKindNamesAndOutput) {
   const auto o = options<GetOptions>({"get", "po", "a", "b", "-o", "json", "-n", "x"});
   EXPECT_EQ(o.kind, Kind::pod);
