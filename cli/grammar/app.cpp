@@ -141,12 +141,15 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
   return said;
 }
 
-// The flags of all verbs that ask a coordinator; they may also precede the verb, in long form. All
-// take a value.
+// The flags of all verbs that ask a coordinator: the client's keys but --output, whose forms depend
+// on the verb. They may also precede the verb, in long form. All take a value.
 const std::vector<std::string>& early_flags() {
-  static const std::vector<std::string> flags = {
-      "--api",       "--token-file",      "--ca-file",         "--munge-socket",
-      "--namespace", "--request-timeout", "--connect-timeout", "--color"};
+  static const std::vector<std::string> flags = [] {
+    std::vector<std::string> out;
+    for (const Key& key : keys_of(Section::client))
+      if (std::string_view(key.name) != "output") out.push_back(std::string("--") + key.name);
+    return out;
+  }();
   return flags;
 }
 

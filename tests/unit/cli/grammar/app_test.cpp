@@ -394,6 +394,17 @@ TEST(App, ConnectionFlagsMayPrecedeVerb) {
   EXPECT_NE(complaint({"run", "-n", "lab", "--", "true"}).find("--namespace"), std::string::npos);
 }
 
+TEST(App, EveryClientKeyIsAFlag) {
+  for (const Key& key : keys_of(Section::client))
+    EXPECT_NE(complaint({"get", "jobs", ("--" + std::string(key.name)).c_str()})
+                  .find(std::string(key.name) + " needs a value: " + key.type),
+              std::string::npos)
+        << key.name;
+  EXPECT_EQ(options<GetOptions>({"get", "jobs", "--coordinator-user", "root"})
+                .target.log_in.coordinator_user,
+            "root");
+}
+
 TEST(App, GetTakesSeveralKinds) {
   const auto all = options<GetOptions>({"get", "all", "-A"});
   EXPECT_EQ(all.kind, Kind::job);
