@@ -210,12 +210,6 @@ std::vector<std::string> translated(std::vector<std::string> words) {
   return words;
 }
 
-std::string joined_early() {
-  std::string text;
-  for (const std::string& flag : early_flags()) text += (text.empty() ? "" : ", ") + flag;
-  return text;
-}
-
 // The first word that is not a flag, whether or not it is a known verb.
 std::string meant_verb(const std::vector<std::string>& words) {
   for (size_t i = 1; i < words.size(); ++i) {
@@ -238,9 +232,16 @@ FlagRows rows_of(const Verb& verb) {
   return rows;
 }
 
+std::vector<std::string> words_of(const FlagRow& row) {
+  const auto* words = std::get_if<std::vector<std::string>>(&row.accepts);
+  return words == nullptr ? std::vector<std::string>() : *words;
+}
+
 std::string help_of(const FlagRow& row) {
   std::string help = row.help;
-  if (!help.ends_with("(default)")) return help;
+  if (help.ends_with(':')) help += " " + listed(words_of(row), " or ");
+  const size_t fallback = help.find("(default)");
+  if (fallback == std::string::npos) return help;
   const std::string value = std::visit(
       [](const auto& into) -> std::string {
         if constexpr (requires { std::to_string(*into); })
@@ -251,23 +252,21 @@ std::string help_of(const FlagRow& row) {
           return "";
       },
       row.into);
-  return help.insert(help.size() - 1, " " + value);
+  return help.insert(fallback + 8, " " + value);
 }
 
 VerbWords words_of(const Verb& verb) {
   VerbWords out{verb.title.name, verb.title.group, verb.title.help, "", "", {}, verb.footer, {}};
   out.flags.push_back({{"-h", "--help"}, "", kHelpHelp, {}, false});
   for (const FlagRow& row : rows_of(verb)) {
-    const auto* given = std::get_if<std::vector<std::string>>(&row.accepts);
-    const std::vector<std::string> words = given == nullptr ? std::vector<std::string>() : *given;
     if ((row.marks & kHidden) != 0) continue;
     if (row.names.front() != '-') {
       out.what = row.type;
       out.what_help = row.help;
-      out.what_words = words;
+      out.what_words = words_of(row);
       continue;
     }
-    FlagWords flag{{}, row.type, help_of(row), words, (row.marks & kRequired) != 0};
+    FlagWords flag{{}, row.type, help_of(row), words_of(row), (row.marks & kRequired) != 0};
     std::istringstream names(row.names);
     for (std::string name; std::getline(names, name, ',');) flag.names.push_back(name);
     out.flags.push_back(std::move(flag));
@@ -276,11 +275,9 @@ VerbWords words_of(const Verb& verb) {
 }
 
 CLI::Validator validator(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return {[words, text](std::string& value) {
+  return {[words](std::string& value) {
             if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
-            return "`" + value + "`: must be one of " + text + did_you_mean(value, words);
+            return "`" + value + "`: must be one of " + listed(words) + did_you_mean(value, words);
           },
           ""};
 }
@@ -309,12 +306,12 @@ struct Declared {
 template <class T>
 CLI::Option* add(const Declared& to, const FlagRow& row, T* into) {
   if constexpr (std::is_same_v<T, bool>)
-    return to.app->add_flag(row.names, *into, help_of(row));
+    return to.app->add_flag(row.names, *into);
   else if constexpr (std::is_same_v<T, Output>)
     return to.app->add_option_function<std::string>(
-        row.names, [into](const std::string& word) { *into = read_output(word); }, row.help);
+        row.names, [into](const std::string& word) { *into = read_output(word); });
   else
-    return to.app->add_option(row.names, *into, help_of(row));
+    return to.app->add_option(row.names, *into);
 }
 
 CLI::Option* add(const Declared& to, const FlagRow& row, const KeyName& key) {
@@ -323,24 +320,22 @@ CLI::Option* add(const Declared& to, const FlagRow& row, const KeyName& key) {
   switch (key.form) {
     case Key::Form::toggle:
       return to.app->add_flag_function(
-          row.names, [keys, name](int64_t n) { (*keys)[name] = {n > 0 ? "true" : "false"}; },
-          row.help);
+          row.names, [keys, name](int64_t n) { (*keys)[name] = {n > 0 ? "true" : "false"}; });
     case Key::Form::list:
       return to.app->add_option_function<std::vector<std::string>>(
-          row.names, [keys, name](const std::vector<std::string>& all) { (*keys)[name] = all; },
-          row.help);
+          row.names, [keys, name](const std::vector<std::string>& all) { (*keys)[name] = all; });
     case Key::Form::text:
       break;
   }
   return to.app->add_option_function<std::string>(
-      row.names, [keys, name](const std::string& value) { (*keys)[name] = {value}; }, row.help);
+      row.names, [keys, name](const std::string& value) { (*keys)[name] = {value}; });
 }
 
 void add_row(const Declared& to, const FlagRow& row) {
   CLI::Option* option = std::visit([&](const auto& into) { return add(to, row, into); }, row.into);
+  option->description(help_of(row));
   if (!row.type.empty()) option->type_name(row.type);
-  if (const auto* words = std::get_if<std::vector<std::string>>(&row.accepts))
-    option->check(validator(*words));
+  if (const auto words = words_of(row); !words.empty()) option->check(validator(words));
   if (const auto* range = std::get_if<Range>(&row.accepts)) option->check(validator(*range));
   const auto marked = [&row](unsigned mark) { return (row.marks & mark) != 0; };
   if (marked(kRequired)) option->required();
@@ -410,8 +405,8 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   for (const Declared& one : verbs) names.push_back(one.verb.title.name);
   const auto found = std::find(names.begin(), names.end(), meant);
   if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
-    return usage("", "`" + words[1] + "`: flags must follow the command, except " + joined_early() +
-                         ": muster COMMAND [flags]");
+    return usage("", "`" + words[1] + "`: flags must follow the command, except " +
+                         listed(early_flags()) + ": muster COMMAND [flags]");
   if (!meant.empty() && found == names.end())
     return usage("", "`" + meant + "`: unknown command" + did_you_mean(meant, names));
   const CLI::App& spoken = meant.empty() ? *root : *verbs[found - names.begin()].app;

@@ -83,7 +83,9 @@ enum Marks : unsigned {
 struct FlagRow {
   std::string names;  // "-o,--output"; of an argument, without dashes: "job"
   std::string type;   // of the value, as help shows it: "N", "job/J..."; empty: a toggle
-  std::string help;   // a trailing "(default)" is completed with the value that `into` has
+  // "(default)" at the end is completed with the value that `into` has, and a colon with the words
+  // that the flag accepts.
+  std::string help;
   std::variant<bool*, std::string*, std::vector<std::string>*, int32_t*, uint32_t*, int64_t*,
                std::optional<int32_t>*, std::optional<uint32_t>*, std::optional<int64_t>*,
                std::optional<uint64_t>*, Output*, KeyName>

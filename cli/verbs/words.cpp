@@ -10,6 +10,13 @@
 
 namespace muster::cli {
 
+std::string listed(const std::vector<std::string>& words, const std::string& last) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? last : ", ") + words[i];
+  return text;
+}
+
 std::optional<Usage> read_job_name(const std::string& word, std::string& name) {
   const size_t slash = word.find('/');
   const auto kind = slash == std::string::npos ? Kind::job : parse_kind(word.substr(0, slash));
@@ -83,10 +90,8 @@ Output read_output(const std::string& text) {
 }
 
 Usage unknown_kind(const std::string& word) {
-  std::string known;
-  for (const std::string& plural : kind_words()) known += (known.empty() ? "" : ", ") + plural;
   return {"`" + word + "`: unknown kind" + did_you_mean(word, kind_words()) + " (there are " +
-          known + ")"};
+          listed(kind_words()) + ")"};
 }
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// Words: parses and checks command-line words without CLI11.
+// Words: reads, checks and lists words that several verbs take.
 #pragma once
 
 #include "base/clock.hpp"
@@ -19,6 +19,9 @@ inline constexpr int64_t kIndexMax = 4294967294;
 inline constexpr char kFilesHelp[] =
     "File or directory of manifests, or - for stdin; may hold several documents; repeatable";
 inline constexpr char kDryRunHelp[] = "Validate on the coordinator without storing anything";
+
+// "a, b, c"; with " or " as `last`, "a, b or c".
+std::string listed(const std::vector<std::string>& words, const std::string& last = ", ");
 
 // Reads "job/J" or "J"; any other kind before the slash is an error.
 std::optional<Usage> read_job_name(const std::string& word, std::string& name);
@@ -45,7 +48,7 @@ std::optional<Usage> read_span(const std::string& flag, const std::string& text,
 std::optional<Usage> read_limit(const std::string& flag, const std::string& text,
                                 std::optional<Millis>& target);
 
-// "wide", "name", "json", "yaml"; anything else is the table.
+// "wide", "name", "json", "yaml" or "tsv"; anything else is the table.
 Output read_output(const std::string& text);
 
 // The error that `get` and `describe` print for an unknown kind.

@@ -158,7 +158,7 @@ Verb drill_verb() {
            {"--yes", "", "Skip the confirmation for a running cluster", &o.yes},
            {"--replay", "F", "JSON report whose schedule is run again", &o.replay},
            {"--report", "D", "Directory of the reports (default: the current one)", &o.report_dir},
-           {"-o,--output", "FORM", "Form of the summary on stdout: table or json", &w->output,
+           {"-o,--output", "FORM", "Form of the summary on stdout:", &w->output,
             one_of({"table", "json"})}},
       .asks = {&o.target, ""},
       .footer =

@@ -61,7 +61,7 @@ Verb create_verb() {
   return {.title = {"Jobs", "create", "Create jobs, ConfigMaps and namespaces from manifests"},
           .rows = {{"-f,--file,--filename", "F", kFilesHelp, &o->files, kAnything,
                     kRequired | kSeveral},
-                   {"-o,--output", "FORM", "Output format: name, json or yaml", &o->output,
+                   {"-o,--output", "FORM", "Output format:", &o->output,
                     one_of({"name", "json", "yaml"})},
                    {"--dry-run", "", kDryRunHelp, &o->dry_run}},
           .asks = {&o->target},

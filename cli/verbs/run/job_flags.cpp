@@ -174,14 +174,15 @@ void add_run_rows(FlagRows& rows, JobWords& w) {
        {"--keep", "", "Keep state and logs of a Complete job even without --data-dir", &w.o.keep},
        {"--timeout", "T", "Time to wait before giving up, such as 10m or 1h30m (default: no limit)",
         &w.timeout},
-       {"--log-level", "LEVEL", "Log level (default)", &w.o.log_level,
+       {"--log-level", "LEVEL", "Log level (default):", &w.o.log_level,
         one_of(find_key(Section::coordinator, "log-level")->words)}});
 }
 
-void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output) {
+void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output,
+                      std::vector<std::string> forms) {
   rows.insert(rows.end(), {{"--dry-run", "",
                             "Print the manifest that would be sent, and do nothing", &w.o.dry_run},
-                           {"-o", "FORMAT", output, &w.printed, one_of({"yaml", "json", "name"})}});
+                           {"-o", "FORMAT", output, &w.printed, one_of(std::move(forms))}});
 }
 
 std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {

@@ -31,7 +31,8 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries);
 void add_job_rows(FlagRows& rows, JobWords& w, const FlagRows& more = {});
 // For how the job is run.
 void add_run_rows(FlagRows& rows, JobWords& w);
-void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output);
+void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output,
+                      std::vector<std::string> forms);
 
 // Reads "tag", "plain", "none" or a pattern; the first two used to be "prefix" and "raw".
 std::optional<Usage> read_shown(const std::string& text, RunOptions& o);

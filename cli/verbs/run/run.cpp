@@ -150,7 +150,6 @@ std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
   if (!retry || !no_job || given.flags.contains("--completions") || o.each.any())
     if (auto wrong = read_job("run", w, given)) return wrong;
   if (!w.printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
-  if (w.printed == "name") return Usage{"-o name: --dry-run prints yaml or json"};
   o.output = read_output(w.printed);
   return std::nullopt;
 }
@@ -186,7 +185,7 @@ Verb run_verb() {
   add_run_rows(rows, *w);
   rows.push_back({"--retry-failed", "",
                   "Run the indexes again that failed in --data-dir D; omit the job", &w->retry});
-  add_dry_run_rows(rows, *w, "Format of --dry-run: yaml or json (default yaml)");
+  add_dry_run_rows(rows, *w, "Format of --dry-run (default yaml):", {"yaml", "json"});
   return {
       .title = {"Jobs", "run", "Run a job to completion, here or on a coordinator"},
       .rows = std::move(rows),

@@ -89,8 +89,8 @@ Verb submit_verb() {
                   &w->timeout});
   add_dry_run_rows(
       rows, *w,
-      "Print the created job as yaml, json or name; with --dry-run, the manifest as yaml "
-      "(default) or json");
+      "Print the created job, or with --dry-run its manifest (yaml by default, never name), as:",
+      {"yaml", "json", "name"});
   return {.title = {"Jobs", "submit", "Start a job on a coordinator and leave it running"},
           .rows = std::move(rows),
           .asks = {&w->o.target, "--namespace"},

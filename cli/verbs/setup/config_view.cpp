@@ -81,7 +81,7 @@ Verb config_verb() {
       .rows = {{"what", "view | path",
                 "view (settings and their origin) or path (configuration files)", &w->what,
                 one_of({"view", "path"}), kRequired},
-               {"-o,--output", "FORM", "Output format: wide, json or yaml", &w->output,
+               {"-o,--output", "FORM", "Output format:", &w->output,
                 one_of({"wide", "json", "yaml"})}},
       .asks = {&w->target},
       .footer =

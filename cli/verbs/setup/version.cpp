@@ -79,7 +79,7 @@ Verb version_verb() {
   return {
       .title = {"About", "version", "Show the versions of this executable and of the coordinator"},
       .rows = {{"--client", "", "Show only the version of this executable", &o->client_only},
-               {"-o,--output", "FORM", "Output format: wide, json or yaml", &o->output,
+               {"-o,--output", "FORM", "Output format:", &o->output,
                 one_of({"wide", "json", "yaml"})}},
       .asks = {&o->target, ""},
       .footer = "Examples:\n  muster version --client\n  muster version -o yaml",

@@ -277,7 +277,7 @@ std::optional<Usage> read_kinds(const std::string& text, GetOptions& o) {
   return std::nullopt;
 }
 
-Judged read_get(GetWords& w, Output output) {
+Judged read_get(GetWords& w, Output output, bool form_given) {
   GetOptions& o = w.o;
   const std::string first = w.what.front();
   if (auto wrong = check_set("--index", w.index)) return *wrong;
@@ -306,9 +306,10 @@ Judged read_get(GetWords& w, Output output) {
   if (o.all_namespaces && !o.names.empty()) return Usage{"-A lists all objects: omit the name"};
   if (!o.selector.empty() && !o.names.empty())
     return Usage{"-l selects from all objects: omit the name"};
-  o.output = output;
-  if (o.output == Output::tsv)
+  if (output == Output::tsv && form_given)
     return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
+  // The configuration may name a form that is only for attempts.
+  o.output = output == Output::tsv ? Output::table : output;
   o.headers = !w.no_headers;
   return o;
 }
@@ -322,14 +323,20 @@ int execute(const GetOptions& options) {
 
 Verb get_verb() {
   auto w = std::make_shared<GetWords>();
+  const Key& form = *find_key(Section::client, "output");
+  FlagRow output = key_row(form, "-o,--output");
+  std::vector<std::string> forms = form.words;
+  std::erase(forms, "tsv");
+  output.help = "Output format (default " + std::string(form.fallback) +
+                "): " + listed(forms, " or ") + "; for attempts also tsv, a joblog";
   return {
       .title = {"Jobs", "get", "List jobs, pods, nodes, events, or the attempts of a job"},
       .rows = {{"what", "KIND [NAME...]",
-                "Kind of object (jobs, pods, nodes, events, configmaps, namespaces; all: jobs "
-                "and pods), and names; "
-                "several kinds as jobs,pods; or attempts job/NAME",
+                "Kind of object (" + listed(kind_words()) +
+                    "; all: jobs and pods), and names; several kinds as jobs,pods; or attempts "
+                    "job/NAME",
                 &w->what, kAnything, kRequired},
-               key_row(*find_key(Section::client, "output"), "-o,--output"),
+               output,
                {"-l,--selector", "SELECTOR", "Label selector, such as a=b,c!=d", &w->o.selector},
                {"-w,--watch", "", "Watch for changes after listing", &w->o.watch},
                {"-A,--all-namespaces", "", "List objects of all namespaces", &w->o.all_namespaces},
@@ -346,7 +353,8 @@ Verb get_verb() {
           "The columns of -o tsv are those of GNU parallel's --joblog, then Index, Attempt, "
           "Counted and Pod. Seq is the index plus 1.",
       .finish = [w](const Given& given) -> Judged {
-        return read_get(*w, read_output(given.settings.text("output")));
+        return read_get(*w, read_output(given.settings.text("output")),
+                        given.flags.contains("--output"));
       }};
 }
 

@@ -38,7 +38,7 @@ Verb why_verb() {
   auto w = std::make_shared<Raw<WhyOptions>>();
   Key form = *find_key(Section::client, "output");
   form.words = {"table", "json", "yaml"};
-  form.help = "Output format: table, json or yaml";
+  form.help = "Output format";
   return {
       .title = {"Jobs", "why", "Explain what a job or an index is waiting for, or how it ended"},
       .rows = {{"what", "job/J[/INDEX]", "Job, or one index of it", &w->what, kAnything, kRequired},

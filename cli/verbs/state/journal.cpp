@@ -96,7 +96,7 @@ Verb journal_verb() {
                {"dir", "DIR",
                 "Data directory, also of a running coordinator, or a backup or copy of one",
                 &w->dir, kAnything, kRequired},
-               {"-o,--output", "FORM", "Form of inspect's summary: table or json", &w->output,
+               {"-o,--output", "FORM", "Form of inspect's summary:", &w->output,
                 one_of({"table", "json"})}},
       .footer =
           "Examples:\n  muster journal inspect /var/lib/muster\n"

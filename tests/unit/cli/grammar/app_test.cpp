@@ -475,6 +475,13 @@ TEST(App, TsvOutputIsOnlyForAttempts) {
   EXPECT_NE(complaint({"get", "jobs", "-o", "tsv"}).find("muster get attempts"), std::string::npos);
   EXPECT_NE(complaint({"why", "job/j", "-o", "tsv"}).find("json"), std::string::npos)
       << "it lists what `why` takes";
+  const Config configured(
+      [](const char* name) { return std::string_view(name) == "MUSTER_OUTPUT" ? "tsv" : nullptr; });
+  const auto form = [&configured](std::vector<const char*> words) {
+    const Parsed p = parse(static_cast<int>(words.size()), words.data(), configured);
+    return p.call && p.call->as<GetOptions>() ? p.call->as<GetOptions>()->output : Output::tsv;
+  };
+  EXPECT_EQ(form({"muster", "get", "jobs"}), Output::table) << "nobody gave -o";
   EXPECT_EQ(options<WhyOptions>({"why", "job/j", "-o", "yaml"}).output, Output::yaml);
 }
 

@@ -84,6 +84,7 @@ TEST(Golden, UsageErrorsAreAsCheckedIn) {
       {"run", "--mem", "4096", "-n", "1", "--", "true"},
       {"run", "--cpus", "2", "job.yaml"},
       {"run", "-o", "yaml", "job.yaml"},
+      {"run", "-o", "name", "--dry-run", "job.yaml"},
       {"submit"},
       {"submit", "--array", "1-9"},
       {"submit", "--wait", "--dry-run", "job.yaml"},
@@ -146,6 +147,22 @@ TEST(Golden, ManualPagesAreAsCheckedIn) {
 TEST(Golden, TableOfConfigurationKeysIsAsCheckedIn) {
   expect_part("docs/configuration.md", "<!-- keys -->", "<!-- end of the keys -->",
               keys_markdown());
+}
+
+TEST(Help, WordsOfAFlagAreThoseThatItTakes) {
+  for (const VerbWords& verb : grammar()) {
+    testing::internal::CaptureStdout();
+    const char* const argv[] = {"muster", verb.name.c_str(), "--help"};
+    (void)parse(3, argv);
+    const std::string shown = testing::internal::GetCapturedStdout();
+    for (const FlagWords& flag : verb.flags) {
+      const std::string name = verb.name + " " + flag.names.front();
+      EXPECT_NE(shown.find(flag.help), std::string::npos) << name << ": " << flag.help;
+      EXPECT_FALSE(flag.help.ends_with(':')) << name;
+      for (const std::string& word : flag.words)
+        EXPECT_NE(flag.help.find(word), std::string::npos) << name << " " << word;
+    }
+  }
 }
 
 TEST(Completion, EveryFlagIsOffered) {
