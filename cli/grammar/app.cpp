@@ -25,8 +25,10 @@ class Help : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string words = " COMMAND";
     if (app->get_parent() != nullptr) {
-      const auto found = app->get_options([](const CLI::Option* o) { return o->get_positional(); });
-      words = found.empty() ? "" : " " + found.front()->get_type_name();
+      words.clear();
+      for (const CLI::Option* option : app->get_options())
+        if (option->get_positional() && !option->get_group().empty())
+          words += " " + option->get_type_name();
     }
     return "Usage: " + name + words + " [flags]\n";
   }
@@ -261,9 +263,10 @@ VerbWords words_of(const Verb& verb) {
   for (const FlagRow& row : rows_of(verb)) {
     if ((row.marks & kHidden) != 0) continue;
     if (row.names.front() != '-') {
-      out.what = row.type;
-      out.what_help = row.help;
-      out.what_words = words_of(row);
+      const bool first = out.what.empty();
+      out.what += (first ? "" : " ") + row.type;
+      out.what_help += (first ? "" : "; ") + row.help;
+      if (first) out.what_words = words_of(row);
       continue;
     }
     FlagWords flag{{}, row.type, help_of(row), words_of(row), (row.marks & kRequired) != 0};

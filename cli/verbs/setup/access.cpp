@@ -372,7 +372,7 @@ Verb token_verb() {
       {"what", "create | list | revoke ID | credential",
        "create, list or revoke; credential prints an ExecCredential for kubectl", &w->what,
        one_of({"create", "list", "revoke", "credential"}), kRequired},
-      {"id", "ID", "", &w->id, kAnything, kHidden},
+      {"id", "ID", "ID of the token", &w->id, kAnything, kHidden},
       {"--node", "NAME", "Node whose agent may join with this token, once", &w->node},
       {"--user", "NAME", "User that the token authenticates (default: you)", &w->user},
       {"--ttl", "T",
@@ -402,7 +402,7 @@ Verb node_verb() {
                     "claims: show or change what its agent may claim; revoke: reject all its "
                     "certificates and tokens from now on",
                     &w->what, one_of({"claims", "revoke"}), kRequired},
-                   {"node", "NODE", "", &w->name, kAnything, kHidden | kRequired}};
+                   {"node", "NODE", "Node to change", &w->name, kAnything, kHidden | kRequired}};
   add_claims(rows, w->claims);
   rows.push_back({"--freeze", "",
                   "It may claim the labels, resources and slots that it has now, and no others",

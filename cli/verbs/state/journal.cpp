@@ -91,7 +91,8 @@ Verb journal_verb() {
   auto w = std::make_shared<Words>();
   return {
       .title = {"State", "journal", "Show what a data directory or a backup holds"},
-      .rows = {{"what", "inspect | export", "summarize it, or print every record as a line of JSON",
+      .rows = {{"what", "inspect|export",
+                "inspect: summarize the directory; export: print each record as a line of JSON",
                 &w->what, one_of({"inspect", "export"}), kRequired},
                {"dir", "DIR",
                 "Data directory, also of a running coordinator, or a backup or copy of one",

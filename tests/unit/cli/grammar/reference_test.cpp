@@ -100,6 +100,7 @@ TEST(Golden, UsageErrorsAreAsCheckedIn) {
       {"describe", "job"},
       {"describe", "events", "e"},
       {"drain"},
+      {"node", "claims"},
       {"drain", "a", "b"},
       {"drain", "a", "--deadline", "-1h"},
       {"scale", "job/a"},
@@ -163,6 +164,14 @@ TEST(Help, WordsOfAFlagAreThoseThatItTakes) {
         EXPECT_NE(flag.help.find(word), std::string::npos) << name << " " << word;
     }
   }
+}
+
+TEST(Help, AllArgumentsAreShown) {
+  for (const VerbWords& verb : grammar())
+    if (verb.name == "journal") {
+      EXPECT_EQ(verb.what, "inspect|export DIR");
+      EXPECT_EQ(verb.what_words, (std::vector<std::string>{"inspect", "export"}));
+    }
 }
 
 TEST(Completion, EveryFlagIsOffered) {
