@@ -29,7 +29,7 @@ _muster_offer() { # SOURCE...: @NAME is asked for, another word is offered as it
       @folders) compopt -o filenames 2>/dev/null; compgen -d -- "$cur" ;;
       @kinds)
         if ((${#args[@]} == 0)) && [[ $cur != */* ]]; then
-          compgen -W 'jobs pods nodes events' -- "$cur"
+          compgen -W 'KINDS' -- "$cur"
         elif ((${#args[@]} > 0)); then
           compgen -W "$(_muster_names "${args[0]%%/*}" | sed 's|^job/||')" -- "$cur"
         elif [[ $cur == job/* || $cur == jobs/* ]]; then
@@ -104,7 +104,7 @@ _muster_nodes() {
 }
 _muster_kinds() {
   if ((CURRENT == 2)); then
-    compadd jobs pods nodes events
+    compadd KINDS
   else
     _muster_names "${words[2]}" ''
   fi
@@ -128,7 +128,7 @@ end
 function __muster_kinds
     set -l words (commandline -opc)
     if test (count $words) -le 2
-        printf '%s\n' jobs pods nodes events
+        printf '%s\n' KINDS
     else
         __muster_names $words[3] ''
     end
@@ -146,6 +146,11 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);
   return text;
+}
+
+// The opening of a script, with the kinds that `get` lists.
+std::string head_of(const char* text) {
+  return replaced(text, "KINDS", joined(kind_words()) + " all attempts");
 }
 
 std::string quoted(const std::string& text) {
@@ -224,7 +229,7 @@ Completes completes(const std::string& type, const std::vector<std::string>& wor
 std::string bash_completion(const std::vector<VerbWords>& verbs) {
   std::vector<std::string> names;
   for (const VerbWords& verb : verbs) names.push_back(verb.name);
-  std::string out = kBashHead;
+  std::string out = head_of(kBashHead);
   out += "_muster_verbs=" + quoted(joined(names)) + "\n";
   out += bash_cases("_muster_flags", verbs, [](const VerbWords& verb) {
     std::vector<std::string> flags;
@@ -256,7 +261,7 @@ std::string bash_completion(const std::vector<VerbWords>& verbs) {
 }
 
 std::string zsh_completion(const std::vector<VerbWords>& verbs) {
-  std::string out = kZshHead;
+  std::string out = head_of(kZshHead);
   out += "_muster() {\n  local -a verbs=(\n";
   for (const VerbWords& verb : verbs)
     out += "    " + quoted(verb.name + ":" + zsh_text(verb.help)) + "\n";
@@ -284,7 +289,7 @@ std::string zsh_completion(const std::vector<VerbWords>& verbs) {
 }
 
 std::string fish_completion(const std::vector<VerbWords>& verbs) {
-  std::string out = kFishHead;
+  std::string out = head_of(kFishHead);
   for (const VerbWords& verb : verbs) {
     out += "complete -c muster -n __fish_use_subcommand -a " + verb.name + " -d " +
            quoted(verb.help) + "\n";
