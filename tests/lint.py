@@ -38,7 +38,8 @@ LAYERS = {
     "cli": (("base", "base/text", "client", "drill", "core/spec", "core/index_set.hpp", "core/trust.hpp",
              "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "schema", "trust/tls", "agent/agent.hpp",
              "agent/run/environment.hpp", "agent/pod_programs/rsh.hpp", "agent/pod_programs/pmi.hpp", "coordinator/coordinator.hpp",
-             "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/protocol.hpp"), "CLI11"),
+             "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/protocol.hpp", "cli/grammar/app.hpp"), ""),
+    "cli/grammar": (("base/text", "client", "cli"), "CLI11"),
 }
 TOPS = sorted({name.split("/")[0] for name in LAYERS})
 # The rooms of a folder, bottom up: a room (or a file) may include itself and those before it. Files in none of them are above all rooms.
