@@ -95,7 +95,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 }
 
 // The first unknown flag, with the nearest known one, or else the first unexpected argument.
-std::string leftover(const CLI::App& app) {
+std::string leftover(const CLI::App& app, const Verb::Refuses& refuses) {
   const std::vector<std::string> rest = app.remaining();
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
@@ -104,11 +104,8 @@ std::string leftover(const CLI::App& app) {
   for (const std::string& word : rest) {
     if (word.size() < 2 || word.front() != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
-    for (const char* of_mpirun : {"-H", "--host", "--hostfile", "--machinefile"})
-      if (app.get_name() == "mpirun" && flag == of_mpirun)
-        return "`" + flag +
-               "`: muster chooses the hosts; -N says how many, and --slots how many "
-               "ranks each gets";
+    if (std::find(refuses.flags.begin(), refuses.flags.end(), flag) != refuses.flags.end())
+      return "`" + flag + "`: " + refuses.why;
     // A single letter resembles every other.
     return "`" + flag + "`: unknown flag" + (flag.size() > 3 ? did_you_mean(flag, known) : "");
   }
@@ -116,8 +113,9 @@ std::string leftover(const CLI::App& app) {
 }
 
 // CLI11's message in our own form: "--output needs a value: FORM", "needs job/J...: ...".
-std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
-  if (std::string words = leftover(app); !words.empty()) return words;
+std::string complaint(const CLI::ParseError& error, const CLI::App& app,
+                      const Verb::Refuses& refuses) {
+  if (std::string words = leftover(app, refuses); !words.empty()) return words;
   std::string said = error.what();
   for (const char* form : {"jsonpath", "custom-columns", "go-template"})
     if (said.find(std::string("`") + form) != std::string::npos)
@@ -194,18 +192,17 @@ std::vector<std::string> early_of(const CLI::App& app, const std::vector<std::st
   return out;
 }
 
-// "-host": a long flag with one dash, as mpirun has them.
+// "-host": a long flag with one dash.
 bool long_with_one_dash(const std::string& word) {
   const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
   return word.size() > 2 && word[0] == '-' && word[1] != 'x' && lower(word[1]) && lower(word[2]);
 }
 
-// Accepts common guesses: --version, help [VERB], and the long flags of mpirun, which have one
-// dash. "-host" must not be taken for -h with more letters, which prints help.
-std::vector<std::string> translated(std::vector<std::string> words) {
-  const bool mpirun = words.size() > 1 && words[1] == "mpirun";
+// Accepts common guesses: --version, help [VERB], and long flags with one dash where the verb has
+// such. "-host" must not be taken for -h with more letters, which prints help.
+std::vector<std::string> translated(std::vector<std::string> words, bool one_dash) {
   for (std::string& word : words)
-    if ((mpirun || word.starts_with("-h")) && long_with_one_dash(word)) word.insert(0, 1, '-');
+    if ((one_dash || word.starts_with("-h")) && long_with_one_dash(word)) word.insert(0, 1, '-');
   if (words.size() > 1 && words[1] == "--version") return {words[0], "version", "--client"};
   if (words.size() == 2 && words[1] == "help") return {words[0], "--help"};
   if (words.size() == 3 && words[1] == "help") return {words[0], words[2], "--help"};
@@ -258,7 +255,11 @@ std::string help_of(const FlagRow& row) {
 }
 
 VerbWords words_of(const Verb& verb) {
-  VerbWords out{verb.title.name, verb.title.group, verb.title.help, "", "", {}, verb.footer, {}};
+  VerbWords out{.name = verb.title.name,
+                .group = verb.title.group,
+                .help = verb.title.help,
+                .footer = verb.footer,
+                .daemon = verb.section != Section::client};
   out.flags.push_back({{"-h", "--help"}, "", kHelpHelp, {}, false});
   for (const FlagRow& row : rows_of(verb)) {
     if ((row.marks & kHidden) != 0) continue;
@@ -367,8 +368,6 @@ std::vector<Declared> declare_all(CLI::App& root) {
 // Checks what was parsed for a verb.
 Judged judge(const Declared& declared, const Config& config, const std::vector<std::string>& tail) {
   const Verb& verb = declared.verb;
-  if (!tail.empty() && !verb.takes_command)
-    return Usage{"`--` is only for verbs that run a command: run, submit, mpirun, exec, dev"};
   const auto settings =
       (verb.configured ? config : Config())
           .resolve(verb.section, *declared.keys, verb.given_file ? *verb.given_file : "");
@@ -399,13 +398,17 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   std::vector<std::string> tail(dashes == given.end() ? dashes : dashes + 1, given.end());
   std::vector<std::string> words(given.begin(), dashes);
   const std::vector<std::string> early = take_early(words);
-  words = translated(std::move(words));
-
   const auto root = new_root();
   const std::vector<Declared> verbs = declare_all(*root);
+  std::vector<std::string> names, of_commands;
+  bool one_dash = false;
+  for (const auto& [verb, app, keys] : verbs) {
+    names.push_back(verb.title.name);
+    if (verb.takes_command) of_commands.push_back(verb.title.name);
+    one_dash |= verb.one_dash && words.size() > 1 && words[1] == verb.title.name;
+  }
+  words = translated(std::move(words), one_dash);
   const std::string meant = meant_verb(words);
-  std::vector<std::string> names;
-  for (const Declared& one : verbs) names.push_back(one.verb.title.name);
   const auto found = std::find(names.begin(), names.end(), meant);
   if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
     return usage("", "`" + words[1] + "`: flags must follow the command, except " +
@@ -426,10 +429,14 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   } catch (const CLI::CallForHelp& help) {
     return {std::nullopt, root->exit(help, std::cout, std::cerr) == 0 ? kDone : kUsage};
   } catch (const CLI::ParseError& error) {
-    return usage(meant, complaint(error, spoken));
+    return usage(meant, complaint(error, spoken,
+                                  meant.empty() ? Verb::Refuses()
+                                                : verbs[found - names.begin()].verb.refuses));
   }
   for (const Declared& one : verbs) {
     if (!one.app->parsed()) continue;
+    if (!tail.empty() && !one.verb.takes_command)
+      return usage(meant, "`--` is only for verbs that run a command: " + listed(of_commands));
     Judged judged = judge(one, config, tail);
     if (auto* wrong = std::get_if<Usage>(&judged)) return usage(meant, wrong->message);
     return {std::get<Call>(std::move(judged)), 0};

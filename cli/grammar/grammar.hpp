@@ -19,11 +19,12 @@ struct FlagWords {
 
 struct VerbWords {
   std::string name, group, help;
-  std::string what;                     // its arguments: "KIND [NAME]"; empty: none
-  std::string what_help;                // the description of `what`
-  std::vector<std::string> what_words;  // the only valid arguments; empty: any
-  std::string footer;                   // examples and exit codes
-  std::vector<FlagWords> flags;
+  std::string what{};                     // its arguments: "KIND [NAME]"; empty: none
+  std::string what_help{};                // the description of `what`
+  std::vector<std::string> what_words{};  // the only valid arguments; empty: any
+  std::string footer;                     // examples and exit codes
+  bool daemon = false;                    // has a manual page of its own
+  std::vector<FlagWords> flags{};
 };
 
 // All verbs, in the order of `muster --help`.

@@ -90,10 +90,6 @@ std::string man_footer(const std::string& footer) {
   return out + (literal ? "```\n" : "");
 }
 
-bool is_daemon(const VerbWords& verb) {
-  return verb.name == "coordinator" || verb.name == "agent";
-}
-
 std::string flag_text(const Key& key) {
   return std::string("--") + key.name + (*key.type != '\0' ? std::string(" ") + key.type : "");
 }
@@ -115,7 +111,7 @@ std::string man_flags(const VerbWords& verb) {
 std::string man_page(const std::vector<VerbWords>& verbs) {
   std::vector<const VerbWords*> sorted;  // by group, in the order of the help
   for (const VerbWords& verb : verbs) {
-    if (is_daemon(verb)) continue;
+    if (verb.daemon) continue;
     const auto last = std::find_if(sorted.rbegin(), sorted.rend(), [&verb](const VerbWords* other) {
       return other->group == verb.group;
     });

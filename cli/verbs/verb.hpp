@@ -122,6 +122,11 @@ struct Verb {
   Section section = Section::client;
   std::shared_ptr<std::string> given_file = {};  // value of a daemon's --config
   bool takes_command = false;                    // after `--`
+  bool one_dash = false;                         // its long flags may have one dash: -host
+  struct Refuses {
+    std::vector<std::string> flags;  // of similar programs
+    std::string why;
+  } refuses = {};
   bool configured = true;  // false: ignores the configuration, even an invalid one
   // Owns what the rows point into.
   std::function<Judged(const Given&)> finish;

@@ -110,6 +110,10 @@ Verb mpirun_verb() {
           "Exit codes: 0 Complete, 124 --timeout expired, 130 interrupted; otherwise that of the "
           "launcher, or 1.",
       .takes_command = true,
+      .one_dash = true,
+      .refuses = {{"-H", "--host", "--hostfile", "--machinefile"},
+                  "muster chooses the hosts; -N says how many, and --slots how many ranks each "
+                  "gets"},
       .finish = [w](const Given& given) -> Judged {
         return judged(read_mpirun(*w, given.tail), w->o);
       }};

@@ -138,7 +138,7 @@ TEST(Golden, ManualPagesAreAsCheckedIn) {
   const std::vector<VerbWords> verbs = grammar();
   expect_checked_in("docs/man/muster.1.scd", man_page(verbs));
   for (const VerbWords& verb : verbs) {
-    if (verb.name == "coordinator" || verb.name == "agent")
+    if (verb.daemon)
       expect_part("docs/man/muster-" + verb.name + ".8.scd", "# OPTIONS", "; end of the options",
                   "\n" + man_flags(verb));
   }
