@@ -27,7 +27,6 @@ struct DrillOptions {
   std::string binary, pid_file, witness_dir;
   struct Hooks {  // the operator's commands in a running cluster; process/reach.hpp explains them
     std::string on_node, start, switch_to, restore;
-    bool operator==(const Hooks&) const = default;
   } hooks;
   Millis node_grace_ms = 40'000;       // of that cluster
   Millis restart_within_ms = 120'000;  // until a supervisor has restarted what was killed

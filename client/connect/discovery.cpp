@@ -84,10 +84,10 @@ std::unique_ptr<ApiClient> connect(const Target& target) {
   return client;
 }
 
-Status allow_long_answers(ApiClient& client, const Target& target, Millis timeout_ms) {
+Status allow_long_answers(ApiClient& client, const Target& target) {
   auto version = object(client, "/version");
   if (!version) return version.error();
-  client.set_timeout(timeout_ms);
+  client.set_timeout(3'600'000);
   client.set_patience(target.connect_timeout_ms);  // it may answer this before it serves the rest
   return Nothing{};
 }

@@ -27,8 +27,8 @@ Result<Target> target_of(const Settings& client);
 
 std::unique_ptr<ApiClient> connect(const Target& target);
 
-// For a request whose answer takes long: its limit is `timeout_ms`, once a coordinator has answered
+// For a request whose answer takes long: its limit is an hour, once a coordinator has answered
 // another one within the usual limit.
-Status allow_long_answers(ApiClient& client, const Target& target, Millis timeout_ms);
+Status allow_long_answers(ApiClient& client, const Target& target);
 
 }  // namespace muster::cli

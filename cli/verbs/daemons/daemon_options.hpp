@@ -15,12 +15,12 @@ struct CoordinatorOptions {
   coordinator::Options options;
   // Also serve on the default Unix sockets.
   bool default_api_socket = false, default_listen_socket = false;
-  std::string log_level = "info";
+  std::string log_level;
 };
 
 struct AgentOptions {
   agent::AgentOptions options;
-  std::string log_level = "info";
+  std::string log_level;
 };
 
 int execute(const CoordinatorOptions& options);

@@ -6,12 +6,13 @@
 #include "cli/verbs/words.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/table.hpp"
+#include "core/spec/values/duration.hpp"
 #include "drill/drill_options.hpp"
 #include "drill/proof/scenario.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,15 +32,19 @@ int list_scenarios() {
 }
 
 struct DrillWords {
-  std::string spread, node_grace, restart_within;
-  std::vector<std::string> what;  // [run] SCENARIO..., or list or history alone
-  std::string output = "table";
-  std::optional<uint32_t> times, canary, nodes;
-  bool no_baseline = false;
   DrillOptions options;
+  std::string spread, node_grace = core::duration_text(options.node_grace_ms),
+                      restart_within = core::duration_text(options.restart_within_ms);
+  std::vector<std::string> what;  // [run] SCENARIO..., or list or history alone
+  bool no_baseline = false;
 };
 
 const std::set<std::string> kDrillWords{"run", "list", "history"};
+// Flags that --replay and --local exclude.
+const std::vector<std::string> kOfSchedule{"--times", "--seed", "--canary", "--nodes", "--for"};
+const std::vector<std::string> kOfRunning{"--pid-file", "--witness-dir",    "--on-node",
+                                          "--start",    "--restart-within", "--node-grace",
+                                          "--switch",   "--restore"};
 
 // What an unknown scenario may be a misspelling of.
 std::vector<std::string> known_words() {
@@ -48,10 +53,9 @@ std::vector<std::string> known_words() {
   return names;
 }
 
-Judged read_drill_words(const DrillWords& w) {
+Judged read_drill_words(const DrillWords& w, const Given& given) {
   DrillOptions o = w.options;
   o.baseline = !w.no_baseline;
-  o.output = read_output(w.output);
   const std::string& first = w.what.front();
   o.scenarios.assign(w.what.begin() + (kDrillWords.contains(first) ? 1 : 0), w.what.end());
   if (first == "list" || first == "history") {
@@ -70,18 +74,15 @@ Judged read_drill_words(const DrillWords& w) {
   if (!o.replay.empty() && o.scenarios.size() > 1)
     return Usage{"--replay has the schedule of one scenario, and " +
                  std::to_string(o.scenarios.size()) + " are given"};
+  const auto any_given = [&given](const std::vector<std::string>& flags) {
+    return std::any_of(flags.begin(), flags.end(),
+                       [&given](const std::string& flag) { return given.flags.contains(flag); });
+  };
+  if (!o.replay.empty() && any_given(kOfSchedule))
+    return Usage{"--replay has its own " + listed(kOfSchedule, " and ")};
+  if (o.local && any_given(kOfRunning))
+    return Usage{listed(kOfRunning, " and ") + " are for a running cluster, not for --local"};
   if (auto wrong = read_span("--for", w.spread, o.for_ms)) return *wrong;
-  if (!o.replay.empty() && (w.times || w.canary || w.nodes || o.seed || o.for_ms > 0))
-    return Usage{"--replay has its own --times, --seed, --canary, --nodes and --for"};
-  o.times = w.times.value_or(o.times);
-  o.canary = w.canary.value_or(o.canary);
-  o.nodes = w.nodes.value_or(o.nodes);
-  if (o.local &&
-      !(o.pid_file.empty() && o.witness_dir.empty() && o.hooks == DrillOptions::Hooks() &&
-        w.node_grace.empty() && w.restart_within.empty()))
-    return Usage{
-        "--pid-file, --witness-dir, --on-node, --start, --restart-within, --node-grace, --switch "
-        "and --restore are for a running cluster, not for --local"};
   if (auto wrong = read_span("--node-grace", w.node_grace, o.node_grace_ms)) return *wrong;
   if (auto wrong = read_span("--restart-within", w.restart_within, o.restart_within_ms))
     return *wrong;
@@ -122,13 +123,12 @@ Verb drill_verb() {
             &w->what, kAnything, kRequired},
            {"--local", "", "Start a scratch cluster and drill that; it is removed afterwards",
             &o.local},
-           number("--times", w->times, "Number of faults (default 1)", 1, drill::kTimesMax),
+           number("--times", o.times, "Number of faults (default)", 1, drill::kTimesMax),
            number("--seed", o.seed,
                   "Seed of the schedule and of the canary (default: a random one)", 0, INT64_MAX),
-           number("--canary", w->canary,
-                  "Indexes of the canary, the job that is watched (default 60)", drill::kCanaryMin,
-                  drill::kCanaryMax),
-           number("--nodes", w->nodes, "Nodes of the scratch cluster (default 3)", 1,
+           number("--canary", o.canary, "Indexes of the canary, the job that is watched (default)",
+                  drill::kCanaryMin, drill::kCanaryMax),
+           number("--nodes", o.nodes, "Nodes of the scratch cluster (default)", 1,
                   drill::kNodesMax),
            {"--for", "T", "Repeat for this long, each time with another seed", &w->spread},
            {"--no-baseline", "", "Do not run the canary without faults first, to compare",
@@ -145,10 +145,9 @@ Verb drill_verb() {
             &o.hooks.on_node},
            {"--start", "CMD",
             "Command that starts the agent of {node} there, if no supervisor does", &o.hooks.start},
-           {"--restart-within", "T", "How long a killed daemon may take to come back (default 2m)",
+           {"--restart-within", "T", "How long a killed daemon may take to come back (default)",
             &w->restart_within},
-           {"--node-grace", "T", "The running cluster's --node-grace (default 40s)",
-            &w->node_grace},
+           {"--node-grace", "T", "The running cluster's --node-grace (default)", &w->node_grace},
            {"--switch", "CMD",
             "Command that makes a machine's daemons start from {binary}; for upgrade",
             &o.hooks.switch_to},
@@ -158,7 +157,7 @@ Verb drill_verb() {
            {"--yes", "", "Skip the confirmation for a running cluster", &o.yes},
            {"--replay", "F", "JSON report whose schedule is run again", &o.replay},
            {"--report", "D", "Directory of the reports (default: the current one)", &o.report_dir},
-           {"-o,--output", "FORM", "Form of the summary on stdout:", &w->output,
+           {"-o,--output", "FORM", "Form of the summary on stdout:", &o.output,
             one_of({"table", "json"})}},
       .asks = {&o.target, ""},
       .footer =
@@ -172,7 +171,7 @@ Verb drill_verb() {
           "muster.dev/drill=true, and asks for confirmation first.\n"
           "Exit codes: 0 HELD, 1 BROKEN, 2 usage error, 3 INCONCLUSIVE, 130 interrupted.\n"
           "With several scenarios: 1 if one is BROKEN, else 3 if one is INCONCLUSIVE.",
-      .finish = [w](const Given&) -> Judged { return read_drill_words(*w); }};
+      .finish = [w](const Given& given) -> Judged { return read_drill_words(*w, given); }};
 }
 
 }  // namespace muster::cli

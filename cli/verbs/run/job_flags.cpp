@@ -142,7 +142,7 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
        {"--retries,--backoff-limit-per-index", "R", retries, &w.o.retries, whole(0, kNumberMax)},
        {"--export", "NAMES",
         "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored with the job "
-        "(default ALL)",
+        "(default)",
         &w.exported},
        {"--env", "NAME=VALUE", "Set an environment variable for CMD; repeatable", &w.variables},
        {"--no-limits", "",
@@ -208,7 +208,7 @@ std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {
 
 std::optional<Usage> read_surroundings(JobWords& w) {
   RunOptions& o = w.o;
-  auto wanted = parse_export(w.exported.empty() ? "ALL" : w.exported);
+  auto wanted = parse_export(w.exported);
   if (!wanted) return Usage{"--export: " + wanted.error().message};
   o.exported = *wanted;
   for (const std::string& text : w.variables) {

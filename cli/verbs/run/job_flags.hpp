@@ -13,7 +13,7 @@ struct JobWords {
   RunOptions o;
   std::vector<std::string> of_command;  // flags that cannot be combined with a manifest
   std::vector<std::string> rest, variables;
-  std::string timeout, exported, dir, shown, printed;
+  std::string timeout, exported = "ALL", dir, shown, printed;
   std::map<std::string, std::vector<std::string>> resources;  // by flag
 };
 

@@ -16,7 +16,6 @@ struct BackupOptions {
   Target target;
   std::string dir;
   std::string data_dir;  // empty: through the coordinator
-  Millis timeout_ms = 3'600'000;
 };
 
 namespace {
@@ -40,7 +39,7 @@ int execute(const BackupOptions& options) {
     return kDone;
   }
   const auto client = connect(options.target);
-  if (Status there = allow_long_answers(*client, options.target, options.timeout_ms); !there)
+  if (Status there = allow_long_answers(*client, options.target); !there)
     return fail(there.error());
   auto answer = client->post("/apis/muster.dev/v1/backups", dumped(Json{{"dir", dir}}));
   if (!answer) return fail(answer.error());

@@ -1,6 +1,5 @@
 // muster journal: shows what a data-dir or a backup contains, as a summary or as lines of JSON.
 #include "cli/verbs/verb.hpp"
-#include "cli/verbs/words.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/json.hpp"
 #include "coordinator/journal_lines.hpp"
@@ -85,10 +84,7 @@ int execute(const JournalOptions& options) {
 }
 
 Verb journal_verb() {
-  struct Words {
-    std::string what, dir, output = "table";
-  };
-  auto w = std::make_shared<Words>();
+  auto w = std::make_shared<Raw<JournalOptions>>();
   return {
       .title = {"State", "journal", "Show what a data directory or a backup holds"},
       .rows = {{"what", "inspect|export",
@@ -96,8 +92,8 @@ Verb journal_verb() {
                 &w->what, one_of({"inspect", "export"}), kRequired},
                {"dir", "DIR",
                 "Data directory, also of a running coordinator, or a backup or copy of one",
-                &w->dir, kAnything, kRequired},
-               {"-o,--output", "FORM", "Form of inspect's summary:", &w->output,
+                &w->o.dir, kAnything, kRequired},
+               {"-o,--output", "FORM", "Form of inspect's summary:", &w->o.output,
                 one_of({"table", "json"})}},
       .footer =
           "Examples:\n  muster journal inspect /var/lib/muster\n"
@@ -108,10 +104,10 @@ Verb journal_verb() {
           "missing.",
       .configured = false,
       .finish = [w](const Given&) -> Judged {
-        JournalOptions o{w->what == "export", w->dir, read_output(w->output)};
-        if (o.exports && o.output == Output::json)
+        w->o.exports = w->what == "export";
+        if (w->o.exports && w->o.output == Output::json)
           return Usage{"--output is only for `muster journal inspect`; an export is JSON lines"};
-        return o;
+        return w->o;
       }};
 }
 

@@ -13,7 +13,6 @@ namespace muster::cli {
 struct VerifyOptions {
   Target target;
   std::string data_dir;  // empty: through the coordinator
-  Millis timeout_ms = 3'600'000;
 };
 
 namespace {
@@ -37,7 +36,7 @@ int execute(const VerifyOptions& options) {
                 verified->counted);
   }
   const auto client = connect(options.target);
-  if (Status there = allow_long_answers(*client, options.target, options.timeout_ms); !there)
+  if (Status there = allow_long_answers(*client, options.target); !there)
     return fail(there.error());
   auto answer = object(*client, "/apis/muster.dev/v1/verification");
   if (!answer) return fail(answer.error());

@@ -16,6 +16,7 @@
 #include "cli/verbs/show/top.hpp"
 #include "cli/verbs/show/why.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "drill/drill_options.hpp"
 
 #include <gtest/gtest.h>
 
@@ -403,6 +404,21 @@ TEST(App, EveryClientKeyIsAFlag) {
   EXPECT_EQ(options<GetOptions>({"get", "jobs", "--coordinator-user", "root"})
                 .target.log_in.coordinator_user,
             "root");
+}
+
+TEST(App, DrillHasItsOwnDefaults) {
+  const auto o = options<DrillOptions>({"drill", "storm", "--local"});
+  EXPECT_EQ(o.times, DrillOptions().times);
+  EXPECT_EQ(o.canary, DrillOptions().canary);
+  EXPECT_EQ(o.node_grace_ms, DrillOptions().node_grace_ms);
+  EXPECT_EQ(o.restart_within_ms, DrillOptions().restart_within_ms);
+  EXPECT_EQ(options<DrillOptions>({"drill", "storm", "--local", "-o", "json"}).output,
+            Output::json);
+  // Also if the value is the default.
+  EXPECT_NE(complaint({"drill", "storm", "--local", "--node-grace", "40s"}).find("not for --local"),
+            std::string::npos);
+  EXPECT_NE(complaint({"drill", "storm", "--replay", "x", "--times", "1"}).find("has its own"),
+            std::string::npos);
 }
 
 TEST(App, GetTakesSeveralKinds) {

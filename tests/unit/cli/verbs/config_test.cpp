@@ -199,7 +199,6 @@ TEST(Keys, ShownDefaultsAreBuiltInDefaults) {
   EXPECT_EQ(c->options.backoff_base_ms, plain.backoff_base_ms);
   EXPECT_EQ(c->options.backoff_max_ms, plain.backoff_max_ms);
   EXPECT_EQ(c->options.node_grace_ms, plain.node_grace_ms);
-  EXPECT_EQ(c->log_level, CoordinatorOptions().log_level);
   auto a = agent_options(*Config().resolve(Section::agent, {{"work-dir", {"w"}}}));
   ASSERT_TRUE(a.ok()) << a.error().message;
   EXPECT_EQ(a->options.log_keep_ms, agent::AgentOptions().log_keep_ms);
