@@ -1,5 +1,5 @@
-// muster: the executable; each verb has a file in cli/verbs/. In the pods of MPI jobs it is also
-// called muster-rsh (or ssh), muster-mpi-entry (agent/pod_programs/rsh.hpp) and muster-pmi
+// muster: the executable; its verbs are in cli/verbs/. In the pods of MPI jobs it is also called
+// muster-rsh (or ssh), muster-mpi-entry (agent/pod_programs/rsh.hpp) and muster-pmi
 // (agent/pod_programs/pmi.hpp).
 #include "agent/pod_programs/pmi.hpp"
 #include "agent/pod_programs/rsh.hpp"

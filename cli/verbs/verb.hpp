@@ -1,8 +1,8 @@
-// Verb: what a verb of the command line is: a row for each argument and flag, and what it does with
-// their values. Plain data; a verb's file declares it beside the options and the code.
+// Verb: a verb of the command line: a row for each argument and flag, where their values go, and
+// `finish`, which makes a call from them. A verb's file declares it beside its options and code.
 //
 // cli/grammar/app.cpp makes the parser from the rows, and the parser's help, completion and manual
-// page come from the same rows. Only that file knows CLI11, which is slow to compile.
+// page come from the same rows. app.cpp alone includes CLI11, which is slow to compile.
 #pragma once
 
 #include "client/settings/config.hpp"
@@ -104,7 +104,7 @@ FlagRow key_row(const Key& key, const std::string& names = "");
 struct Given {
   const Settings& settings;              // of the verb's section
   const Config& config;                  // all sections
-  const std::set<std::string>& flags;    // flags on the command line, by long name: "--name"
+  const std::set<std::string>& flags;    // what was given: "--name"; "-x" if it has no long name
   const std::vector<std::string>& tail;  // the command after `--`
 };
 
@@ -128,7 +128,7 @@ struct Verb {
     std::string why;
   } refuses = {};
   bool configured = true;  // false: ignores the configuration, even an invalid one
-  // Owns what the rows point into.
+  // Checks the values, once they are parsed. Owns what the rows point into.
   std::function<Judged(const Given&)> finish;
 };
 
@@ -151,7 +151,7 @@ Judged judged(const std::optional<Usage>& wrong, const T& options) {
   return wrong ? Judged(*wrong) : Judged(options);
 }
 
-// The verbs, each in the file of its name.
+// The verbs, in cli/verbs/; completion_verb() is in cli/grammar/completion.cpp.
 Verb run_verb(), submit_verb(), mpirun_verb(), exec_verb(), create_verb(), apply_verb(),
     retry_verb(), delete_verb(), suspend_verb(), resume_verb(), scale_verb(), throttle_verb(),
     cordon_verb(), uncordon_verb(), drain_verb(), get_verb(), describe_verb(), explain_verb(),

@@ -1,6 +1,7 @@
 #include "cli/verbs/run/job_flags.hpp"
 
 #include "base/text/nearest.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/resources.hpp"
 

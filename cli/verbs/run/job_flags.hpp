@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cli/verbs/run/run_options.hpp"
-#include "cli/verbs/words.hpp"
 
 #include <map>
 

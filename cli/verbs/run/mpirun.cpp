@@ -1,5 +1,6 @@
 // muster mpirun: an MPI program as a job whose indexes are hosts, run like any other (run.cpp).
 #include "cli/verbs/run/job_flags.hpp"
+#include "cli/verbs/words.hpp"
 
 #include <cstdlib>
 #include <utility>

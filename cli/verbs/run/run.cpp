@@ -1,9 +1,10 @@
-// muster run and muster mpirun: run one job to its end; locally (run_here.hpp), or with --api or
-// MUSTER_API on a running coordinator.
+// muster run: runs one job to its end; locally (run_here.hpp), or with --api or MUSTER_API on a
+// running coordinator. muster mpirun (mpirun.cpp) runs its job by the same execute().
 #include "cli/verbs/run/job_flags.hpp"
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/follow/follow.hpp"
 #include "client/follow/pod_files.hpp"
@@ -13,7 +14,6 @@
 #include "core/cluster/slots/prefetch.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>

@@ -3,6 +3,7 @@
 #include "cli/verbs/run/job_flags.hpp"
 #include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"

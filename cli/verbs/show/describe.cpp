@@ -3,7 +3,6 @@
 
 #include "base/text/nearest.hpp"
 #include "base/text/time_text.hpp"
-#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/news/attempts.hpp"

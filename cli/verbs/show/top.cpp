@@ -2,7 +2,6 @@
 // the CPU and memory use of running pods.
 #include "cli/verbs/show/top.hpp"
 
-#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
