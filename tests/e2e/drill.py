@@ -665,7 +665,7 @@ class BadInput(Folder):
                 (["coordinator-kil", "--local"], "did you mean coordinator-kill"),
                 (["rum", "storm", "--local"], "did you mean run"),
                 (["storm", "agent-kil", "--local"], "did you mean agent-kill"),
-                (["storm", "agent-kill", "--local", "--replay", "x"], "one scenario, and 2 are given"),
+                (["storm", "agent-kill", "--local", "--replay", "x"], "one scenario; 2 are given"),
                 (["run", "storm"], "--pid-file"),
                 (["run", "clock-jump", "--pid-file", "x", "--witness-dir", "."], "clock-jump needs --local"),
                 (["run", "agent-kill"], "--witness-dir"),

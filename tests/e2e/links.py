@@ -204,7 +204,7 @@ class Nodes(Site):
         for args, wrong in ((("claims", "c01", "--label", "a b=x"), '--label: "a b=x" is not KEY=VALUE'),
                             (("claims", "c01", "--slots-max", "0"), "--slots-max: must be 1 to 1000000"),
                             (("claims", "c01", "--resource", "gpu"), "--resource: `gpu`: must be NAME=MAX"),
-                            (("claims", "c01", "--freeze", "--label", "a=b"), "--freeze allows what the node has now"),
+                            (("claims", "c01", "--freeze", "--label", "a=b"), "--freeze cannot be combined with"),
                             (("revoke", "c01", "--freeze"), "only for `muster node claims`")):
             done = self.muster("node", *args)
             self.assertEqual(done.returncode, 2, args)

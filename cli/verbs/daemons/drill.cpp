@@ -72,8 +72,8 @@ Judged read_drill_words(const DrillWords& w, const Given& given) {
       return Usage{"`" + scenario + "`: unknown scenario" + did_you_mean(scenario, known_words()) +
                    "; `muster drill list` lists them"};
   if (!o.replay.empty() && o.scenarios.size() > 1)
-    return Usage{"--replay has the schedule of one scenario, and " +
-                 std::to_string(o.scenarios.size()) + " are given"};
+    return Usage{"--replay takes one scenario; " + std::to_string(o.scenarios.size()) +
+                 " are given"};
   const auto any_given = [&given](const std::vector<std::string>& flags) {
     return std::any_of(flags.begin(), flags.end(),
                        [&given](const std::string& flag) { return given.flags.contains(flag); });
@@ -131,14 +131,14 @@ Verb drill_verb() {
            number("--nodes", o.nodes, "Nodes of the scratch cluster (default)", 1,
                   drill::kNodesMax),
            {"--for", "T", "Repeat for this long, each time with another seed", &w->spread},
-           {"--no-baseline", "", "Do not run the canary without faults first, to compare",
+           {"--no-baseline", "", "Skip the run without faults that the canary is compared with",
             &w->no_baseline},
-           {"--binary", "F", "Another muster to upgrade to; for upgrade", &o.binary},
+           {"--binary", "F", "For upgrade: executable to upgrade to", &o.binary},
            {"--pid-file", "F",
-            "File with the coordinator's pid, or its endpoints.json; for a running cluster",
+            "For a running cluster: file with the coordinator's pid, or its endpoints.json",
             &o.pid_file},
            {"--witness-dir", "D",
-            "Directory that all nodes and this machine share; for a running cluster",
+            "For a running cluster: directory that all nodes and this machine share",
             &o.witness_dir},
            {"--on-node", "CMD",
             "Command that runs {} on {node}, for agents of other machines: 'ssh {node} {}'",
@@ -149,10 +149,10 @@ Verb drill_verb() {
             &w->restart_within},
            {"--node-grace", "T", "The running cluster's --node-grace (default)", &w->node_grace},
            {"--switch", "CMD",
-            "Command that makes a machine's daemons start from {binary}; for upgrade",
+            "For upgrade: command that makes a machine's daemons start from {binary}",
             &o.hooks.switch_to},
            {"--restore", "CMD",
-            "Command that restarts the coordinator with the state of {backup}; for restore",
+            "For restore: command that restarts the coordinator with the state of {backup}",
             &o.hooks.restore},
            {"--yes", "", "Skip the confirmation for a running cluster", &o.yes},
            {"--replay", "F", "JSON report whose schedule is run again", &o.replay},

@@ -139,7 +139,7 @@ Verb delete_verb() {
                 &o.files},
                {"-l,--selector", "SELECTOR", "Delete those with these labels, such as a=b,c!=d",
                 &o.selector},
-               {"--all", "", "Delete all of the namespace", &o.all},
+               {"--all", "", "Delete all objects of this kind in the namespace", &o.all},
                {"--ignore-not-found", "", "Do not fail if an object does not exist",
                 &o.ignore_missing}},
       .asks = {&o.target},

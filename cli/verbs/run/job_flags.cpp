@@ -37,7 +37,8 @@ constexpr ResourceFlag kResourceFlags[] = {
     {"--node-selector", "LABEL=VALUE", "Only nodes with this label; repeatable", read_node_label,
      true},
     {"--after", "KIND:JOB",
-     "Start when that job has ended: ok:JOB (with success), notok:JOB or any:JOB; repeatable",
+     "Start once another job has ended: ok:JOB (successfully), notok:JOB (unsuccessfully) or "
+     "any:JOB; repeatable",
      read_after, true},
 };
 

@@ -71,7 +71,7 @@ Verb retry_verb() {
                 {"--failed"}},
                {"--task",
                 "SET",
-                "The same for a job submitted with --array, by the numbers of its tasks",
+                "Tasks to retry, such as 1,5-9, of a job submitted with --array",
                 &o.wishes.task,
                 kAnything,
                 0,

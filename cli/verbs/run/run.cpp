@@ -140,7 +140,7 @@ std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
   if (auto wrong = read_limit("--timeout", w.timeout, o.timeout_ms)) return wrong;
   if (auto wrong = read_shown(w.shown, o)) return wrong;
   if (o.keep_order && o.shown == Shown::none)
-    return Usage{"--keep-order is for what is shown: with --output tag or plain"};
+    return Usage{"--keep-order needs --output tag or plain"};
   const bool no_job = given.tail.empty() && w.rest.empty() && o.file.empty();
   if (retry) {
     if (o.data_dir.empty()) return Usage{"--retry-failed needs --data-dir D"};

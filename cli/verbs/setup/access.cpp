@@ -337,7 +337,7 @@ Judged read_node_words(const NodeWords& w) {
     return o;
   }
   if (w.freeze && !w.claims.empty())
-    return Usage{"--freeze allows what the node has now, and so excludes the other flags"};
+    return Usage{"--freeze cannot be combined with --label, --resource or --slots-max"};
   auto claims = read_claims(w.claims);
   if (!claims) return Usage{claims.error().message};
   o.claims = std::move(*claims);
@@ -405,8 +405,7 @@ Verb node_verb() {
                    {"node", "NODE", "Node to change", &w->name, kAnything, kHidden | kRequired}};
   add_claims(rows, w->claims);
   rows.push_back({"--freeze", "",
-                  "It may claim the labels, resources and slots that it has now, and no others",
-                  &w->freeze});
+                  "Limit the node to the labels, resources and slots that it has now", &w->freeze});
   return {
       .title = {"Access", "node", "Decide what a node may claim, or revoke its certificates"},
       .rows = std::move(rows),

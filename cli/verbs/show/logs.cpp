@@ -246,8 +246,7 @@ struct LogsWords {
 };
 
 std::optional<Usage> read_logged(const std::string& what, LogsOptions& o) {
-  if (o.follow && o.failed)
-    return Usage{"-f and --failed are mutually exclusive: --failed prints the end of each log"};
+  if (o.follow && o.failed) return Usage{"-f and --failed are mutually exclusive"};
   if (!o.selector.empty()) {
     if (!what.empty() || !o.indexes.empty() || o.failed)
       return Usage{"-l selects from all pods: omit the name, --index and --failed"};
