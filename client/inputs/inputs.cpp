@@ -238,6 +238,7 @@ Result<Inputs> array_inputs(const std::string& text, int32_t& at_once) {
   Inputs out;
   for (const uint32_t value : numbers) out.rows.push_back({std::to_string(value)});
   out.ranges = core::ranges_of(numbers);
+  out.numbers = std::move(numbers);
   return out;
 }
 

@@ -18,9 +18,10 @@
 namespace muster::cli {
 
 struct Inputs {
-  std::vector<core::Input> rows;   // one for each index
-  std::vector<std::string> names;  // of the columns of a CSV file; else empty
-  std::string ranges{};            // the same as ranges (core::ranges_of()), if it is an array
+  std::vector<core::Input> rows;    // one for each index
+  std::vector<std::string> names;   // of the columns of a CSV file; else empty
+  std::string ranges{};             // the same as ranges (core::ranges_of()), if it is an array
+  std::vector<uint32_t> numbers{};  // likewise, ascending
 };
 
 // The lines of the files (of several files, every combination, the last file varying fastest) or

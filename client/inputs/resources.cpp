@@ -111,6 +111,11 @@ Status check_scratch(const ResourceWishes& wishes) {
   return Nothing{};
 }
 
+int64_t threads_of(const ResourceWishes& wishes) {
+  const auto milli = core::parse_quantity_milli(wishes.cpus);
+  return milli ? (*milli + 999) / 1000 : 0;
+}
+
 Json with_resources(Json manifest, const ResourceWishes& wishes) {
   Json& pod = manifest["spec"]["template"]["spec"];
   Json& container = pod["containers"][0];

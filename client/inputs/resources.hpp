@@ -22,5 +22,8 @@ Status check_scratch(const ResourceWishes& wishes);  // "10Gi", "true"
 
 // Adds them to a manifest of one container.
 Json with_resources(Json manifest, const ResourceWishes& wishes);
+// The whole CPUs of --cpus, rounded up: how many threads a command should have. 0: it was not
+// given.
+int64_t threads_of(const ResourceWishes& wishes);
 
 }  // namespace muster::cli

@@ -1,6 +1,7 @@
 #include "client/inputs/tasks.hpp"
 
 #include <charconv>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -49,6 +50,23 @@ Result<core::IndexSet> Tasks::indexes(const std::string& tasks) const {
       found.insert(index->second);
     }
   return found;
+}
+
+void add_task_variables(Json& manifest, const std::vector<uint32_t>& numbers) {
+  uint32_t step = numbers.size() < 2 ? 1 : numbers[1] - numbers[0];
+  for (size_t i = 2; i < numbers.size(); ++i)
+    if (numbers[i] - numbers[i - 1] != step) step = 1;
+  const std::pair<const char*, std::string> variables[] = {
+      {kTaskVariable, "$(MUSTER_INPUT)"},
+      {"SLURM_ARRAY_TASK_COUNT", std::to_string(numbers.size())},
+      {"SLURM_ARRAY_TASK_MIN", std::to_string(numbers.front())},
+      {"SLURM_ARRAY_TASK_MAX", std::to_string(numbers.back())},
+      {"SLURM_ARRAY_TASK_STEP", std::to_string(step)},
+      {"SLURM_ARRAY_JOB_ID", "$(MUSTER_JOB_NAME)"},
+      {"SLURM_JOB_ID", "$(MUSTER_POD_NAME)"},
+      {"SLURM_JOB_NAME", "$(MUSTER_JOB_NAME)"}};
+  Json& env = manifest["spec"]["template"]["spec"]["containers"][0]["env"];
+  for (const auto& [name, value] : variables) env.push_back({{"name", name}, {"value", value}});
 }
 
 std::string Tasks::numbers(const core::IndexSet& indexes) const {

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace muster::cli {
 
@@ -30,5 +31,10 @@ class Tasks {
   std::map<uint32_t, uint32_t> index_of_;  // by number, ascending in both
   std::map<uint32_t, uint32_t> number_of_;
 };
+
+// Adds the variables that Slurm gives the tasks of an array. The id of the array is the job's name,
+// that of a task the name of its pod. SLURM_JOBID is not among them: with it, Open MPI's mpirun
+// would call srun. `numbers`: of the tasks, ascending; not empty.
+void add_task_variables(Json& manifest, const std::vector<uint32_t>& numbers);
 
 }  // namespace muster::cli

@@ -115,6 +115,27 @@ class Arrays(cli.Cluster):
         self.muster("wait", "job/set")
         self.assertEqual(sorted((self.dir / "ran").read_text().split()), ["1", "2", "3", "4"])
 
+    def test_tasks_have_the_variables_of_slurm(self):
+        show = ["--", "sh", "-c", "env | grep ^SLURM_ | sort"]
+        self.muster("submit", "--name", "v", "--array", "3-9:3%2", "--cpus", "1.5", *show, SLURM_JOB_ID="outer", SLURM_NTASKS="7")
+        self.muster("wait", "job/v")
+        pod = [p for p in self.muster("get", "pods", "-o", "name").stdout.split() if p.startswith("pod/v-1-")]
+        self.assertEqual(self.muster("logs", "job/v", "--index", "1").stdout.split(),
+                         ["SLURM_ARRAY_JOB_ID=v", "SLURM_ARRAY_TASK_COUNT=3", "SLURM_ARRAY_TASK_ID=6", "SLURM_ARRAY_TASK_MAX=9",
+                          "SLURM_ARRAY_TASK_MIN=3", "SLURM_ARRAY_TASK_STEP=3", "SLURM_CPUS_PER_TASK=2", f"SLURM_JOB_ID={pod[0][4:]}",
+                          "SLURM_JOB_NAME=v", "SLURM_NTASKS=7"])
+        out = self.muster("run", "--array", "4,8%1", "--keep-order", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT $1", "sh", "{}").stdout
+        self.assertEqual(out, "0 | 4 of 2 4\n1 | 8 of 2 8\n")
+        self.assertIn("not a list of ranges", self.muster("run", "--array", "4-1", *show, code=5).stderr)
+
+    def test_cpus_are_the_threads_of_the_command(self):
+        show = ["--", "sh", "-c", "echo $OMP_NUM_THREADS $SLURM_CPUS_PER_TASK"]
+        run = ["run", "-n", "1", "--cpus", "2"]
+        self.assertEqual(self.muster(*run, *show).stdout, "2 2\n")
+        self.assertEqual(self.muster(*run, *show, OMP_NUM_THREADS="1").stdout, "1 2\n", "the user's own")
+        self.assertEqual(self.muster(*run, "--export", "NONE", "--env", "OMP_NUM_THREADS=3", *show, OMP_NUM_THREADS="1").stdout, "3 2\n")
+        self.assertEqual(self.muster("run", "-n", "1", *show).stdout, "\n")
+
     def test_p16_retry_takes_tasks(self):
         self.muster("submit", "--name", "sweep", "--array", "1-10", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID >>ran; [ $SLURM_ARRAY_TASK_ID != 7 ]")
         self.muster("wait", "job/sweep", code=1)

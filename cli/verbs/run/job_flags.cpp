@@ -28,7 +28,10 @@ struct ResourceFlag {
   bool repeats = false;
 };
 constexpr ResourceFlag kResourceFlags[] = {
-    {"--cpus", "N", "CPUs that each index needs free on its node, such as 2 or 0.5", read_cpus},
+    {"--cpus", "N",
+     "CPUs that each index needs free on its node, such as 2 or 0.5; CMD gets them as "
+     "OMP_NUM_THREADS, unless that is set, and SLURM_CPUS_PER_TASK",
+     read_cpus},
     {"--mem", "SIZE", "Memory for each index, such as 4Gi; both its request and its limit",
      read_memory},
     {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
@@ -77,7 +80,12 @@ void add_index_rows(FlagRows& rows, JobWords& w) {
        {"--each-csv", "FILE",
         "Run CMD for each record of a CSV file with a header (- reads stdin); {NAME} or {1} is a "
         "column",
-        &each.csv}});
+        &each.csv},
+       {"--array", "RANGES",
+        "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with %10 for at "
+        "most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT and "
+        "SLURM_ARRAY_TASK_ID",
+        &each.array}});
   add_of_command(rows, w,
                  {{"-j,--parallelism", "P", "Maximum running at once (default: one per slot)",
                    &w.o.parallelism, whole(1, kNumberMax)}});
@@ -153,14 +161,13 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
        {"--chdir", "DIR", "Working directory of CMD (default: the current directory)", &w.dir}});
 }
 
-void add_job_rows(FlagRows& rows, JobWords& w, const FlagRows& more) {
+void add_job_rows(FlagRows& rows, JobWords& w) {
   rows.insert(
       rows.end(),
       {{"job", "JOB.yaml | -- CMD ARG...", "Manifest of the job, or a command after --", &w.rest},
        {"-f,--file", "JOB.yaml", "Manifest of the job, with its ConfigMaps (- reads stdin)",
         &w.o.file}});
   add_index_rows(rows, w);
-  rows.insert(rows.end(), more.begin(), more.end());
   add_command_rows(
       rows, w,
       "Retries per index; an index that exhausts them fails without affecting others (default 0)");

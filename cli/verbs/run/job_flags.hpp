@@ -26,8 +26,8 @@ inline constexpr char kPlaceholders[] =
 
 // Each adds rows that point into `w`. For a job made from a command:
 void add_command_rows(FlagRows& rows, JobWords& w, const char* retries);
-// For the job: a manifest, or a command and its indexes. `more`: further flags for indexes.
-void add_job_rows(FlagRows& rows, JobWords& w, const FlagRows& more = {});
+// For the job: a manifest, or a command and its indexes.
+void add_job_rows(FlagRows& rows, JobWords& w);
 // For how the job is run.
 void add_run_rows(FlagRows& rows, JobWords& w);
 void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output,

@@ -78,12 +78,7 @@ Verb submit_verb() {
   };
   auto w = std::make_shared<Words>();
   FlagRows rows;
-  add_job_rows(rows, *w,
-               {{"--array", "RANGES",
-                 "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with "
-                 "%10 for at most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT "
-                 "and SLURM_ARRAY_TASK_ID",
-                 &w->o.each.array}});
+  add_job_rows(rows, *w);
   rows.push_back({"--wait", "", "Wait until the job has finished", &w->wait});
   rows.push_back({"--timeout", "T",
                   "With --wait, time to wait before giving up, such as 10m (default: no limit)",

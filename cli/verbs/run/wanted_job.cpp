@@ -6,6 +6,7 @@
 #include "client/documents/placed.hpp"
 #include "client/inputs/mpi_job.hpp"
 #include "client/inputs/resources.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/rounds.hpp"
 #include "client/settings/files.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -56,6 +57,10 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   out.job.environment = std::move(*environment);
   out.job.dir = std::move(here);
   if (!options.no_limits) out.job.process = shell_settings();
+  if (const int64_t threads = threads_of(options.resources); threads > 0) {
+    out.job.environment.try_emplace("OMP_NUM_THREADS", std::to_string(threads));
+    out.job.environment["SLURM_CPUS_PER_TASK"] = std::to_string(threads);
+  }
   std::random_device random;
   CommandJob job{
       options.completions, parallelism,         options.name, options.retries.value_or(0),
@@ -67,9 +72,7 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   }
   out.job.manifest = command_manifest(job, [&random](uint32_t below) { return random() % below; });
   out.job.manifest = with_resources(std::move(out.job.manifest), options.resources);
-  if (!options.each.array.empty())
-    out.job.manifest["spec"]["template"]["spec"]["containers"][0]["env"].push_back(
-        {{"name", "SLURM_ARRAY_TASK_ID"}, {"value", "$(MUSTER_INPUT)"}});
+  if (inputs && !inputs->numbers.empty()) add_task_variables(out.job.manifest, inputs->numbers);
   if (options.mpi) {
     const FoundLauncher launcher = find_launcher(options.mpi->kind);
     if (options.mpi->tag_output && launcher.kind == MpiLauncher::unknown)

@@ -16,6 +16,27 @@ Json array_job(const std::string& array) {
   return job;
 }
 
+// NAME=VALUE of the numbers that Slurm would give the tasks of this array.
+std::string numbers_of(const std::string& array) {
+  int32_t at_once = 0;
+  Json job = read_json(R"({"spec":{"template":{"spec":{"containers":[{}]}}}})");
+  add_task_variables(job, array_inputs(array, at_once)->numbers);
+  std::string text;
+  for (const Json& one : at(job, {"spec", "template", "spec", "containers"})[0]["env"]) {
+    const std::string name = text_at(one, {"name"}), value = text_at(one, {"value"});
+    if (name.starts_with("SLURM_ARRAY_TASK_") && !value.starts_with('$'))
+      text += name.substr(17) + "=" + value + " ";
+  }
+  return text;
+}
+
+TEST(Tasks, KnowTheirArrayAsInSlurm) {
+  EXPECT_EQ(numbers_of("3-9:3"), "COUNT=3 MIN=3 MAX=9 STEP=3 ");
+  EXPECT_EQ(numbers_of("7"), "COUNT=1 MIN=7 MAX=7 STEP=1 ");
+  EXPECT_EQ(numbers_of("1,5,9-12%2"), "COUNT=6 MIN=1 MAX=12 STEP=1 ");
+  EXPECT_EQ(numbers_of("2-4,0,6:1"), "COUNT=5 MIN=0 MAX=6 STEP=1 ");
+}
+
 TEST(P16Tasks, TaskNumbersMapToIndexes) {
   const auto tasks = Tasks::of(array_job("1-10,20-40:10"));
   ASSERT_TRUE(tasks);
