@@ -52,6 +52,17 @@ Result<core::IndexSet> Tasks::indexes(const std::string& tasks) const {
   return found;
 }
 
+Result<std::string> indexes_of_tasks(ApiClient& client, const std::string& ns,
+                                     const std::string& job, const std::string& tasks) {
+  auto found = object(client, object_path(Kind::job, ns, job));
+  if (!found) return found.error();
+  auto all = Tasks::of(*found);
+  if (!all) return all.error();
+  auto indexes = all->indexes(tasks);
+  if (!indexes) return indexes.error();
+  return indexes->text();
+}
+
 void add_task_variables(Json& manifest, const std::vector<uint32_t>& numbers) {
   uint32_t step = numbers.size() < 2 ? 1 : numbers[1] - numbers[0];
   for (size_t i = 2; i < numbers.size(); ++i)

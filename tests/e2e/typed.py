@@ -128,6 +128,30 @@ class Arrays(cli.Cluster):
         self.assertEqual(out, "0 | 4 of 2 4\n1 | 8 of 2 8\n")
         self.assertIn("not a list of ranges", self.muster("run", "--array", "4-1", *show, code=5).stderr)
 
+    def test_tasks_are_named_by_their_numbers(self):
+        self.muster("submit", "--name", "a", "--array", "10-40:10", "--", "sh", "-c",
+                    'echo "task $1"; [ $1 != 30 ] || exit 3; [ $1 != 40 ] || sleep 1000', "sh", "{}")
+        poll("three have ended", lambda: len(json.loads(self.muster("get", "attempts", "job/a", "-o", "json").stdout)["items"]) == 3)
+        self.assertEqual(self.muster("logs", "job/a", "--task", "20").stdout, "task 20\n")
+        self.assertEqual(self.muster("logs", "job/a", "--task", "10,30").stdout.splitlines(), ["0#0 | task 10", "2#0 | task 30"])
+        self.assertEqual(self.muster("logs", "job/a", "--task", "30", "--attempt", "0").stdout, "task 30\n")
+        attempts = json.loads(self.muster("get", "attempts", "job/a", "--task", "20-30", "-o", "json", code=5).stdout or "{}")
+        self.assertEqual(attempts, {}, "there is no task 21")
+        attempts = json.loads(self.muster("get", "attempts", "job/a", "--task", "20,30", "-o", "json").stdout)["items"]
+        self.assertEqual([(a["index"], a["exitCode"]) for a in attempts], [(1, 0), (2, 3)])
+        self.assertTrue(self.muster("why", "job/a", "--task", "30").stdout.startswith("job/a/2 "))
+        self.assertEqual(self.muster("exec", "job/a", "--task", "40", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID").stdout, "40\n")
+        for words in (["logs", "job/a"], ["get", "attempts", "job/a"], ["why", "job/a"]):
+            self.assertIn("there is no task 11", self.muster(*words, "--task", "11", code=5).stderr)
+        self.assertIn("there is no task 11", self.muster("exec", "job/a", "--task", "11", "--", "true", code=5).stderr)
+        self.muster("submit", "--name", "b", "-n", "1", "--", "true")
+        self.assertIn("was not submitted with --array", self.muster("logs", "job/b", "--task", "0", code=5).stderr)
+        for words, why in ((["logs", "job/a", "--task", "10", "--index", "1"], "--index"), (["logs", "a-1", "--task", "10"], "apply to jobs only"),
+                           (["logs", "job/a", "--attempt", "0"], "--attempt requires --index or --task"),
+                           (["get", "jobs", "--task", "1"], "apply to attempts only"), (["why", "job/a/1", "--task", "1"], "names an index already"),
+                           (["logs", "job/a", "--task", "x"], "write a set like")):
+            self.assertIn(why, self.muster(*words, code=2).stderr)
+
     def test_cpus_are_the_threads_of_the_command(self):
         show = ["--", "sh", "-c", "echo $OMP_NUM_THREADS $SLURM_CPUS_PER_TASK"]
         run = ["run", "-n", "1", "--cpus", "2"]

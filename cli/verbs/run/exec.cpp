@@ -11,6 +11,7 @@
 #include "client/follow/signals.hpp"
 #include "client/inputs/command_input.hpp"
 #include "client/inputs/pod_command.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/inputs/user_terminal.hpp"
 #include "client/terminal/exit_codes.hpp"
 
@@ -45,21 +46,29 @@ bool write_out(int fd, std::string_view data) {
 
 // The pod of a job in which the command is to run.
 Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
-  const std::string label =
-      o.index ? "batch.kubernetes.io/job-completion-index=" + std::to_string(*o.index) : "";
   auto job = object(client, object_path(Kind::job, o.target.ns, o.job));
   if (!job) return job.error();
+  std::optional<int64_t> index = o.index;
+  if (o.task) {
+    auto tasks = Tasks::of(*job);
+    if (!tasks) return tasks.error();
+    auto found = tasks->indexes(std::to_string(*o.task));
+    if (!found) return found.error();
+    index = static_cast<int64_t>(found->lowest());
+  }
+  const std::string label =
+      index ? "batch.kubernetes.io/job-completion-index=" + std::to_string(*index) : "";
   auto pods = pods_of(client, o.target.ns, o.job, label, "");
   if (!pods) return pods.error();
   const std::string shown =
-      "job/" + o.job + (o.index ? " index " + std::to_string(*o.index) : std::string());
+      "job/" + o.job + (index ? " index " + std::to_string(*index) : std::string());
   if (pods->empty()) return Error{Errc::not_found, shown + " has no pod", {}};
   std::erase_if(*pods, [](const Json& pod) {
     return text_at(pod, {"status", "phase"}) != "Running" ||
            !text_at(pod, {"metadata", "deletionTimestamp"}).empty();
   });
   if (pods->empty()) return Error{Errc::conflict, shown + " has no running pod", {}};
-  if (pods->size() > 1 && !o.index)
+  if (pods->size() > 1 && !index)
     return Error{Errc::invalid,
                  shown + " has " + std::to_string(pods->size()) +
                      " running pods: choose one with --index I, or by its name",
@@ -272,9 +281,16 @@ Verb exec_verb() {
   return {
       .title = {"Jobs", "exec", "Run a command in a running pod"},
       .rows = {{"what", "POD | job/J -- CMD ARG...",
-                "Pod, or job with --index, and the command after --", &w->what, kAnything,
+                "Pod, or job with --index or --task, and the command after --", &w->what, kAnything,
                 kRequired},
                {"--index", "I", "Index of the job", &w->o.index, whole(0, kNumberMax)},
+               {"--task",
+                "N",
+                "Task of a job submitted with --array",
+                &w->o.task,
+                whole(0, kNumberMax),
+                0,
+                {"--index"}},
                {"-i,--stdin", "", "Pass standard input to the command", &w->o.input},
                {"-t,--tty", "", "Give the command a terminal, with -i; standard input must be one",
                 &w->o.terminal}},
@@ -298,8 +314,8 @@ Verb exec_verb() {
                        "`: the command comes after `--`: muster exec POD -- CMD"};
         const std::string& word = w->what.front();
         if (auto wrong = read_pod_or_job(word, o.pod, o.job)) return *wrong;
-        if (o.job.empty() && o.index)
-          return Usage{"--index applies to jobs only: muster exec job/J --index 3 -- CMD"};
+        if (o.job.empty() && (o.index || o.task))
+          return Usage{"--index and --task apply to jobs only: muster exec job/J --index 3 -- CMD"};
         if (given.tail.empty())
           return Usage{"needs a command: muster exec " + word + " -- CMD ARG..."};
         o.command = given.tail;

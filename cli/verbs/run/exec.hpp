@@ -9,7 +9,8 @@ struct ExecOptions {
   Target target;
   std::string pod;  // either this or `job`
   std::string job;
-  std::optional<int64_t> index;  // unset: the only running pod of the job
+  std::optional<int64_t> index;   // unset: the only running pod of the job
+  std::optional<int64_t> task{};  // in place of `index`, by the numbers of --array
   std::vector<std::string> command;
   bool input = false;     // pass our standard input on
   bool terminal = false;  // and a terminal; only with `input`

@@ -7,6 +7,7 @@
 #include "client/connect/objects.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/joblog.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
@@ -35,9 +36,13 @@ std::string ran(const Json& attempt) {
 
 int execute(const AttemptsOptions& options) {
   const auto client = connect(options.target);
-  std::string query = options.failed ? "failed=true" : "";
-  if (!options.index.empty())
-    query += (query.empty() ? "" : "&") + ("index=" + url_encoded(options.index));
+  std::string query = options.failed ? "failed=true" : "", index = options.index;
+  if (!options.task.empty()) {
+    auto indexes = indexes_of_tasks(*client, options.target.ns, options.job, options.task);
+    if (!indexes) return fail(indexes.error());
+    index = std::move(*indexes);
+  }
+  if (!index.empty()) query += (query.empty() ? "" : "&") + ("index=" + url_encoded(index));
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows;
   if (options.headers)

@@ -240,7 +240,7 @@ int get_kinds(const GetOptions& options, ApiClient& client) {
 struct GetWords {
   GetOptions o;
   std::vector<std::string> what;
-  std::string index;
+  std::string index, task;
   bool failed = false, no_headers = false;
 };
 
@@ -250,6 +250,7 @@ Judged read_attempts(const GetWords& w, Output output) {
   AttemptsOptions o{.target = get.target,
                     .job = "",
                     .index = w.index,
+                    .task = w.task,
                     .failed = w.failed,
                     .output = output,
                     .headers = !w.no_headers};
@@ -281,9 +282,11 @@ Judged read_get(GetWords& w, Output output, bool form_given) {
   GetOptions& o = w.o;
   const std::string first = w.what.front();
   if (auto wrong = check_set("--index", w.index)) return *wrong;
+  if (auto wrong = check_set("--task", w.task)) return *wrong;
   if (first == "attempts" || first == "attempt") return read_attempts(w, output);
-  if (!w.index.empty() || w.failed)
-    return Usage{"--index and --failed apply to attempts only: muster get attempts job/NAME"};
+  if (!w.index.empty() || !w.task.empty() || w.failed)
+    return Usage{
+        "--index, --task and --failed apply to attempts only: muster get attempts job/NAME"};
   const size_t slash = first.find('/');
   if (auto wrong = read_kinds(first.substr(0, slash), o)) return *wrong;
   const std::optional<Kind> kind = o.kind;
@@ -342,6 +345,7 @@ Verb get_verb() {
                {"-A,--all-namespaces", "", "List objects of all namespaces", &w->o.all_namespaces},
                {"--no-headers", "", "Omit the header line", &w->no_headers},
                {"--index", "SET", "Show only attempts of these indexes, such as 3,7-9", &w->index},
+               {"--task", "SET", kTaskHelp, &w->task, kAnything, 0, {"--index"}},
                {"--failed", "", "Show only failed attempts", &w->failed}},
       .asks = {&w->o.target},
       .footer =

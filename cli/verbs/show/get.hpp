@@ -21,7 +21,8 @@ struct GetOptions {
 struct AttemptsOptions {
   Target target;
   std::string job;
-  std::string index;  // "3,7-9"; empty: all
+  std::string index;   // "3,7-9"; empty: all
+  std::string task{};  // in place of `index`, by the numbers of --array
   bool failed = false;
   Output output = Output::table;
   bool headers = true;

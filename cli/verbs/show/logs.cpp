@@ -12,6 +12,7 @@
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
 #include "client/follow/pod_output.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/safe_output.hpp"
@@ -246,16 +247,20 @@ struct LogsWords {
 };
 
 std::optional<Usage> read_logged(const std::string& what, LogsOptions& o) {
+  const bool some = !o.indexes.empty() || !o.tasks.empty();
+  if (o.attempt && !some) return Usage{"--attempt requires --index or --task"};
   if (o.follow && o.failed) return Usage{"-f and --failed are mutually exclusive"};
   if (!o.selector.empty()) {
-    if (!what.empty() || !o.indexes.empty() || o.failed)
-      return Usage{"-l selects from all pods: omit the name, --index and --failed"};
+    if (!what.empty() || some || o.failed)
+      return Usage{"-l selects from all pods: omit the name, --index, --task and --failed"};
     return std::nullopt;
   }
   if (what.empty()) return Usage{"needs POD, job/J or -l SELECTOR"};
   if (auto wrong = read_pod_or_job(what, o.pod, o.job)) return wrong;
-  if (o.job.empty() && (!o.indexes.empty() || o.failed))
-    return Usage{"--index and --failed apply to jobs only: muster logs job/J --index 3,7-9"};
+  if (o.job.empty() && (some || o.failed))
+    return Usage{
+        "--index, --task and --failed apply to jobs only: muster logs job/J --index 3,7-9"};
+  if (auto wrong = check_set("--task", o.tasks)) return wrong;
   return check_set("--index", o.indexes);
 }
 
@@ -265,7 +270,12 @@ int execute(const LogsOptions& options) {
   const auto client = connect(options.target);
   if (!options.pod.empty()) return log_of_pod(options, *client);
   if (!options.selector.empty()) return selected_logs(options, *client);
-  return JobLogs(options, *client).run();
+  if (options.tasks.empty()) return JobLogs(options, *client).run();
+  auto indexes = indexes_of_tasks(*client, options.target.ns, options.job, options.tasks);
+  if (!indexes) return fail(indexes.error());
+  LogsOptions chosen = options;
+  chosen.indexes = std::move(*indexes);
+  return JobLogs(chosen, *client).run();
 }
 
 Verb logs_verb() {
@@ -282,21 +292,16 @@ Verb logs_verb() {
             "Indexes of the job, such as 3,7-9; with several, lines are prefixed with index and "
             "attempt",
             &o.indexes},
+           {"--task", "SET", kTaskHelp, &o.tasks, kAnything, 0, {"--index"}},
            {"--failed",
             "",
             "Print the last lines of each failed index of the job",
             &o.failed,
             kAnything,
             0,
-            {"--index"}},
-           {"--attempt",
-            "K",
-            "Attempt of the index, from 0 (default: the latest)",
-            &o.attempt,
-            whole(0, kIndexMax),
-            0,
-            {},
-            "--index"},
+            {"--index", "--task"}},
+           {"--attempt", "K", "Attempt of the index or task, from 0 (default: the latest)",
+            &o.attempt, whole(0, kIndexMax)},
            {"-f,--follow", "",
             "Print output as it arrives, until the pod, or the job with all its attempts, is over",
             &o.follow},

@@ -13,6 +13,7 @@ struct LogsOptions {
   std::string job;
   std::string selector;            // all pods with these labels
   std::string indexes;             // "3,7-9"; empty: all
+  std::string tasks{};             // in place of `indexes`, by the numbers of --array
   bool failed = false;             // of a job: only indexes that failed
   std::optional<int64_t> attempt;  // unset: the newest
   bool follow = false;

@@ -4,6 +4,7 @@
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "core/index_set.hpp"
@@ -15,7 +16,14 @@ namespace muster::cli {
 int execute(const WhyOptions& options) {
   const auto client = connect(options.target);
   std::string path = own_path(options.target.ns, options.job, "why");
-  if (options.index) path += "?index=" + std::to_string(*options.index);
+  std::string index = options.index ? std::to_string(*options.index) : "";
+  if (options.task) {
+    auto found =
+        indexes_of_tasks(*client, options.target.ns, options.job, std::to_string(*options.task));
+    if (!found) return fail(found.error());
+    index = std::move(*found);
+  }
+  if (!index.empty()) path += "?index=" + index;
   auto why = object(*client, path);
   if (!why) return fail(why.error());
   if (options.output == Output::json) {
@@ -27,7 +35,7 @@ int execute(const WhyOptions& options) {
     return kDone;
   }
   std::cout << "job/" << options.job;
-  if (options.index) std::cout << "/" << *options.index;
+  if (!index.empty()) std::cout << "/" << index;
   std::cout << " " << text_at(*why, {"state"}) << ": " << text_at(*why, {"summary"}) << "\n";
   for (const Json& line : at(*why, {"details"}))
     std::cout << "  " << line.get<std::string>() << "\n";
@@ -42,6 +50,8 @@ Verb why_verb() {
   return {
       .title = {"Jobs", "why", "Explain what a job or an index is waiting for, or how it ended"},
       .rows = {{"what", "job/J[/INDEX]", "Job, or one index of it", &w->what, kAnything, kRequired},
+               {"--task", "N", "Task of a job submitted with --array", &w->o.task,
+                whole(0, kNumberMax)},
                key_row(form, "-o,--output")},
       .asks = {&w->o.target},
       .footer = "Examples:\n  muster why job/sweep\n  muster why job/sweep/950",
@@ -58,6 +68,7 @@ Verb why_verb() {
             return Usage{"`" + word + "`: must be job/J or job/J/INDEX, one index"};
           w->o.index = static_cast<int64_t>(set->lowest());
           word.resize(last);
+          if (w->o.task) return Usage{"--task: `" + w->what + "` names an index already"};
         }
         return judged(read_job_name(word, w->o.job), w->o);
       }};

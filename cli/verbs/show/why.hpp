@@ -9,6 +9,7 @@ struct WhyOptions {
   Target target;
   std::string job;
   std::optional<int64_t> index;
+  std::optional<int64_t> task{};  // in place of `index`, by the numbers of --array
   Output output = Output::table;
 };
 
