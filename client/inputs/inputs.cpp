@@ -1,5 +1,6 @@
 #include "client/inputs/inputs.hpp"
 
+#include "base/text/nearest.hpp"
 #include "client/settings/files.hpp"
 #include "client/settings/submitter.hpp"
 #include "client/terminal/text.hpp"
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <string>
@@ -53,8 +55,16 @@ std::vector<core::Input> product(const std::vector<core::Input>& left,
   return rows;
 }
 
-Result<Inputs> read_csv(const std::string& file) {
+// A file's text without the mark that editors of other systems put first.
+Result<std::string> read_text(const std::string& file) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
   auto text = read_file(file);
+  if (text && text->starts_with(kMark)) text->erase(0, kMark.size());
+  return text;
+}
+
+Result<Inputs> read_csv(const std::string& file) {
+  auto text = read_text(file);
   if (!text) return text.error();
   auto rows = parse_csv(*text);
   if (!rows) return invalid(shown_path(file) + ": " + rows.error().message);
@@ -113,6 +123,30 @@ void each_part(std::string_view word, const std::vector<std::string>& names, Tex
     open = word.find('{', done);
   }
   text(word.substr(done));
+}
+
+// Why a word must not be passed on as it is: it has {NAME}, and no column has this name. Empty: it
+// may be. `${NAME}` is a shell's.
+std::string unknown_column(std::string_view word, const std::vector<std::string>& names) {
+  const auto of_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  for (size_t open = word.find('{'); open != std::string_view::npos;
+       open = word.find('{', open + 1)) {
+    const size_t close = word.find('}', open);
+    if (close == std::string_view::npos) break;
+    const std::string_view name = word.substr(open + 1, close - open - 1);
+    if (name.empty() || !std::ranges::all_of(name, of_name) || placeholder(name, names) ||
+        (open > 0 && word[open - 1] == '$'))
+      continue;
+    std::string known;
+    for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
+    return "{" + std::string(name) + "}: the header has no such column" +
+           did_you_mean(name, names) +
+           (names.size() > 1 ? "; it has " + one_line(known)
+                             : "; it has no comma: is the file separated by tabs or semicolons?");
+  }
+  return "";
 }
 
 // The position of the script in `sh -c SCRIPT`; 0: not such a command.
@@ -177,7 +211,7 @@ Result<Inputs> read_inputs(const EachWishes& each) {
   } else {
     out.rows.emplace_back();
     for (const std::string& file : each.files) {
-      auto text = read_file(file);
+      auto text = read_text(file);
       if (!text) return text.error();
       const auto lines = split(*text, each.null ? '\0' : '\n');
       if (lines.empty())
@@ -187,6 +221,8 @@ Result<Inputs> read_inputs(const EachWishes& each) {
       out.rows = product(out.rows, lines);
     }
   }
+  for (const core::Input& row : out.rows)
+    out.blank += std::ranges::all_of(row, [](const std::string& value) { return value.empty(); });
   for (size_t i = 0; i < out.rows.size(); ++i)
     for (const std::string& value : out.rows[i])
       if (value.find('\0') != std::string::npos)
@@ -281,6 +317,7 @@ Result<std::vector<std::string>> with_references(const std::vector<std::string>&
     each_part(
         command[i], inputs.names, [&word](std::string_view text) { word += unexpanded(text); },
         refer);
+    if (wrong.empty() && !inputs.names.empty()) wrong = unknown_column(command[i], inputs.names);
     if (!wrong.empty()) return invalid(wrong);
   }
   return out;

@@ -22,6 +22,7 @@ struct Inputs {
   std::vector<std::string> names;   // of the columns of a CSV file; else empty
   std::string ranges{};             // the same as ranges (core::ranges_of()), if it is an array
   std::vector<uint32_t> numbers{};  // likewise, ascending
+  size_t blank = 0;                 // rows of blank lines only
 };
 
 // The lines of the files (of several files, every combination, the last file varying fastest) or

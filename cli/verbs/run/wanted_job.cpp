@@ -103,6 +103,9 @@ Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
   auto inputs = options.each.array.empty() ? read_inputs(options.each)
                                            : array_inputs(options.each.array, options.parallelism);
   if (!inputs) return inputs.error();
+  if (inputs->blank > 0)
+    std::cerr << "muster: warning: " << inputs->blank << " of " << inputs->rows.size()
+              << " inputs are empty: blank lines count\n";
   options.completions = static_cast<int32_t>(inputs->rows.size());
   return std::optional<Inputs>(std::move(*inputs));
 }

@@ -39,6 +39,35 @@ TEST_F(InputsOfFiles, ALineIsAnInput) {
   EXPECT_THAT(read->rows, ElementsAre(ElementsAre("x y"), ElementsAre(""), ElementsAre("z")));
 }
 
+TEST_F(InputsOfFiles, BlankLinesAreCountedAndMarksOfEditorsSkipped) {
+  const auto read = read_inputs({.files = {file("a", "\xef\xbb\xbfx\n\ny\n\n")}});
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->rows.front().front(), "x");
+  EXPECT_EQ(read->blank, 2u);
+  const auto both = read_inputs({.files = {file("b", "1\n\n"), file("c", "x\n\n")}});
+  EXPECT_EQ(both->blank, 1u) << "of the combinations, the one without any text";
+  const auto csv = read_inputs({.csv = file("d", "\xef\xbb\xbflr,seed\n1,2\n")});
+  ASSERT_TRUE(csv);
+  EXPECT_THAT(csv->names, ElementsAre("lr", "seed"));
+}
+
+TEST_F(InputsOfFiles, NamesOfNoColumnAreRefused) {
+  const auto read = read_inputs({.csv = file("a", "lr,seed\n1,2\n")});
+  const auto why = [&read](const std::string& word) {
+    const auto words = with_references({"run", word}, *read);
+    return words ? "" : words.error().message;
+  };
+  EXPECT_EQ(why("lr={lr} seed={sede}"),
+            "{sede}: the header has no such column; did you mean seed?; it has lr, seed");
+  for (const char* fine : {"{seed.}", "${sede}", "{print $1}", "{\"a\":1}", "{}", "{1}", "{ x }"})
+    EXPECT_EQ(why(fine), "") << fine;
+  const auto tabs = read_inputs({.csv = file("b", "lr\tseed\n1\t2\n")});
+  EXPECT_EQ(
+      with_references({"{lr}"}, *tabs).error().message,
+      "{lr}: the header has no such column; it has no comma: is the file separated by tabs or "
+      "semicolons?");
+}
+
 TEST_F(InputsOfFiles, NullBytesSeparateInputsOnRequest) {
   const auto read = read_inputs({.files = {file("a", std::string("x\ny\0z\0", 6))}, .null = true});
   ASSERT_TRUE(read);
