@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -129,10 +130,22 @@ bool Process::wait_gone(Millis patience_ms) const {
   }
 }
 
+// A thread may answer a request after the first one has stopped.
 bool Process::wait_state(char state, Millis patience_ms) const {
+  const auto reached = [this, state] {
+    if (this->state() != state) return false;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(proc(pid_, "task"), error), end;
+         !error && at != end; at.increment(error)) {
+      const std::string id = at->path().filename();
+      const auto thread = facts_of(static_cast<pid_t>(std::strtol(id.c_str(), nullptr, 10)));
+      if (thread && thread->state != state) return false;
+    }
+    return true;
+  };
   for (const Millis until = boot_now() + patience_ms; boot_now() < until; usleep(kLookUs))
-    if (this->state() == state) return true;
-  return this->state() == state;
+    if (reached()) return true;
+  return reached();
 }
 
 namespace {

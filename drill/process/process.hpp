@@ -54,6 +54,7 @@ class Process {
   bool gone() const;   // it has ended; true for a zombie
   char state() const;  // 0: gone
   bool wait_gone(Millis patience_ms) const;
+  // All its threads have this state.
   bool wait_state(char state, Millis patience_ms) const;
 
  private:
