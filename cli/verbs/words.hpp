@@ -19,6 +19,7 @@ inline constexpr int64_t kIndexMax = 4294967294;
 inline constexpr char kFilesHelp[] =
     "File or directory of manifests, or - for stdin; may hold several documents; repeatable";
 inline constexpr char kDryRunHelp[] = "Validate on the coordinator without storing anything";
+inline constexpr char kTaskHelp[] = "Tasks, such as 1,5-9, of a job submitted with --array";
 
 // "a, b, c"; with " or " as `last`, "a, b or c".
 std::string listed(const std::vector<std::string>& words, const std::string& last = ", ");
@@ -34,8 +35,6 @@ std::optional<Usage> read_job_names(std::vector<std::string> words,
 std::optional<Usage> read_pod_or_job(const std::string& word, std::string& pod, std::string& job);
 
 // Checks that `text` is an index set, such as "3,7-9", or empty.
-// Help of --task, which stands for --index.
-inline constexpr char kTaskHelp[] = "Tasks, such as 1,5-9, of a job submitted with --array";
 std::optional<Usage> check_set(const std::string& flag, const std::string& text);
 
 // "node/N" or "N".
