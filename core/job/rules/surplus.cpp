@@ -59,10 +59,10 @@ bool remove_surplus(Sync& sync, uint32_t target) {
          it != s.open.end(); ++it)
       if (it->second.active()) gone.push_back({it->first, Counted::released, false, std::nullopt});
   // Pods without a node are the first to go.
-  const size_t removable =
-      sync.knobs.surplus_finishes && !job.gang().together ? job.pending().size() : job.active();
-  const auto excess = [&job, target, removable] {
+  const bool finishes = sync.knobs.surplus_finishes && !job.gang().together;
+  const auto excess = [&job, target, finishes] {
     const uint32_t active = job.active();
+    const size_t removable = finishes ? job.pending().size() : active;
     return static_cast<uint32_t>(std::min<size_t>(active - std::min(active, target), removable));
   };
   // A pod that has ended on its own is not surplus.
