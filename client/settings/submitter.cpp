@@ -2,6 +2,7 @@
 
 #include "client/terminal/json.hpp"
 #include "core/spec/values/names.hpp"
+#include "core/spec/values/rlimits.hpp"
 
 #include <algorithm>
 #include <array>
@@ -38,14 +39,7 @@ bool is_of_launcher(std::string_view name) {
 
 // Soft limits that say what a program expects. The others (memlock, nproc) say what a machine has
 // to give.
-struct ShellLimit {
-  std::string_view name;
-  int resource;
-};
-constexpr ShellLimit kShellLimits[] = {{"as", RLIMIT_AS},       {"core", RLIMIT_CORE},
-                                       {"cpu", RLIMIT_CPU},     {"data", RLIMIT_DATA},
-                                       {"fsize", RLIMIT_FSIZE}, {"nofile", RLIMIT_NOFILE},
-                                       {"stack", RLIMIT_STACK}};
+constexpr const char* kShellLimits[] = {"as", "core", "cpu", "data", "fsize", "nofile", "stack"};
 
 bool fits(const std::string& name, const std::string& value) {
   return core::env_name_errors(name).empty() && is_utf8(value);
@@ -109,11 +103,12 @@ core::ProcessSettings shell_settings() {
   core::ProcessSettings settings;
   settings.umask = umask(077);
   umask(*settings.umask);
-  for (const ShellLimit& one : kShellLimits) {
+  for (const char* name : kShellLimits) {
+    const int resource = core::find_resource(name)->resource;
     rlimit value{};
-    if (getrlimit(one.resource, &value) != 0) continue;
-    if (one.resource == RLIMIT_NOFILE && value.rlim_cur < core::kFewestFiles) continue;
-    settings.soft_limits.emplace(one.name, value.rlim_cur);
+    if (getrlimit(resource, &value) != 0) continue;
+    if (resource == RLIMIT_NOFILE && value.rlim_cur < core::kFewestFiles) continue;
+    settings.soft_limits.emplace(name, value.rlim_cur);
   }
   return settings;
 }

@@ -75,6 +75,14 @@ void put_fields(Writer& out, const T& value) {
 }
 
 template <Tabled T>
+std::string bytes_of(const T& value) {
+  std::string bytes;
+  Writer out(bytes);
+  put_fields(out, value);
+  return bytes;
+}
+
+template <Tabled T>
 void get_fields(std::string_view bytes, T& value, Found& found) {
   Reader in(bytes);
   while (in.ok() && !in.rest().empty() && found.damage.empty()) {
@@ -117,10 +125,7 @@ void put(Writer& out, const T& value) {
       put(out, one);
     }
   } else {
-    std::string bytes;
-    Writer inner(bytes);
-    put_fields(inner, value);
-    out.text(bytes);
+    out.text(bytes_of(value));
   }
 }
 
@@ -265,10 +270,7 @@ struct Fields<PodTemplate> {
 }  // namespace
 
 std::string template_bytes(const PodTemplate& job) {
-  std::string bytes;
-  Writer out(bytes);
-  put_fields(out, job);
-  return bytes;
+  return bytes_of(job);
 }
 
 Result<PodTemplate> read_template(std::string_view bytes) {
@@ -286,10 +288,7 @@ Result<PodTemplate> read_template(std::string_view bytes) {
 }
 
 std::string settings_bytes(const ProcessSettings& settings) {
-  std::string bytes;
-  Writer out(bytes);
-  put_fields(out, settings);
-  return bytes;
+  return bytes_of(settings);
 }
 
 ProcessSettings read_settings(std::string_view bytes) {

@@ -1,6 +1,6 @@
 #include "keeper/kernel/rlimits.hpp"
 
-#include "core/spec/fields/process_settings.hpp"
+#include "core/spec/values/rlimits.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,20 +10,6 @@
 
 namespace muster::keeper {
 namespace {
-
-struct LimitName {
-  const char* name;
-  int resource;
-};
-
-constexpr LimitName kLimitNames[] = {
-    {"as", RLIMIT_AS},           {"core", RLIMIT_CORE},         {"cpu", RLIMIT_CPU},
-    {"data", RLIMIT_DATA},       {"fsize", RLIMIT_FSIZE},       {"locks", RLIMIT_LOCKS},
-    {"memlock", RLIMIT_MEMLOCK}, {"msgqueue", RLIMIT_MSGQUEUE}, {"nice", RLIMIT_NICE},
-    {"nofile", RLIMIT_NOFILE},   {"nproc", RLIMIT_NPROC},       {"rss", RLIMIT_RSS},
-    {"rtprio", RLIMIT_RTPRIO},   {"rttime", RLIMIT_RTTIME},     {"sigpending", RLIMIT_SIGPENDING},
-    {"stack", RLIMIT_STACK}};
-static_assert(core::kUnlimited == RLIM_INFINITY);
 
 std::string value_text(rlim_t value) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
@@ -36,11 +22,10 @@ Error limit_error(std::string_view word, const std::string& why) {
 Result<ResourceLimit> read_limit(std::string_view word) {
   const size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
-  const auto* const known = std::find_if(std::begin(kLimitNames), std::end(kLimitNames),
-                                         [name](const LimitName& one) { return name == one.name; });
-  if (known == std::end(kLimitNames)) {
+  const core::ResourceName* const known = core::find_resource(name);
+  if (known == nullptr) {
     std::string names;
-    for (const LimitName& one : kLimitNames)
+    for (const core::ResourceName& one : core::kResourceNames)
       names += (names.empty() ? "" : ", ") + std::string(one.name);
     return limit_error(word, "unknown limit; must be one of " + names);
   }
@@ -60,12 +45,6 @@ Result<ResourceLimit> read_limit(std::string_view word) {
 }
 
 }  // namespace
-
-std::optional<int> resource_named(std::string_view name) {
-  for (const LimitName& one : kLimitNames)
-    if (name == one.name) return one.resource;
-  return std::nullopt;
-}
 
 Result<std::vector<ResourceLimit>> read_rlimits(std::string_view text) {
   std::vector<ResourceLimit> limits;

@@ -3,8 +3,7 @@
 //   MUSTER_KEEPER_LIMITS := limit (space limit)*
 //   limit  := name=value | name=soft:hard           one value is both
 //   value  := unlimited | digits [K | M | G | T]    in the unit of setrlimit(2); 1K is 1024
-//   name   := as | core | cpu | data | fsize | locks | memlock | msgqueue | nice | nofile | nproc |
-//             rss | rtprio | rttime | sigpending | stack
+//   name   := one of kResourceNames (core/spec/values/rlimits.hpp)
 //
 // Only a process with CAP_SYS_RESOURCE may raise a hard limit, and the keeper gives that up. So it
 // first raises its own hard limits to these; a child then only lowers what it inherits.
@@ -12,7 +11,6 @@
 
 #include "base/result.hpp"
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
@@ -29,8 +27,6 @@ struct ResourceLimit {
 };
 
 Result<std::vector<ResourceLimit>> read_rlimits(std::string_view text);
-// RLIMIT_… by its name above; nullopt: unknown.
-std::optional<int> resource_named(std::string_view name);
 // Raises our own hard limits where these are higher. Empty, or why one cannot be raised.
 std::string make_room_for(const std::vector<ResourceLimit>& limits);
 

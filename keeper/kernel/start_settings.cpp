@@ -1,6 +1,6 @@
 #include "keeper/kernel/start_settings.hpp"
 
-#include "keeper/kernel/rlimits.hpp"
+#include "core/spec/values/rlimits.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -14,7 +14,7 @@ StartSettings::StartSettings(const core::ProcessSettings& settings, mode_t mask)
     : mask_(settings.umask ? static_cast<mode_t>(*settings.umask) : mask),
       nice_(settings.nice.value_or(0)) {
   for (const auto& [name, value] : settings.soft_limits)
-    if (const auto resource = resource_named(name)) limits_.push_back({*resource, value});
+    if (const auto* known = core::find_resource(name)) limits_.push_back({known->resource, value});
 }
 
 __attribute__((no_sanitize("address", "undefined", "thread"))) void StartSettings::apply() const {

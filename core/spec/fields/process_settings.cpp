@@ -1,7 +1,10 @@
 #include "core/spec/fields/process_settings.hpp"
 
+#include "core/spec/values/rlimits.hpp"
+
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -27,9 +30,8 @@ std::optional<uint32_t> parse_umask(std::string_view text) {
 }
 
 std::string octal(uint32_t value) {
-  std::string text = "0000";
-  for (size_t digit = text.size(); digit-- > 0; value /= 8)
-    text[digit] = static_cast<char>('0' + value % 8);
+  char text[12];
+  std::snprintf(text, sizeof text, "%04o", value);
   return text;
 }
 

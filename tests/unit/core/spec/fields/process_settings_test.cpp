@@ -2,6 +2,8 @@
 // client writes is read back.
 #include "core/spec/fields/process_settings.hpp"
 
+#include "core/spec/values/rlimits.hpp"
+
 #include <gtest/gtest.h>
 
 namespace muster::core {
@@ -22,7 +24,7 @@ TEST(ProcessSettings, ReadsEachAnnotation) {
   EXPECT_EQ(read.nice, 19);
   EXPECT_EQ(read.umask, 027u);
   EXPECT_EQ(read.soft_limits, (std::map<std::string, uint64_t>{{"core", 0}, {"stack", 64u << 20}}));
-  EXPECT_FALSE(read_process_settings({}).any());
+  EXPECT_EQ(read_process_settings({}), ProcessSettings());
 }
 
 TEST(ProcessSettings, AreReadBackAsTheyWereWritten) {
@@ -70,7 +72,7 @@ TEST(ProcessSettings, IgnoresWhatIsMalformed) {
   const ProcessSettings read = read_process_settings({{"muster.dev/nice", "20"},
                                                       {"muster.dev/umask", "9"},
                                                       {"muster.dev/ulimits", "core=0 stack"}});
-  EXPECT_FALSE(read.any());
+  EXPECT_EQ(read, ProcessSettings());
 }
 
 }  // namespace
