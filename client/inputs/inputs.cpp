@@ -104,16 +104,19 @@ std::optional<Placeholder> placeholder(std::string_view text,
   return std::nullopt;
 }
 
-// Calls `text` and `input` for the parts of a word, in order.
-template <class Text, class Input>
-void each_part(std::string_view word, const std::vector<std::string>& names, Text text,
-               Input input) {
+// Calls `text` and `input` for the parts of a word, in order, and `other` for braces in a text:
+// where they open, and what is in them.
+template <class Text, class Input, class Other>
+void each_part(std::string_view word, const std::vector<std::string>& names, Text text, Input input,
+               Other other) {
   size_t done = 0;
   for (size_t open = word.find('{'); open != std::string_view::npos;) {
     const size_t close = word.find('}', open);
     if (close == std::string_view::npos) break;
-    const auto found = placeholder(word.substr(open + 1, close - open - 1), names);
+    const std::string_view inner = word.substr(open + 1, close - open - 1);
+    const auto found = placeholder(inner, names);
     if (!found) {
+      other(open, inner);
       open = word.find('{', open + 1);
       continue;
     }
@@ -125,28 +128,19 @@ void each_part(std::string_view word, const std::vector<std::string>& names, Tex
   text(word.substr(done));
 }
 
-// Why a word must not be passed on as it is: it has {NAME}, and no column has this name. Empty: it
-// may be. `${NAME}` is a shell's.
-std::string unknown_column(std::string_view word, const std::vector<std::string>& names) {
-  const auto of_name = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-  };
-  for (size_t open = word.find('{'); open != std::string_view::npos;
-       open = word.find('{', open + 1)) {
-    const size_t close = word.find('}', open);
-    if (close == std::string_view::npos) break;
-    const std::string_view name = word.substr(open + 1, close - open - 1);
-    if (name.empty() || !std::ranges::all_of(name, of_name) || placeholder(name, names) ||
-        (open > 0 && word[open - 1] == '$'))
-      continue;
-    std::string known;
-    for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
-    return "{" + std::string(name) + "}: the header has no such column" +
-           did_you_mean(name, names) +
-           (names.size() > 1 ? "; it has " + one_line(known)
-                             : "; it has no comma: is the file separated by tabs or semicolons?");
-  }
-  return "";
+// Why a word must not be passed on as it is: after its first `open` characters it has {NAME}, and
+// no column has this name. Empty: it may be. `${NAME}` is a shell's.
+std::string unknown_column(std::string_view word, size_t open, std::string_view name,
+                           const std::vector<std::string>& names) {
+  const auto of_name = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (names.empty() || name.empty() || !std::ranges::all_of(name, of_name) ||
+      (open > 0 && word[open - 1] == '$'))
+    return "";
+  std::string known;
+  for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
+  return "{" + std::string(name) + "}: the header has no such column" + did_you_mean(name, names) +
+         (names.size() > 1 ? "; it has " + one_line(known)
+                           : "; it has no comma: is the file separated by tabs or semicolons?");
 }
 
 // The position of the script in `sh -c SCRIPT`; 0: not such a command.
@@ -283,7 +277,8 @@ bool has_placeholder(const std::vector<std::string>& command) {
   for (const std::string& word : command)
     each_part(
         word, {}, [](std::string_view) {},
-        [&found](const Placeholder& one, std::string_view) { found |= one.column.empty(); });
+        [&found](const Placeholder& one, std::string_view) { found |= one.column.empty(); },
+        [](size_t, std::string_view) {});
   return found;
 }
 
@@ -314,10 +309,11 @@ Result<std::vector<std::string>> with_references(const std::vector<std::string>&
                 " -c 'echo \"$1\"' sh " + std::string(typed) + ", or use \"$" + variable + "\"";
       word.append("$(").append(variable).append(one.part).append(1, ')');
     };
-    each_part(
-        command[i], inputs.names, [&word](std::string_view text) { word += unexpanded(text); },
-        refer);
-    if (wrong.empty() && !inputs.names.empty()) wrong = unknown_column(command[i], inputs.names);
+    const auto keep = [&word](std::string_view text) { word += unexpanded(text); };
+    const auto look_at = [&](size_t open, std::string_view name) {
+      if (wrong.empty()) wrong = unknown_column(command[i], open, name, inputs.names);
+    };
+    each_part(command[i], inputs.names, keep, refer, look_at);
     if (!wrong.empty()) return invalid(wrong);
   }
   return out;
