@@ -52,11 +52,8 @@ Result<core::IndexSet> Tasks::indexes(const std::string& tasks) const {
   return found;
 }
 
-Result<std::string> indexes_of_tasks(ApiClient& client, const std::string& ns,
-                                     const std::string& job, const std::string& tasks) {
-  auto found = object(client, object_path(Kind::job, ns, job));
-  if (!found) return found.error();
-  auto all = Tasks::of(*found);
+Result<std::string> indexes_of_tasks(const Json& job, const std::string& tasks) {
+  auto all = Tasks::of(job);
   if (!all) return all.error();
   auto indexes = all->indexes(tasks);
   if (!indexes) return indexes.error();

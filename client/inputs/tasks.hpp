@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "client/connect/objects.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/terminal/json.hpp"
 #include "core/index_set.hpp"
@@ -33,9 +32,8 @@ class Tasks {
   std::map<uint32_t, uint32_t> number_of_;
 };
 
-// The indexes that these tasks of a job of the coordinator are: "3,7-9".
-Result<std::string> indexes_of_tasks(ApiClient& client, const std::string& ns,
-                                     const std::string& job, const std::string& tasks);
+// The indexes that these tasks of the job are: "3,7-9".
+Result<std::string> indexes_of_tasks(const Json& job, const std::string& tasks);
 
 // Adds the variables that Slurm gives the tasks of an array. The id of the array is the job's name,
 // that of a task the name of its pod. SLURM_JOBID is not among them: with it, Open MPI's mpirun

@@ -48,27 +48,24 @@ bool write_out(int fd, std::string_view data) {
 Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
   auto job = object(client, object_path(Kind::job, o.target.ns, o.job));
   if (!job) return job.error();
-  std::optional<int64_t> index = o.index;
+  std::string index = o.index ? std::to_string(*o.index) : "";
   if (o.task) {
-    auto tasks = Tasks::of(*job);
-    if (!tasks) return tasks.error();
-    auto found = tasks->indexes(std::to_string(*o.task));
+    auto found = indexes_of_tasks(*job, std::to_string(*o.task));
     if (!found) return found.error();
-    index = static_cast<int64_t>(found->lowest());
+    index = std::move(*found);
   }
   const std::string label =
-      index ? "batch.kubernetes.io/job-completion-index=" + std::to_string(*index) : "";
+      index.empty() ? "" : "batch.kubernetes.io/job-completion-index=" + index;
   auto pods = pods_of(client, o.target.ns, o.job, label, "");
   if (!pods) return pods.error();
-  const std::string shown =
-      "job/" + o.job + (index ? " index " + std::to_string(*index) : std::string());
+  const std::string shown = "job/" + o.job + (index.empty() ? "" : " index " + index);
   if (pods->empty()) return Error{Errc::not_found, shown + " has no pod", {}};
   std::erase_if(*pods, [](const Json& pod) {
     return text_at(pod, {"status", "phase"}) != "Running" ||
            !text_at(pod, {"metadata", "deletionTimestamp"}).empty();
   });
   if (pods->empty()) return Error{Errc::conflict, shown + " has no running pod", {}};
-  if (pods->size() > 1 && !index)
+  if (pods->size() > 1 && index.empty())
     return Error{Errc::invalid,
                  shown + " has " + std::to_string(pods->size()) +
                      " running pods: choose one with --index I, or by its name",

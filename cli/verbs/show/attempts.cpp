@@ -36,9 +36,11 @@ std::string ran(const Json& attempt) {
 
 int execute(const AttemptsOptions& options) {
   const auto client = connect(options.target);
+  const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
   std::string query = options.failed ? "failed=true" : "", index = options.index;
   if (!options.task.empty()) {
-    auto indexes = indexes_of_tasks(*client, options.target.ns, options.job, options.task);
+    if (!job) return fail(job.error());
+    auto indexes = indexes_of_tasks(*job, options.task);
     if (!indexes) return fail(indexes.error());
     index = std::move(*indexes);
   }
@@ -47,7 +49,6 @@ int execute(const AttemptsOptions& options) {
   std::vector<std::vector<std::string>> rows;
   if (options.headers)
     rows.push_back({"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED AS", "CAUSE"});
-  const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
   if (options.output == Output::tsv) {
     Joblog log(job ? *job : Json());
     if (options.headers) std::cout << joblog_header();

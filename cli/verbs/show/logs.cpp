@@ -51,6 +51,11 @@ class JobLogs {
   int run() {
     auto job = object(client_, object_path(Kind::job, o_.target.ns, o_.job));
     if (!job) return fail(job.error());
+    if (!o_.tasks.empty()) {
+      auto indexes = indexes_of_tasks(*job, o_.tasks);
+      if (!indexes) return fail(indexes.error());
+      o_.indexes = std::move(*indexes);
+    }
     indexed_ = is_indexed(*job);
     if (!indexed_ && (o_.failed || !o_.indexes.empty()))
       return fail(Error{Errc::invalid,
@@ -225,7 +230,7 @@ class JobLogs {
     return print_log(client_, path, lead);
   }
 
-  const LogsOptions& o_;
+  LogsOptions o_;
   ApiClient& client_;
   bool indexed_ = false;
 };
@@ -270,12 +275,7 @@ int execute(const LogsOptions& options) {
   const auto client = connect(options.target);
   if (!options.pod.empty()) return log_of_pod(options, *client);
   if (!options.selector.empty()) return selected_logs(options, *client);
-  if (options.tasks.empty()) return JobLogs(options, *client).run();
-  auto indexes = indexes_of_tasks(*client, options.target.ns, options.job, options.tasks);
-  if (!indexes) return fail(indexes.error());
-  LogsOptions chosen = options;
-  chosen.indexes = std::move(*indexes);
-  return JobLogs(chosen, *client).run();
+  return JobLogs(options, *client).run();
 }
 
 Verb logs_verb() {

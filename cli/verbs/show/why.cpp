@@ -18,8 +18,9 @@ int execute(const WhyOptions& options) {
   std::string path = own_path(options.target.ns, options.job, "why");
   std::string index = options.index ? std::to_string(*options.index) : "";
   if (options.task) {
-    auto found =
-        indexes_of_tasks(*client, options.target.ns, options.job, std::to_string(*options.task));
+    auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
+    if (!job) return fail(job.error());
+    auto found = indexes_of_tasks(*job, std::to_string(*options.task));
     if (!found) return fail(found.error());
     index = std::move(*found);
   }
