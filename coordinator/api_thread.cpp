@@ -245,14 +245,9 @@ class Thread final : public ApiThread, public api::Backend {
     rpc_->read_log(std::move(request), replies_.across(std::move(done)));
   }
 
-  Result<api::AttemptPage> read_attempts(const api::AttemptRequest& request) override {
-    auto page = storage::read_attempts(options_.journal, request.job,
-                                       {request.from.first, request.from.second}, request.limit,
-                                       request.wanted);
-    if (!page) return page.error();
-    api::AttemptPage out{std::move(page->attempts), {}, {page->end.sequence, page->end.skip}};
-    if (page->next) out.next = std::pair(page->next->sequence, page->next->skip);
-    return out;
+  Result<core::AttemptPage> read_attempts(const api::AttemptRequest& request) override {
+    return storage::read_attempts(options_.journal, request.job, request.from, request.limit,
+                                  request.wanted);
   }
 
   void compute(std::function<void()> work, std::function<void()> done) override {
@@ -263,21 +258,19 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
 
-  void back_up(std::string dir, std::function<void(Result<api::BackupMade>)> done) override {
-    read_all<api::BackupMade>(
-        std::move(done), [this, dir = std::move(dir)]() -> Result<api::BackupMade> {
-          auto made = storage::make_backup(options_.journal, dir, options_.data_dir);
-          if (!made.ok()) return made.error();
-          log::info("backup of commit {} in {}", made->commit, dir);
-          return api::BackupMade{made->commit, made->files, made->bytes};
-        });
+  void back_up(std::string dir, std::function<void(Result<core::BackupInfo>)> done) override {
+    read_all<core::BackupInfo>(std::move(done), [this, dir = std::move(dir)] {
+      auto made = storage::make_backup(options_.journal, dir, options_.data_dir);
+      if (made.ok()) log::info("backup of commit {} in {}", made->commit, dir);
+      return made;
+    });
   }
 
-  void verify(std::function<void(Result<api::Verification>)> done) override {
-    read_all<api::Verification>(std::move(done), [this]() -> Result<api::Verification> {
-      auto v = storage::verify(options_.journal, options_.load_object);
-      for (const std::string& mismatch : v.mismatches) log::error("verify: {}", mismatch);
-      return api::Verification{v.commit, v.jobs, v.attempts, v.counted, std::move(v.mismatches)};
+  void verify(std::function<void(Result<core::Verified>)> done) override {
+    read_all<core::Verified>(std::move(done), [this]() -> Result<core::Verified> {
+      auto verified = storage::verify(options_.journal, options_.load_object);
+      for (const std::string& mismatch : verified.mismatches) log::error("verify: {}", mismatch);
+      return verified;
     });
   }
 

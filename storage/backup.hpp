@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "core/journal_facts.hpp"
 #include "storage/recovery.hpp"
 
 #include <cstdint>
@@ -20,14 +21,7 @@ namespace muster::storage {
 
 class RocksdbJournal;
 
-struct BackupInfo {
-  std::string cluster_id;
-  std::string origin{};  // the data-dir, as an absolute path; empty: unknown
-  uint64_t epoch = 0;
-  uint64_t commit = 0;
-  uint64_t files = 0;
-  uint64_t bytes = 0;
-};
+using core::BackupInfo;
 
 // Backs up the open journal of `data_dir`, which may be written concurrently. Any thread may call
 // it. `conflict`: `dir` already exists. `invalid`: the journal is damaged, so a copy of it would

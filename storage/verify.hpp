@@ -5,6 +5,7 @@
 // read by any fold.
 #pragma once
 
+#include "core/journal_facts.hpp"
 #include "storage/recovery.hpp"
 
 #include <cstdint>
@@ -13,13 +14,7 @@
 
 namespace muster::storage {
 
-struct Verified {
-  uint64_t commit = 0;
-  uint64_t jobs = 0;
-  uint64_t attempts = 0;
-  uint64_t counted = 0;                 // jobs with a complete history, which was recounted
-  std::vector<std::string> mismatches;  // one line each; at most kMismatchesMax
-};
+using core::Verified;
 constexpr size_t kMismatchesMax = 1'000;
 
 // Verifies a journal that may be written concurrently. Any thread may call it.

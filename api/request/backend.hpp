@@ -9,7 +9,8 @@
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/ids.hpp"
 #include "core/job/facts/event.hpp"
-#include "core/job/facts/pod.hpp"
+#include "core/job/shown/attempt_page.hpp"
+#include "core/journal_facts.hpp"
 #include "core/kept.hpp"
 #include "core/spec/fields/job_spec.hpp"
 #include "core/trust.hpp"
@@ -88,25 +89,9 @@ enum class Propagation { background, foreground, orphan };
 
 struct AttemptRequest {
   JobId job = 0;
-  std::pair<uint64_t, uint32_t> from{};  // an earlier page's `next`
+  core::AttemptCursor from{};  // an earlier page's `next`
   size_t limit = 500;
   std::function<bool(const core::Pod&)> wanted;
-};
-
-struct AttemptPage {
-  std::vector<core::Pod> attempts;
-  std::optional<std::pair<uint64_t, uint32_t>> next;  // nothing: this is the last page
-  std::pair<uint64_t, uint32_t> end{};                // position after the last closed attempt
-};
-
-struct BackupMade {
-  uint64_t commit = 0, files = 0, bytes = 0;
-};
-
-// The result of recounting all jobs.
-struct Verification {
-  uint64_t commit = 0, jobs = 0, attempts = 0, counted = 0;
-  std::vector<std::string> mismatches;
 };
 
 struct TokenWanted {
@@ -179,10 +164,10 @@ class Backend {
   virtual void end_exec(ExecSession session, std::function<void(Status)> done);
   // One page of a job's ended attempts, in the order in which they were closed. Reads from disk
   // before it returns.
-  virtual Result<AttemptPage> read_attempts(const AttemptRequest& request) = 0;
+  virtual Result<core::AttemptPage> read_attempts(const AttemptRequest& request) = 0;
   // Writes a backup of the state to `dir`, an absolute path that does not exist yet. conflict,
   // invalid; unavailable, also while a backup or a recount is running.
-  virtual void back_up(std::string dir, std::function<void(Result<BackupMade>)> done);
+  virtual void back_up(std::string dir, std::function<void(Result<core::BackupInfo>)> done);
   // Runs `work` on another thread, then `done`. `work` must not touch shared data.
   virtual void compute(std::function<void()> work, std::function<void()> done) {
     work();
@@ -210,7 +195,7 @@ class Backend {
   virtual void judge_munge(std::string credential, const std::string& from,
                            std::function<void(Result<uint32_t>)> done);
   // Rereads the whole state and recounts it.
-  virtual void verify(std::function<void(Result<Verification>)> done);
+  virtual void verify(std::function<void(Result<core::Verified>)> done);
 };
 
 inline void Backend::exec(ExecRequest, std::function<void(Result<ExecStarted>)> done) {
@@ -225,7 +210,7 @@ inline void Backend::write_exec(ExecWrite, std::function<void(Result<ExecTaken>)
 inline void Backend::end_exec(ExecSession, std::function<void(Status)> done) {
   done(Error{Errc::unavailable, "commands in pods are not supported here", {}});
 }
-inline void Backend::back_up(std::string, std::function<void(Result<BackupMade>)> done) {
+inline void Backend::back_up(std::string, std::function<void(Result<core::BackupInfo>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});
 }
 inline Error no_links() {
@@ -250,7 +235,7 @@ inline void Backend::judge_munge(std::string, const std::string&,
                                  std::function<void(Result<uint32_t>)> done) {
   done(Error{Errc::unavailable, "the coordinator runs without --munge", {}});
 }
-inline void Backend::verify(std::function<void(Result<Verification>)> done) {
+inline void Backend::verify(std::function<void(Result<core::Verified>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});
 }
 

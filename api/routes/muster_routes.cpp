@@ -45,9 +45,9 @@ kj::Promise<void> MusterRoutes::back_up(Exchange& exchange, const Target&,
   const std::string dir = named ? json["dir"].get<std::string>() : "";
   if (dir.empty() || dir.front() != '/')
     return exchange.bad("dir: Required value: the absolute path of a directory to make");
-  auto call = new_call<Result<BackupMade>>();
+  auto call = new_call<Result<core::BackupInfo>>();
   backend_.back_up(dir, std::move(call.done));
-  return call.promise.then([&exchange, dir](Result<BackupMade> made) {
+  return call.promise.then([&exchange, dir](Result<core::BackupInfo> made) {
     if (!made.ok()) return exchange.send_error(made.error(), "backups", dir);
     const OrderedJson answer = {{"kind", "Backup"},     {"apiVersion", "muster.dev/v1"},
                                 {"dir", dir},           {"commit", made->commit},
@@ -57,9 +57,9 @@ kj::Promise<void> MusterRoutes::back_up(Exchange& exchange, const Target&,
 }
 
 kj::Promise<void> MusterRoutes::verification(Exchange& exchange) {
-  auto call = new_call<Result<Verification>>();
+  auto call = new_call<Result<core::Verified>>();
   backend_.verify(std::move(call.done));
-  return call.promise.then([&exchange](Result<Verification> v) {
+  return call.promise.then([&exchange](Result<core::Verified> v) {
     if (!v.ok()) return exchange.send_error(v.error(), "verification", "");
     OrderedJson answer = {{"kind", "Verification"},
                           {"apiVersion", "muster.dev/v1"},

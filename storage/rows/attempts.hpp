@@ -5,29 +5,19 @@
 // is bounded by age and count: outdated_attempts() returns the rows to remove.
 #pragma once
 
-#include "core/job/facts/pod.hpp"
+#include "core/job/shown/attempt_page.hpp"
 #include "storage/journal/journal.hpp"
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace muster::storage {
 
 Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, const std::vector<core::Pod>& closed);
 
-// Where a page begins: at an append, after the first `skip` of its attempts.
-struct AttemptCursor {
-  uint64_t sequence = 0;
-  uint32_t skip = 0;
-};
-
-struct AttemptPage {
-  std::vector<core::Pod> attempts;    // in the order they were closed
-  std::optional<AttemptCursor> next;  // set if more may follow
-  AttemptCursor end;                  // after everything read: where later attempts appear
-};
+using core::AttemptCursor;
+using core::AttemptPage;
 
 // Returns at most `limit` attempts that `wanted` accepts and reads no more than a few thousand: a
 // page may be empty without being the last.

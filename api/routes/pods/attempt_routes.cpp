@@ -12,17 +12,23 @@ namespace {
 
 constexpr size_t kPageMax = 1000, kPageDefault = 500;
 
-std::string token_text(const std::pair<uint64_t, uint32_t>& next) {
-  return std::to_string(next.first) + "." + std::to_string(next.second);
+std::string token_text(const core::AttemptCursor& next) {
+  return std::to_string(next.sequence) + "." + std::to_string(next.skip);
 }
 
-std::optional<std::pair<uint64_t, uint32_t>> token_of(const std::string& text) {
+std::optional<core::AttemptCursor> token_of(const std::string& text) {
   const size_t dot = text.find('.');
   if (dot == std::string::npos) return std::nullopt;
   auto sequence = whole_number<uint64_t>(std::string_view(text).substr(0, dot));
   auto skip = whole_number<uint32_t>(std::string_view(text).substr(dot + 1));
   if (!sequence || !skip) return std::nullopt;
-  return std::pair(*sequence, *skip);
+  return core::AttemptCursor{*sequence, *skip};
+}
+
+void put_usage(OrderedJson& out, const core::Usage& used) {
+  out["userSeconds"] = static_cast<double>(used.user_us) / 1e6;
+  out["systemSeconds"] = static_cast<double>(used.system_us) / 1e6;
+  out["peakMemoryBytes"] = used.peak_bytes;
 }
 
 OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod& pod) {

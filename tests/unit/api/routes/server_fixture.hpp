@@ -137,11 +137,11 @@ class FakeBackend final : public Backend {
     done(std::move(chunk));
   }
 
-  Result<AttemptPage> read_attempts(const AttemptRequest& request) override {
-    AttemptPage page;
-    for (size_t i = request.from.first; i < closed.size(); ++i) {
+  Result<core::AttemptPage> read_attempts(const AttemptRequest& request) override {
+    core::AttemptPage page;
+    for (size_t i = request.from.sequence; i < closed.size(); ++i) {
       if (page.attempts.size() == request.limit) {
-        page.next = std::pair(uint64_t{i}, 0u);
+        page.next = core::AttemptCursor{i, 0};
         break;
       }
       if (request.wanted(closed[i])) page.attempts.push_back(closed[i]);
