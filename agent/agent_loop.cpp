@@ -232,6 +232,7 @@ void Agent::pump() {
     schedule();
   }
   if (!orders.kills.empty()) executor_.kill(orders.kills);
+  if (!orders.signals.empty()) executor_.signal(orders.signals);
   if (orders.room) executor_.set_room(*orders.room);
   if (!orders.withdrawn.empty()) executor_.withdraw(orders.withdrawn);
   if (!orders.starts.empty()) {

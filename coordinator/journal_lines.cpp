@@ -65,6 +65,10 @@ void put_end(Line& to, const End& end) {
 void put_pod_end(Line& to, const core::PodEnd& end) {
   put_end(to, end);
   put_text(to, "message", end.message);
+  if (end.used.known())
+    to["used"] = {{"userUs", end.used.user_us},
+                  {"systemUs", end.used.system_us},
+                  {"peakBytes", end.used.peak_bytes}};
   if (end.containers.empty()) return;
   to["containers"] = list_of(end.containers, [](const core::ContainerEnd& one) {
     Line out;

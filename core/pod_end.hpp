@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "core/usage.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -72,6 +73,7 @@ struct PodEndOf {
   // Init containers first, in the order of the template. Empty: the pod has one container, which
   // ended as the pod did, or no container ever ran.
   std::vector<ContainerEndOf<Time>> containers{};
+  Usage used{};  // of all its processes: containers, init containers and restarts in place
   bool operator==(const PodEndOf&) const = default;
   bool succeeded() const {
     return exit_code == 0 && (cause == EndCause::exited || cause == EndCause::killed ||
@@ -110,6 +112,7 @@ PodEndOf<To> with_times(const PodEndOf<From>& end, F time_of) {
     to.ended_at = time_of(one.ended_at);
   }
   out.ended_at = time_of(end.ended_at);
+  out.used = end.used;
   return out;
 }
 

@@ -2,7 +2,8 @@
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
 //   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw | permit |
-//              spawn_as | enqueue_as | input | fence | contact | release | keep)*
+//              spawn_as | enqueue_as | input | fence | contact | release | keep |
+//              signal)*
 //   keeper  := refused
 //            | welcome (living | ended)* inventory_done (started | ended | pong | taken | full)*
 //
@@ -25,6 +26,7 @@
 
 #include "base/bytes.hpp"
 #include "core/ids.hpp"
+#include "core/node/values.hpp"
 
 #include <compare>
 #include <cstdint>
@@ -35,11 +37,12 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 13;       // newest version spoken
+constexpr uint32_t kVersion = 14;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
-constexpr uint32_t kSpoolVersion = 2;   // newest version of the spool's segments (spool_format.hpp)
+constexpr uint32_t kSpoolVersion = 3;   // newest version of the spool's segments (spool_format.hpp)
 
 // The first version in which ...
+constexpr uint32_t kFiles = 14;  // processes write to files and get signals; ends say what was used
 constexpr uint32_t kTemplates =
     13;  // permits come with the bytes of a template, orders with settings
 constexpr uint32_t kConfines = 12;     // processes give up privileges
@@ -109,6 +112,7 @@ enum class Type : uint8_t {
   release,       // count:u32 pod* (since version 11): these are over; removes their directories
   keep,          // count:u32 pod* (since version 11): removes the directories of all others
                  // pod := job:u64 index:u32 attempt:u32
+  signal,        // key number:u8 first_only:u8 (since version 14): to the process, or to its group
   welcome = 64,  // version:u32 can:u8 (since version 2)
                  // no_limits:text (why `can` lacks a limit; may be absent)
                  // scratch:text no_scratch:text no_mounts:text (since version 11): where pods'
@@ -138,6 +142,11 @@ struct Key {
   uint16_t container = 0, instance = 0;
   auto operator<=>(const Key&) const = default;
   bool session() const { return (container & kSessionBit) != 0; }
+  PodId pod() const { return {job, index, attempt}; }
+  core::node::Step step() const { return {container, instance}; }
+  static Key of(PodId pod, core::node::Step step) {
+    return {pod.job, pod.index, pod.attempt, step.container, step.instance};
+  }
 
   void write(Writer& out) const {
     out.num(job).num(index).num(attempt).num(container).num(instance);
@@ -183,48 +192,50 @@ struct ReportedStart {
   }
 };
 
-// The end of a process. `start_reported`: this connection has already carried its start (a started
-// or living frame, or an earlier end).
-struct Ended {
-  Key key;
-  uint64_t entry = 0;
-  std::optional<ReportedStart> start{};  // absent: it has not started, or failed before its exec
-  int64_t tried_age_ms = 0;  // without a start: of its order, or of the attempt to start it
-  int32_t exit_code = 0, signal = 0;
-  bool lost = false, start_reported = false;
-  int64_t end_age_ms = 0;
-  std::string_view error, note;
-  bool out_of_memory = false;  // since version 2
-  // Since version 3: it was not started and won't be. The keeper has forgotten it, so there is no
-  // entry to forget, and it may be ordered again. For earlier agents, `lost` is set too.
-  bool unstarted = false;
-  bool fenced = false;  // since version 10: the keeper ended it for lack of contact
+// The end of a process as a frame carries it. Its times are instants of CLOCK_BOOTTIME, and ages in
+// the frame. `entry` is absent, and `lost` set for earlier agents, if it is `unstarted`; `origin`
+// is what the note says.
+struct Ended : core::node::ProcessEnd {
+  bool start_reported = false;  // this connection has already carried its start (a started or
+                                // living frame, or an earlier end)
+  std::string note{};
 
-  void write(Writer& out) const {
-    const ReportedStart reported = start.value_or(ReportedStart{0, tried_age_ms});
-    key.write(out);
-    out.num(entry).num(reported.pid).num(exit_code).num(signal);
-    out.num(uint8_t{lost}).num(uint8_t{start_reported}).num(reported.age_ms).num(end_age_ms);
-    out.text(error).text(note).num(uint8_t{out_of_memory}).num(uint8_t{unstarted});
-    out.num(uint8_t{fenced});
+  Key key() const { return Key::of(pod, step); }
+  // `now`: milliseconds of CLOCK_BOOTTIME.
+  void write(Writer& out, Millis now) const {
+    key().write(out);
+    out.num(entry.value_or(0)).num(int32_t{start ? start->pid : 0});
+    out.num(int32_t{exit_code}).num(int32_t{signal}).num(uint8_t{lost || unstarted});
+    out.num(uint8_t{start_reported}).num(int64_t{start ? age_at(now, start->at).ms : 0});
+    out.num(int64_t{age_at(now, ended_at).ms}).text(error).text(note);
+    out.num(uint8_t{out_of_memory}).num(uint8_t{unstarted}).num(uint8_t{fenced});
+    out.num(used.user_us).num(used.system_us).num(used.peak_bytes);
   }
-  static Ended read(Reader& in) {
+  static Ended read(Reader& in, Millis now) {
     Ended end;
-    end.key = Key::read(in);
-    end.entry = in.num<uint64_t>();
+    const Key key = Key::read(in);
+    end.pod = key.pod();
+    end.step = key.step();
+    if (const auto entry = in.num<uint64_t>(); entry != 0) end.entry = entry;
     const auto pid = in.num<int32_t>();
     end.exit_code = in.num<int32_t>();
     end.signal = in.num<int32_t>();
     end.lost = in.num<uint8_t>() != 0;
     end.start_reported = in.num<uint8_t>() != 0;
-    end.tried_age_ms = in.num<int64_t>();
-    end.start = ReportedStart::from(pid, end.tried_age_ms);
-    end.end_age_ms = in.num<int64_t>();
+    const auto start_age_ms = in.num<int64_t>();
+    if (pid != 0) end.start = {pid, now - start_age_ms};
+    end.ended_at = now - in.num<int64_t>();
     end.error = in.text();
     end.note = in.text();
+    // Since version 2, 3, 10 and 14.
     end.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
     end.unstarted = !in.rest().empty() && in.num<uint8_t>() != 0;
     end.fenced = !in.rest().empty() && in.num<uint8_t>() != 0;
+    if (!in.rest().empty()) {
+      end.used.user_us = in.num<uint64_t>();
+      end.used.system_us = in.num<uint64_t>();
+      end.used.peak_bytes = in.num<uint64_t>();
+    }
     return end;
   }
 };

@@ -120,6 +120,7 @@ struct PodEnd {
   pid @7 :UInt32;              # 0: never started
   restarts @8 :UInt32;
   containers @9 :List(T.ContainerEnd); # init containers first; empty: one container, which ended as the pod did
+  used @10 :T.Usage;           # absent: not known
 }
 
 # Why a node cannot take new pods, shown in its Ready condition. Empty reason: no trouble.

@@ -178,6 +178,7 @@ struct End {
   message @11 :Text;
   action @12 :FailureAction;
   containers @13 :List(T.ContainerEnd);
+  used @14 :T.Usage;                  # absent: not known
 }
 
 # The state of one job after its appends up to and including `sequence`. Instants are coded with base lastRecordMs.
@@ -220,6 +221,8 @@ struct JobSnapshot {
   broken @35 :GangBreak;              # absent: the gang is not broken
   inherited @36 :List(FailureCounts);
   dependencies @37 :List(Dependency); # those that have not ended
+  used @38 :T.Usage;                  # by all attempts; absent: not known
+  ranMs @39 :Int64;                   # run times of all attempts
 }
 
 # What the next pod of an index inherits in a gang.
@@ -271,6 +274,7 @@ struct Pod {
   containers @22 :List(T.ContainerEnd);
   meta @23 :List(PodMetaChange);
   spared @24 :Bool;                   # its gang broke
+  used @25 :T.Usage;                  # absent: not known
 }
 
 # What startup and lists need to know about an unloaded finished job.

@@ -54,6 +54,19 @@ inline std::optional<core::Readiness> from_wire(Readiness readiness) {
   return static_cast<core::Readiness>(readiness);
 }
 
+// `init` creates the struct and is not called if nothing is known.
+template <class Init>
+void write_usage(const core::Usage& used, Init init) {
+  if (!used.known()) return;
+  Usage::Builder to = init();
+  to.setUserUs(used.user_us);
+  to.setSystemUs(used.system_us);
+  to.setPeakBytes(used.peak_bytes);
+}
+inline core::Usage read_usage(Usage::Reader in) {
+  return {in.getUserUs(), in.getSystemUs(), in.getPeakBytes()};
+}
+
 // `code` encodes a time as a number; `init(size)` creates the list and is not called for an empty
 // one.
 template <class Time, class Init, class Code>

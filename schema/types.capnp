@@ -46,6 +46,13 @@ struct ContainerEnd {
   ended @5 :UInt64;
 }
 
+# What the processes of a pod have used.
+struct Usage {
+  userUs @0 :UInt64;           # CPU time, in microseconds
+  systemUs @1 :UInt64;
+  peakBytes @2 :UInt64;        # largest memory; 0: not known
+}
+
 struct EnvVar {
   name @0 :Text;
   value @1 :Text;

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What the files of a folder may include besides each other, and the libraries that they use. The longest name that fits a file applies, and
 # a name stands for what no longer one takes out of it: `base` is not `base/text`.
 CORE_VALUES_OF_PODS = ("core/ids.hpp", "core/pod_name.hpp", "core/spec/fields/process_settings.hpp",
-                       "core/spec/values/rlimits.hpp")
+                       "core/spec/values/rlimits.hpp", "core/usage.hpp")
 LAYERS = {
     "base": ((), "spdlog"),
     "base/text": (("base",), "nlohmann-json, yaml-cpp"),

@@ -40,6 +40,22 @@ core::node::DeviceMapPtr devices_in(const std::string& text) {
   return devices;
 }
 
+std::string text_of(const core::Usage& used) {
+  return std::to_string(used.user_us) + "," + std::to_string(used.system_us) + "," +
+         std::to_string(used.peak_bytes);
+}
+
+// Nothing used if it is damaged.
+core::Usage usage_in(std::string_view text) {
+  core::Usage used;
+  for (uint64_t* const number : {&used.user_us, &used.system_us, &used.peak_bytes}) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+    if (error != std::errc()) return {};
+    text.remove_prefix(std::min(text.size(), static_cast<size_t>(end - text.data()) + 1));
+  }
+  return used;
+}
+
 std::string_view next_word(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::string_view word = text.substr(0, text.find(' '));
@@ -62,7 +78,8 @@ std::string Note::text() const {
   if (!session.empty()) return out + " " + session;
   if (!planned) return out;
   return out + " " + std::to_string(generation) + " " + std::to_string(level) + " " +
-         std::to_string(pod_started_at.value_or(0)) + " " + text_of(devices);
+         std::to_string(pod_started_at.value_or(0)) + " " + text_of(devices) +
+         (used.known() ? " " + text_of(used) : "");
 }
 
 Note Note::parse(std::string_view text) {
@@ -87,6 +104,7 @@ Note Note::parse(std::string_view text) {
   if (devices.empty()) return {};
   if (started_at != 0) note.pod_started_at = started_at;
   note.devices = devices_in(std::string(devices));
+  note.used = usage_in(next_word(text));
   return note;
 }
 

@@ -1,13 +1,14 @@
 // Note: what the keeper stores with each process, so that a restarted agent can take over its pod.
 //
 //   note := "1" GRACE_MS JOB_UID POD_NAME CONTAINER                      a pod of one process
-//         | "2" GRACE_MS JOB_UID POD_NAME CONTAINER GENERATION LEVEL POD_STARTED_MS DEVICES
+//         | "2" GRACE_MS JOB_UID POD_NAME CONTAINER GENERATION LEVEL POD_STARTED_MS DEVICES [USED]
 //         | "3" GRACE_MS JOB_UID POD_NAME CONTAINER SESSION                a session (sessions.hpp)
 //   DEVICES := "-" | NAME=N,N… (";" NAME=N,N…)*
+//   USED := USER_US,SYSTEM_US,PEAK_BYTES
 //
 // No field contains a space. JOB_UID and GENERATION name the template (TemplateStore); LEVEL,
-// POD_STARTED_MS and DEVICES come from core::node::StartOrder. POD_STARTED_MS is boot time, because
-// no pod survives a reboot.
+// POD_STARTED_MS, DEVICES and USED come from core::node::StartOrder. POD_STARTED_MS is boot time,
+// because no pod survives a reboot.
 #pragma once
 
 #include "core/node/values.hpp"
@@ -28,7 +29,8 @@ struct Note {
   uint16_t level = 0;
   std::optional<Millis> pod_started_at{};
   core::node::DeviceMapPtr devices{};  // null: none
-  std::string session{};               // id; empty: of a pod
+  core::Usage used{};
+  std::string session{};  // id; empty: of a pod
 
   std::string text() const;
   // A damaged or unknown note parses as an empty one.

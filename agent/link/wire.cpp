@@ -284,6 +284,7 @@ void write_ends(const std::vector<core::node::PodEnded>& ends, Millis now,
     wire::write_containers(
         from.containers, [&to](unsigned size) { return to.initContainers(size); },
         [now](BootInstant at) { return 1 + age(now, at.ms); });
+    wire::write_usage(from.used, [&to] { return to.initUsed(); });
   }
 }
 

@@ -118,6 +118,7 @@ class Executor {
   virtual void release(const std::vector<PodId>&) {}
   virtual void keep(const std::vector<PodId>&) {}
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
+  virtual void signal(const std::vector<core::node::SignalOrder>&) {}
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
   // Whether pods run as users other than ours; valid while connected.
   virtual bool runs_users() const { return false; }

@@ -42,24 +42,10 @@ ProcessKey from_wire(const keeper::Key& key) {
   return {{key.job, key.index, key.attempt}, key.container, key.instance};
 }
 
-std::optional<core::StartOf<Age>> from_wire(const std::optional<keeper::ReportedStart>& start) {
+std::optional<core::StartOf<Millis>> read_start(Reader& in, Millis now) {
+  const auto start = keeper::ReportedStart::read(in);
   if (!start) return std::nullopt;
-  return core::StartOf<Age>{start->pid, {start->age_ms}};
-}
-
-ProcessEnded from_wire(const keeper::Ended& end) {
-  return {.key = from_wire(end.key),
-          .entry = end.entry == 0 ? std::nullopt : std::optional(end.entry),
-          .start = from_wire(end.start),
-          .exit_code = end.exit_code,
-          .signal = end.signal,
-          .lost = end.lost,
-          .error = std::string(end.error),
-          .end_age_ms = end.end_age_ms,
-          .note = std::string(end.note),
-          .out_of_memory = end.out_of_memory,
-          .unstarted = end.unstarted,
-          .fenced = end.fenced};
+  return core::StartOf<Millis>{start->pid, now - start->age_ms};
 }
 
 // -1: nothing is listening.
@@ -224,6 +210,14 @@ class SocketKeeperClient final : public KeeperClient {
     }
     flush();
   }
+  void signal(const ProcessKey& what, int number, bool first_only) override {
+    {
+      keeper::Frame frame(out_, keeper::Type::signal);
+      to_wire(what).write(frame);
+      frame.num(static_cast<uint8_t>(number)).num(uint8_t{first_only});
+    }
+    flush();
+  }
   void forget(const std::vector<uint64_t>& entries) override {
     for (uint64_t entry : entries) keeper::Frame(out_, keeper::Type::forget).num(entry);
     flush_soon();
@@ -291,8 +285,8 @@ class SocketKeeperClient final : public KeeperClient {
   std::string gone_why_;
 
   // Passed to the listener in a separate turn, so that it may destroy us from there.
-  std::vector<ProcessStarted> started_;
-  std::vector<ProcessEnded> ended_;
+  std::vector<core::node::ProcessStart> started_;
+  std::vector<keeper::Ended> ended_;
   std::vector<InputTaken> taken_;
   std::vector<VolumeFull> full_;
   bool delivering_ = false;
@@ -402,6 +396,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= keeper::kFences,
                     version_ >= keeper::kSpaces,
                     version_ >= keeper::kConfines,
+                    version_ >= keeper::kFiles,
                     version_ >= keeper::kTemplates,
                     version_ >= keeper::kSpaces && (can & keeper::kCanMount) != 0};
       if (abilities_.spaces) {
@@ -413,13 +408,13 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));
-      living.start = from_wire(keeper::ReportedStart::read(in));
+      living.start = read_start(in, boot_now());
       living.killing = in.num<uint8_t>() != 0;
       living.note = in.text();
       living.queued = !in.rest().empty() && in.num<uint8_t>() != 0;
       inventory.living.push_back(std::move(living));
     } else if (type == keeper::Type::ended) {
-      inventory.ended.push_back(from_wire(keeper::Ended::read(in)));
+      inventory.ended.push_back(keeper::Ended::read(in, boot_now()));
     } else if (type == keeper::Type::inventory_done) {
       greeted_ = true;
     }
@@ -450,17 +445,18 @@ void SocketKeeperClient::take_frames() {
   // Lists are about as long as the last ones.
   if (started_.empty()) started_.reserve(last_started_);
   if (ended_.empty()) ended_.reserve(last_ended_);
+  const Millis now = boot_now();
   while (in_.next(type, payload)) {
     Reader in(payload);
     if (type == keeper::Type::started) {
-      const ProcessKey key = from_wire(keeper::Key::read(in));
-      if (const auto start = from_wire(keeper::ReportedStart::read(in)))
-        started_.push_back({key, *start});
+      const auto key = keeper::Key::read(in);
+      if (const auto start = read_start(in, now))
+        started_.push_back({key.pod(), key.step(), start->pid, start->at});
     } else if (type == keeper::Type::ended) {
-      const keeper::Ended ended = keeper::Ended::read(in);
-      ProcessEnded end = from_wire(ended);
+      keeper::Ended end = keeper::Ended::read(in, now);
       // The end of a short process also carries its start.
-      if (!ended.start_reported && end.start) started_.push_back({end.key, *end.start});
+      if (!end.start_reported && end.start)
+        started_.push_back({end.pod, end.step, end.start->pid, end.start->at});
       ended_.push_back(std::move(end));
     } else if (type == keeper::Type::taken) {
       InputTaken taken{from_wire(keeper::Key::read(in))};

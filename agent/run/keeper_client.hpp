@@ -9,8 +9,7 @@
 // and again after each (re)connect until forget() is called for it (an `unstarted` one is reported
 // at most once); a process whose spawn was ordered twice is started once.
 //
-// Belongs to one KJ thread. Ages are milliseconds before "now", so no clock is compared across
-// processes.
+// Belongs to one KJ thread. Instants are milliseconds of boot time; on the socket they are ages.
 #pragma once
 
 #include "base/clock.hpp"
@@ -21,6 +20,7 @@
 #include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 #include "core/node/values.hpp"
+#include "keeper/protocol.hpp"
 
 #include <kj/async-io.h>
 #include <kj/async-unix.h>
@@ -79,40 +79,17 @@ struct SpawnOrder {
   bool reads = false, terminal = false;
 };
 
-struct ProcessStarted {
-  ProcessKey key;
-  core::StartOf<Age> start;
-};
-
-// keeper::Ended with muster's ids, and strings that outlive its frame.
-struct ProcessEnded {
-  ProcessKey key;
-  std::optional<uint64_t> entry;            // for forget()
-  std::optional<core::StartOf<Age>> start;  // absent: it is not known to have started
-  // 128+S for signal S; if it could not be started, 127: not found, 126: anything else.
-  int exit_code = 0;
-  int signal = 0;     // the signal that ended it, else 0
-  bool lost = false;  // its keeper died, so its exit code is unknown (137 is reported)
-  std::string error;  // why it could not be started ("exec /x: No such file or directory")
-  Millis end_age_ms = 0;
-  std::string note;
-  bool out_of_memory = false;  // its memory limit ended it
-  // It has not run and won't. The keeper has forgotten it, so it may be ordered again.
-  bool unstarted = false;
-  bool fenced = false;  // the keeper ended it for lack of contact
-};
-
 // What the keeper knows at (re)connect: living processes and ends not yet forgotten.
 struct Inventory {
   struct Living {
     ProcessKey key;
-    std::optional<core::StartOf<Age>> start;  // absent: it is queued, or is being started
-    bool killing = false;                     // a kill was ordered already
-    bool queued = false;                      // it was ordered with SpawnOrder::queued
+    std::optional<core::StartOf<Millis>> start;  // absent: it is queued, or is being started
+    bool killing = false;                        // a kill was ordered already
+    bool queued = false;                         // it was ordered with SpawnOrder::queued
     std::string note;
   };
   std::vector<Living> living;
-  std::vector<ProcessEnded> ended;
+  std::vector<keeper::Ended> ended;
 };
 
 // How much of a process's input has been taken.
@@ -135,8 +112,8 @@ class KeeperClient {
   class Listener {
    public:
     virtual ~Listener() = default;
-    virtual void on_started(std::vector<ProcessStarted> started) = 0;
-    virtual void on_ended(std::vector<ProcessEnded> ended) = 0;
+    virtual void on_started(std::vector<core::node::ProcessStart> started) = 0;
+    virtual void on_ended(std::vector<keeper::Ended> ended) = 0;
     virtual void on_taken(std::vector<InputTaken> taken) = 0;
     virtual void on_full(std::vector<VolumeFull>) {}
     // The connection broke. The agent exits or calls connect() for a new client: a new keeper
@@ -176,6 +153,8 @@ class KeeperClient {
     bool fences = false;      // it ends processes on its own (SpawnOrder::fence_after_ms)
     bool spaces = false;      // it supports volumes
     bool confines = false;    // processes give up privileges (SpawnOrder::no_new_privileges)
+    bool files = false;       // processes write to files of their own (muster.dev/stdout), and get
+                              // signals
     bool templates = false;   // it reads templates beside permits (SignedPermit::job)
     bool mounts = false;      // it can give processes their own mounts; else no_mounts says why
     std::string scratch{};    // where pods' directories are; empty: no_scratch says why
@@ -203,6 +182,9 @@ class KeeperClient {
   // at once. Repeating can only shorten the grace. Ignored if `what` is unknown or has ended; an
   // order that is still queued is dropped.
   virtual void kill(const ProcessKey& what, Millis grace_ms) = 0;
+  // Sends a signal to the process, or to its group; nothing happens if it is not running. Requires
+  // abilities().files.
+  virtual void signal(const ProcessKey& what, int number, bool first_only) = 0;
   // The coordinator has these ends on disk, so the keeper may drop their entries.
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
   // The process's input from `offset` on, and whether nothing follows. Answered by on_taken() once

@@ -34,20 +34,12 @@ core::node::Step step_of(const ProcessKey& key) {
   return {key.container, key.instance};
 }
 
-core::StartOf<Millis> start_of(const core::StartOf<Age>& start) {
-  return {start.pid, boot_now() - start.at.ms};
+bool is_session(core::node::Step step) {
+  return (step.container & keeper::kSessionBit) != 0;
 }
 
-std::optional<core::StartOf<Millis>> start_of(const std::optional<core::StartOf<Age>>& start) {
-  return start ? std::optional(start_of(*start)) : std::nullopt;
-}
-
-bool is_session(const ProcessKey& key) {
-  return (key.container & keeper::kSessionBit) != 0;
-}
-
-Executor::SessionKey session_of(const ProcessKey& key) {
-  return {key.pod, static_cast<uint16_t>(key.container & ~keeper::kSessionBit), key.instance};
+Executor::SessionKey session_of(PodId pod, core::node::Step step) {
+  return {pod, static_cast<uint16_t>(step.container & ~keeper::kSessionBit), step.instance};
 }
 
 ProcessKey key_of(const Executor::SessionKey& key) {
@@ -55,15 +47,19 @@ ProcessKey key_of(const Executor::SessionKey& key) {
 }
 
 // A session runs where its pod does, so it makes no difference whose fault a failed start is.
-Executor::SessionEnd session_end(const ProcessEnded& ended) {
+Executor::SessionEnd session_end(const keeper::Ended& ended) {
   const bool not_here = !ended.start && ended.exit_code == core::kExitNotHere;
-  return {session_of(ended.key), ended.entry, not_here ? kExitCannotStart : ended.exit_code,
-          ended.signal,          ended.lost,  ended.error,
+  return {session_of(ended.pod, ended.step),
+          ended.entry,
+          not_here ? kExitCannotStart : ended.exit_code,
+          ended.signal,
+          ended.lost,
+          ended.error,
           ended.unstarted};
 }
 
-Executor::SessionFound found_session(const ProcessKey& key, const Note& note) {
-  return {session_of(key), note.session, note.job_uid, note.pod_name, note.container};
+Executor::SessionFound found_session(PodId pod, core::node::Step step, const Note& note) {
+  return {session_of(pod, step), note.session, note.job_uid, note.pod_name, note.container};
 }
 
 }  // namespace
@@ -94,25 +90,26 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   Inventory inventory;
   std::vector<SessionFound> sessions;
   for (const auto& living : known.living) {
+    const core::node::Step step = step_of(living.key);
     Note note = Note::parse(living.note);
     logs_.adopt(note.job_uid, note.pod_name);
-    if (is_session(living.key)) {
-      sessions.push_back(found_session(living.key, note));
+    if (is_session(step)) {
+      sessions.push_back(found_session(living.key.pod, step, note));
       continue;
     }
-    inventory.living.push_back({living.key.pod, step_of(living.key), start_of(living.start),
-                                note.grace_ms, living.killing,
+    inventory.living.push_back({living.key.pod, step, living.start, note.grace_ms, living.killing,
                                 origin_of(living.key.pod, note, inventory), living.queued});
   }
-  for (const auto& ended : known.ended) {
+  for (keeper::Ended& ended : known.ended) {
     Note note = Note::parse(ended.note);
-    if (is_session(ended.key)) {
-      sessions.push_back(found_session(ended.key, note));
+    if (is_session(ended.step)) {
+      sessions.push_back(found_session(ended.pod, ended.step, note));
       sessions.back().end = session_end(ended);
       continue;
     }
-    inventory.ended.push_back(end_of(ended, note));
-    inventory.ended.back().origin = origin_of(ended.key.pod, note, inventory);
+    logs_.close(note.job_uid, note.pod_name);
+    ended.origin = origin_of(ended.pod, note, inventory);
+    inventory.ended.push_back(std::move(ended));
   }
   templates_.sweep();
   for (const auto& [pod, job] : inventory.templates)
@@ -130,6 +127,7 @@ core::node::Origin KeeperExecutor::origin_of(PodId pod, const Note& note, Invent
   origin.devices = note.devices;
   origin.pod_started_at = note.pod_started_at;
   origin.level = note.level;
+  origin.used = note.used;
   core::node::PodTemplatePtr job = templates_.load(note.job_uid, note.generation);
   if (job == nullptr) {
     log::warn(
@@ -292,7 +290,8 @@ SpawnOrder KeeperExecutor::order_of(const ProcessKey& key, const core::node::Pod
     order.run = run_dirs_.name(key.pod);
     order.mpi = run_dirs_.facts(key.pod);
   }
-  if (!order.permit) order.settings = core::node::settings_bytes(job.process);
+  if (!order.permit)
+    order.settings = core::node::settings_bytes(core::node::settings_of(job, command));
   return order;
 }
 
@@ -325,6 +324,10 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault)
     return too_old("does not support secrets");
   if (job.fence_after_ms && !(keeper_.get() != nullptr && keeper_->abilities().fences))
     return too_old("does not support muster.dev/fence-after");
+  if (job.process.files() && !(keeper_.get() != nullptr && keeper_->abilities().files))
+    return too_old("does not write output to files");
+  if (job.signal && !(keeper_.get() != nullptr && keeper_->abilities().files))
+    return too_old("does not support muster.dev/signal");
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {
     fault = Fault::node;
@@ -332,6 +335,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault)
     note.planned = true;
     note.generation = job.generation;
     note.level = start.order.level;
+    note.used = start.order.used;
     note.pod_started_at = start.order.pod_started_at;
     note.devices = start.order.devices;
   }
@@ -409,6 +413,12 @@ void KeeperExecutor::kill(const std::vector<core::node::KillOrder>& kills) {
   for (const auto& order : kills) keeper_->kill(key_of(order.pod, order.step), order.grace_ms);
 }
 
+void KeeperExecutor::signal(const std::vector<core::node::SignalOrder>& signals) {
+  if (keeper_.get() == nullptr) return;
+  for (const auto& order : signals)
+    keeper_->signal(key_of(order.pod, order.step), order.number, order.first_only);
+}
+
 void KeeperExecutor::forget(const std::vector<uint64_t>& entries) {
   if (keeper_.get() == nullptr || entries.empty()) return;  // reported and acknowledged again
   keeper_->forget(entries);
@@ -430,42 +440,23 @@ void KeeperExecutor::end_all() {
   if (keeper_.get() != nullptr) keeper_->end_all();
 }
 
-core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const Note& note) {
-  logs_.close(note.job_uid, note.pod_name);
-  return {.pod = ended.key.pod,
-          .step = step_of(ended.key),
-          .entry = ended.entry,
-          .start = start_of(ended.start),
-          .exit_code = ended.exit_code,
-          .signal = ended.signal,
-          .lost = ended.lost,
-          .error = ended.error,
-          .ended_at = boot_now() - ended.end_age_ms,
-          .out_of_memory = ended.out_of_memory,
-          .fenced = ended.fenced,
-          .unstarted = ended.unstarted};
+void KeeperExecutor::on_started(std::vector<core::node::ProcessStart> started) {
+  std::erase_if(started, [](const auto& one) { return is_session(one.step); });
+  if (!started.empty()) listener_->on_started(started);
 }
 
-void KeeperExecutor::on_started(std::vector<ProcessStarted> started) {
-  std::vector<core::node::ProcessStart> starts;
-  starts.reserve(started.size());
-  for (const auto& [key, start] : started) {
-    if (is_session(key)) continue;
-    const auto [pid, at] = start_of(start);
-    starts.push_back({key.pod, step_of(key), pid, at});
-  }
-  if (!starts.empty()) listener_->on_started(starts);
-}
-
-void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
+void KeeperExecutor::on_ended(std::vector<keeper::Ended> ended) {
   std::vector<core::node::ProcessEnd> ends;
   ends.reserve(ended.size());
-  for (const auto& one : ended) {
-    if (!is_session(one.key)) {
-      ends.push_back(end_of(one, Note::parse(one.note)));
-      if (ends.back().node_fault()) logs_.look_again();
-    } else if (sessions_ != nullptr)
+  for (keeper::Ended& one : ended) {
+    if (!is_session(one.step)) {
+      const Note note = Note::parse(one.note);
+      logs_.close(note.job_uid, note.pod_name);
+      if (one.node_fault()) logs_.look_again();
+      ends.push_back(std::move(one));
+    } else if (sessions_ != nullptr) {
       sessions_->on_session_ended(session_end(one));
+    }
   }
   if (!ends.empty()) listener_->on_ended(ends);
 }
@@ -473,8 +464,8 @@ void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
 void KeeperExecutor::on_taken(std::vector<InputTaken> taken) {
   if (sessions_ == nullptr) return;
   for (const auto& one : taken)
-    if (is_session(one.key))
-      sessions_->on_session_input(session_of(one.key), one.taken, one.closed);
+    if (const auto step = step_of(one.key); is_session(step))
+      sessions_->on_session_input(session_of(one.key.pod, step), one.taken, one.closed);
 }
 
 void KeeperExecutor::on_full(std::vector<VolumeFull> full) {

@@ -52,6 +52,7 @@ class KeeperExecutor final : public Executor,
   void set_room(uint32_t count) override;
   void withdraw(const std::vector<PodId>& pods) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
+  void signal(const std::vector<core::node::SignalOrder>& signals) override;
   void forget(const std::vector<uint64_t>& entries) override;
   bool runs_users() const override {
     return keeper_.get() != nullptr && keeper_->abilities().run_as;
@@ -69,8 +70,8 @@ class KeeperExecutor final : public Executor,
   void end_all() override;
 
  private:
-  void on_started(std::vector<ProcessStarted> started) override;
-  void on_ended(std::vector<ProcessEnded> ended) override;
+  void on_started(std::vector<core::node::ProcessStart> started) override;
+  void on_ended(std::vector<keeper::Ended> ended) override;
   void on_taken(std::vector<InputTaken> taken) override;
   void on_full(std::vector<VolumeFull> full) override;
   void on_keeper_gone(std::string why) override;
@@ -91,7 +92,6 @@ class KeeperExecutor final : public Executor,
   Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   // What the job's inputs_file holds; null: it has none.
   Result<core::InputTablePtr> inputs_of(const core::node::PodTemplate& job);
-  core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);
   core::node::Origin origin_of(PodId pod, const Note& note, Inventory& inventory);
 
   kj::UnixEventPort& port_;

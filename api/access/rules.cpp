@@ -63,6 +63,7 @@ constexpr Rule kRules[] = {
     {"muster.dev", "jobs", "attempts", "get", Reach::own},
     {"muster.dev", "jobs", "log", "get", Reach::own},
     {"muster.dev", "jobs", "why", "get", Reach::own},
+    {"muster.dev", "jobs", "usage", "get", Reach::own},
     // Commands run as the owner of the job.
     {"muster.dev", "pods", "exec", "get create update delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},

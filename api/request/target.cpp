@@ -103,7 +103,7 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   }
   if (p[5] != "jobs") return std::nullopt;
   target.job = p[6];
-  for (const char* what : {"indexes", "attempts", "log", "why"})
+  for (const char* what : {"indexes", "attempts", "log", "why", "usage"})
     if (target.what == what) return target;
   return std::nullopt;
 }

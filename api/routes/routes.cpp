@@ -127,6 +127,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   if (target.what == "attempts") return attempts_.list(exchange, *job);
   if (target.what == "log") return attempts_.log(exchange, *job);
   if (target.what == "why") return attempts_.why(exchange, *job);
+  if (target.what == "usage") return attempts_.usage(exchange, *job);
   return muster_.indexes(exchange, *job);
 }
 

@@ -216,6 +216,8 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     form_ = Form::success;
   } else if (is({"namespaces", "*", "jobs", "*", "why"})) {
     one("Explanation", {{Type::text, "state"}, {Type::text, "summary"}, {Type::texts, "details"}});
+  } else if (is({"namespaces", "*", "jobs", "*", "usage"})) {
+    one("JobUsage", {{Type::number, "peakMemoryBytes"}});
   } else if (is({"namespaces", "*", "jobs", "*", "attempts"})) {
     list("Attempt");
   } else if (is({"namespaces", "*", "jobs", "*", "indexes"})) {

@@ -85,7 +85,7 @@ Status PodFiles::prepare(const std::string& job, bool indexed, bool several) con
   return Nothing{};
 }
 
-PodFiles::File PodFiles::file_of(const OutputPod& pod) const {
+PodFiles::File PodFiles::file_of(const core::OutputPod& pod) const {
   return {.path = pattern_.path(pod), .attempt = pod.attempt.value_or(-1)};
 }
 

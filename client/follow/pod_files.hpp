@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "client/settings/output_pattern.hpp"
+#include "core/spec/values/output_pattern.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace muster::cli {
 
 class PodFiles {
  public:
-  explicit PodFiles(OutputPattern pattern) : pattern_(std::move(pattern)) {}
+  explicit PodFiles(core::OutputPattern pattern) : pattern_(std::move(pattern)) {}
 
   // Creates the directory that all files will be in or below. `job`: empty if its name is not known
   // yet. invalid: the directory cannot be created or written to, or the pattern does not fit this
@@ -35,7 +35,7 @@ class PodFiles {
     bool begun = false;    // it belongs to this pod
     bool dropped = false;  // a newer attempt owns it, or it cannot be written
   };
-  File file_of(const OutputPod& pod) const;
+  File file_of(const core::OutputPod& pod) const;
   // Whether an earlier run has left this many bytes in the file, so that it need not be rewritten.
   bool holds(const File& file, int64_t bytes) const;
   // Marks the file as complete.
@@ -53,7 +53,7 @@ class PodFiles {
   void append(File& file, std::string_view data, bool anew);
   void fail(File& file, int error);
 
-  const OutputPattern pattern_;
+  const core::OutputPattern pattern_;
   std::map<std::string, int64_t>
       owners_;  // the newest attempt of a file, if several could share it
   size_t failures_ = 0;

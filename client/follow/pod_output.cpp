@@ -351,7 +351,7 @@ class ApiOutput : public PodOutput {
     early_.erase(early);
   }
 
-  std::unique_ptr<Pod> new_pod(const OutputPod& pod) const {
+  std::unique_ptr<Pod> new_pod(const core::OutputPod& pod) const {
     auto out = std::make_unique<Pod>();
     if (wishes_.files != nullptr) out->file = wishes_.files->file_of(pod);
     std::string lead = wishes_.files == nullptr ? lead_of(pod.pod, wishes_.prefixed, indexed_) : "";

@@ -4,6 +4,7 @@
 #include "client/terminal/text.hpp"
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 
@@ -15,6 +16,11 @@ std::string in_seconds(Millis ms) {
   std::snprintf(text.data(), text.size(), "%lld.%03lld", static_cast<long long>(ms / 1000),
                 static_cast<long long>(ms % 1000));
   return text.data();
+}
+
+std::string cpu_seconds(const Json& attempt, const char* mode) {
+  const Json& seconds = at(attempt, {"usage", mode});
+  return in_seconds(seconds.is_number() ? std::llround(seconds.get<double>() * 1000) : 0);
 }
 
 std::string one_field(const std::string& text) {
@@ -39,7 +45,7 @@ const char* counted_as(const std::string& counted) {
 
 std::string joblog_header() {
   return "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\tIndex\tAttempt"
-         "\tCounted\tPod\n";
+         "\tCounted\tPod\tUsertime\tSystemtime\tPeakmemory\n";
 }
 
 Joblog::Joblog(const Json& job) : inputs_(job) {
@@ -70,6 +76,9 @@ std::string Joblog::line(const Json& attempt) {
       std::to_string(number_at(attempt, {"attempt"})),
       counted_as(text_at(attempt, {"counted"})),
       text_at(attempt, {"pod"}),
+      cpu_seconds(attempt, "userSeconds"),
+      cpu_seconds(attempt, "systemSeconds"),
+      std::to_string(number_at(attempt, {"usage", "peakMemoryBytes"})),
   };
   std::string out;
   for (const std::string& field : fields) out += (out.empty() ? "" : "\t") + one_field(field);

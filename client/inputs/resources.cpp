@@ -2,6 +2,7 @@
 
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/limit_signal.hpp"
 #include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
@@ -84,6 +85,22 @@ Status read_time(const std::string& text, ResourceWishes& into) {
   return Nothing{};
 }
 
+Status read_signal(const std::string& text, ResourceWishes& into) {
+  if (auto right = core::parse_limit_signal(text); !right)
+    return invalid("--signal: " + right.error().message);
+  into.signal = text;
+  return Nothing{};
+}
+
+Status read_grace(const std::string& text, ResourceWishes& into) {
+  constexpr Millis kGraceMax = Millis{366} * 86'400'000;
+  const auto span = core::parse_duration(text);
+  if (!span || *span > kGraceMax)
+    return invalid("--grace: `" + text + "`: must be a duration such as 90s or 5m");
+  into.grace_s = (*span + 999) / 1000;
+  return Nothing{};
+}
+
 Status read_after(const std::string& text, ResourceWishes& into) {
   const std::string all = into.after.empty() ? text : into.after + "," + text;
   if (auto right = core::parse_after(all); !right)
@@ -111,6 +128,16 @@ Status check_scratch(const ResourceWishes& wishes) {
   return Nothing{};
 }
 
+Status check_signal(const ResourceWishes& wishes) {
+  if (wishes.signal.empty()) return Nothing{};
+  if (wishes.time_s == 0) return invalid("--signal needs --time: it comes before that limit");
+  if (core::parse_limit_signal(wishes.signal)->before_ms >= wishes.time_s * 1000)
+    return invalid("--signal: `" + wishes.signal +
+                   "`: must come later than the start, and --time is " +
+                   std::to_string(wishes.time_s) + "s");
+  return Nothing{};
+}
+
 int64_t threads_of(const ResourceWishes& wishes) {
   const auto milli = core::parse_quantity_milli(wishes.cpus);
   return milli ? (*milli + 999) / 1000 : 0;
@@ -129,6 +156,10 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
     container["resources"]["limits"][name] = std::to_string(count);
   }
   if (wishes.time_s > 0) pod["activeDeadlineSeconds"] = wishes.time_s;
+  if (wishes.max_fails) manifest["spec"]["maxFailedIndexes"] = *wishes.max_fails;
+  if (wishes.grace_s) pod["terminationGracePeriodSeconds"] = *wishes.grace_s;
+  if (!wishes.signal.empty())
+    manifest["metadata"]["annotations"][std::string(core::kSignalKey)] = wishes.signal;
   if (wishes.priority) pod["priority"] = *wishes.priority;
   for (const auto& [label, value] : wishes.node_selector) pod["nodeSelector"][label] = value;
   if (!wishes.scratch.empty()) {

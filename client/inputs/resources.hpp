@@ -15,10 +15,13 @@ Status read_cpus(const std::string& text, ResourceWishes& into);
 Status read_memory(const std::string& text, ResourceWishes& into);
 Status read_gpus(const std::string& text, ResourceWishes& into);        // "2", "amd.com/gpu=2"
 Status read_time(const std::string& text, ResourceWishes& into);        // "90m", "1:30:00"
+Status read_signal(const std::string& text, ResourceWishes& into);      // "USR1@2m"
+Status read_grace(const std::string& text, ResourceWishes& into);       // "90s"
 Status read_after(const std::string& text, ResourceWishes& into);       // "ok:prep,any:clean"
 Status read_node_label(const std::string& text, ResourceWishes& into);  // "disk=ssd"
 
 Status check_scratch(const ResourceWishes& wishes);  // "10Gi", "true"
+Status check_signal(const ResourceWishes& wishes);   // it needs --time
 
 // Adds them to a manifest of one container.
 Json with_resources(Json manifest, const ResourceWishes& wishes);

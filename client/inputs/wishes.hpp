@@ -38,6 +38,9 @@ struct ResourceWishes {
   std::string cpus, memory;                // quantities; empty: none
   std::map<std::string, int64_t> devices;  // by resource
   int64_t time_s = 0;                      // of each pod; 0: no limit
+  std::optional<int32_t> max_fails;        // failed indexes before the job fails
+  std::string signal;                      // the annotation muster.dev/signal; empty: none
+  std::optional<int64_t> grace_s;          // between SIGTERM and SIGKILL
   std::optional<int32_t> priority;
   std::optional<int32_t> nice;
   bool gang = false;

@@ -3,6 +3,7 @@
 #include "base/text/exit_text.hpp"
 #include "client/connect/objects.hpp"
 #include "client/inputs/inputs.hpp"
+#include "client/inputs/own_files.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
@@ -114,6 +115,20 @@ std::vector<std::string> last_words(ApiClient& client, const std::string& ns,
   return {};
 }
 
+// Of the last of these files that can be read here and is not empty.
+std::vector<std::string> last_words(const std::vector<std::string>& paths, size_t lines) {
+  std::string text;
+  for (auto path = paths.rbegin(); path != paths.rend() && text.empty(); ++path)
+    if (Status read = read_own_file(*path, lines,
+                                    [&text](std::string_view part) {
+                                      text += part;
+                                      return true;
+                                    });
+        !read)
+      text.clear();
+  return last_lines(text, lines);
+}
+
 Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Json& job, size_t max,
                              size_t lines) {
   const std::string name = text_at(job, {"metadata", "name"});
@@ -133,7 +148,12 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
     for (Failure& f : out.shown)
       if (f.index) f.input = inputs.of(*f.index).value_or("");
   }
-  for (Failure& f : out.shown) f.last_lines = last_words(client, ns, f.pod, lines);
+  const OwnFiles files(job);
+  for (Failure& f : out.shown) {
+    f.last_lines = last_words(client, ns, f.pod, lines);
+    if (f.last_lines.empty() && files.any() && f.index && f.attempt)
+      f.last_lines = last_words(files.paths(*f.index, *f.attempt, f.node), lines);
+  }
   return out;
 }
 

@@ -129,6 +129,7 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
                               .grace_ms = pod.termination_grace_s.value_or(30) * 1000,
                               .restarts = pod.restart_policy == "OnFailure",
                               .restart_delay_ms = annotations.restart_delay_ms,
+                              .signal = core::limit_signal_of(object.meta.annotations),
                               .fence_after_ms = annotations.fence_after_ms,
                               .init_containers = pod.init_containers.size(),
                               .labels = pod.labels,
@@ -159,8 +160,9 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
 
 namespace {
 
-// Variables that make an agent without support for inputs, volumes or confined processes refuse the
-// pod. All agents confine processes that run as a job's owner.
+// Variables that make an agent without support for inputs, volumes, confined processes, files in
+// place of logs or signals before a limit refuse the pod. All agents confine processes that run as
+// a job's owner.
 std::vector<std::pair<std::string_view, std::string_view>> marks_of(
     const core::node::PodTemplate& job) {
   std::vector<std::pair<std::string_view, std::string_view>> marks;
@@ -172,6 +174,9 @@ std::vector<std::pair<std::string_view, std::string_view>> marks_of(
   if (!job.owner_uid && std::any_of(job.containers.begin(), job.containers.end(),
                                     [](const auto& one) { return one.confinement.any(); }))
     marks.emplace_back("MUSTER_SECURITY_CONTEXT", core::node::kConfinementMark);
+  if (!job.process.out.empty() || !job.process.err.empty())
+    marks.emplace_back("MUSTER_OUTPUT_FILES", core::kStdoutKey);
+  if (job.signal) marks.emplace_back("MUSTER_LIMIT_SIGNAL", core::kSignalKey);
   return marks;
 }
 
@@ -372,6 +377,7 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     auto containers = end.getContainers();
     for (unsigned i = 0; i < std::min(containers.size(), kContainersMax); ++i)
       out.containers.push_back(read_container_end(containers[i]));
+    out.used = wire::read_usage(end.getUsed());
     of(pod.job).ends.push_back(std::move(out));
   }
   return jobs;

@@ -364,8 +364,14 @@ Result<Command> command_of(const PodTemplate& job, const Container& container, P
                            const InputTable* inputs) {
   auto input = input_of(job, pod, inputs);
   if (!input) return input.error();
-  return command_with(job, container, names_of(job, pod), node, devices, mpi, *input,
-                      scratch_of(job, container, pod, node.scratch));
+  const Names names = names_of(job, pod);
+  auto command = command_with(job, container, names, node, devices, mpi, *input,
+                              scratch_of(job, container, pod, node.scratch));
+  if (command && job.process.files())
+    command->process =
+        for_pod(job.process, {job.job_name, names.name, node.node_name, pod.index, pod.attempt,
+                              *input ? input_text(**input) : std::string()});
+  return command;
 }
 
 Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
@@ -383,14 +389,25 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
   }
   if (used > kStringsMax) return too_much("the command");
   command->argv = std::move(words);
+  command->process = {};
   return command;
+}
+
+ProcessSettings settings_of(const PodTemplate& job, const Command& command) {
+  if (!job.process.files()) return job.process;
+  ProcessSettings out = job.process;
+  out.out = command.process.out;
+  out.err = command.process.err;
+  out.append = command.process.append;
+  return out;
 }
 
 // Values are not expanded again and are never used as names, so they may as well be put in after
 // expansion.
 std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const Container& container,
                                                  const NodeFacts& node) {
-  if (job.inputs || !job.inputs_file.empty() || has_space(job)) return std::nullopt;
+  if (job.inputs || !job.inputs_file.empty() || has_space(job) || job.process.files())
+    return std::nullopt;
   Names holes;
   for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
   auto command = command_with(job, container, holes, node, {}, nullptr);

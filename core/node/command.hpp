@@ -55,8 +55,12 @@ struct Command {
   std::vector<std::string> env;       // "NAME=value", each name once
   std::string cwd;                    // absolute
   std::vector<SecretFile> secrets{};  // variables that are not in `env`
+  ProcessSettings process{};          // if it has files, with them instead of patterns; else empty
   std::string words{};  // from a pattern: argv and env by write_words(), in place of those members
 };
+
+// What it starts with: the template's settings, with the command's files.
+ProcessSettings settings_of(const PodTemplate& job, const Command& command);
 
 // For the keeper: count:u32 word:text* count:u32 variable:text*.
 void write_words(Writer& out, const std::vector<std::string>& argv,
@@ -81,9 +85,9 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
 // The same, prepared for many pods of one template, since most variables are equal in all of them.
 class CommandPattern {
  public:
-  // Absent where command_of() must be used for each pod: if the pod has an input or volumes, or if
-  // the command is missing, close to the size limits, or contains control characters. Not for
-  // containers with devices.
+  // Absent where command_of() must be used for each pod: if the pod has an input, volumes or files
+  // for its output, or if the command is missing, close to the size limits, or contains control
+  // characters. Not for containers with devices.
   static std::optional<CommandPattern> of(const PodTemplate& job, const Container& container,
                                           const NodeFacts& node);
   Command command(const PodTemplate& job, PodId pod) const;

@@ -235,12 +235,26 @@ std::optional<Millis> Node::deadline_of(const Pod& pod) {
   return *pod.run.started_at() + *plan->deadline_ms;
 }
 
-// Sets the pod's timer to its next restart or its deadline, whichever is first.
+// When its processes get the signal before that; nullopt: never, or not any more.
+std::optional<Millis> Node::signal_of(const Pod& pod) {
+  const auto deadline = deadline_of(pod);
+  if (!deadline || pod.signalled || !pod.run.plan()->signal) return std::nullopt;
+  return *deadline - pod.run.plan()->signal->before_ms;
+}
+
+void Node::order_signals(PodId id, Pod& pod) {
+  pod.signalled = true;
+  const LimitSignal& what = *pod.run.plan()->signal;
+  for (Step step : pod.run.living()) signals_.push_back({id, step, what.number, what.first_only});
+}
+
+// Sets the pod's timer to its next restart, its signal or its deadline, whichever is first.
 void Node::set_timer(PodId id, Pod& pod) {
   std::optional<Millis> at;
   if (!pod.stop) {
     if (!due_.contains(id)) at = pod.run.next_due();
-    if (auto deadline = deadline_of(pod)) at = std::min(*deadline, at.value_or(*deadline));
+    for (const auto limit : {signal_of(pod), deadline_of(pod)})
+      if (limit) at = std::min(*limit, at.value_or(*limit));
   }
   if (at == pod.timer_at) return;
   forget_timer(id, pod);
@@ -262,6 +276,7 @@ void Node::run_timers(Millis now) {
     if (auto deadline = deadline_of(p); deadline && now >= *deadline) {
       stop_pod(pod, EndCause::deadline, p.grace_ms, now);
     } else {
+      if (auto at = signal_of(p); at && now >= *at) order_signals(id, p);
       due_.insert(id);  // stays there until it may be started
       set_timer(id, p);
     }
@@ -711,6 +726,7 @@ Orders Node::next(Millis now) {
   if (contact_at_ != 0 && contact_notified_ != contact_at_)
     orders.contact_at = contact_notified_ = contact_at_;
   orders.kills = std::exchange(kills_, {});
+  orders.signals = std::exchange(signals_, {});
   start_due(orders, now);
   start_waiting(orders, now);
   set_room(orders, now);

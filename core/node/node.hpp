@@ -155,6 +155,7 @@ class Node {
     std::string stop_message{};        // from give_up()
     Millis stop_grace_ms = 0;
     std::optional<Millis> timer_at{};  // its instant in timers_
+    bool signalled = false;            // PodPlan::signal was ordered
   };
   struct Unacked {
     PodEnded end;
@@ -193,6 +194,8 @@ class Node {
   void lose(PodId id, Pod& pod, Step step, Millis now);
   void lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now);
   static std::optional<Millis> deadline_of(const Pod& pod);
+  static std::optional<Millis> signal_of(const Pod& pod);
+  void order_signals(PodId id, Pod& pod);
   void set_timer(PodId id, Pod& pod);
   void forget_timer(PodId id, Pod& pod);
   void run_timers(Millis now);
@@ -240,6 +243,7 @@ class Node {
   std::map<uint64_t, Flight> flights_;
   uint64_t last_report_ = 0;
   std::vector<KillOrder> kills_;
+  std::vector<SignalOrder> signals_;
   std::vector<uint64_t> forget_;
   std::vector<PodId> over_;
 };

@@ -67,7 +67,8 @@ void PodRun::take_due(PodId pod, Millis now, std::vector<StartOrder>& orders) {
                       {static_cast<uint16_t>(i), container.instance},
                       container.level,
                       started_at_,
-                      nullptr});
+                      nullptr,
+                      container.used});
   }
 }
 
@@ -137,6 +138,7 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
   }
   container.state = State::ended;
   container.message = end.error;
+  container.used.add(end.used);
   container.end = {.exit_code = end.lost ? kExitKilled : end.exit_code,
                    .signal = end.signal,
                    .restarts = container.restarts,
@@ -162,6 +164,8 @@ void PodRun::take_origin(const Origin& origin, uint16_t container) {
   if (container < containers_.size()) {
     auto& level = containers_[container].level;
     level = std::max(level, origin.level);
+    Usage& used = containers_[container].used;
+    used = used.later(origin.used);
   }
 }
 
@@ -263,6 +267,7 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
   for (size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];
     lost = lost || container.lost;
+    end.used.add(container.used);
     unfinished = unfinished || (i >= inits() && !container.has_end);
     if (container.has_end) end.ended_at = std::max(end.ended_at, container.end.ended_at);
   }

@@ -87,6 +87,7 @@ class PodRun {
     uint16_t end_instance = 0;
     std::optional<uint64_t> entry{};  // of that end in the spool
     std::string message;
+    Usage used;  // by its processes that have ended
 
     bool succeeded() const { return state == State::ended && has_end && end.exit_code == 0; }
     bool failed() const { return has_end && end.exit_code != 0 && state != State::running; }

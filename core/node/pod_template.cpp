@@ -25,6 +25,7 @@ PodPlanPtr plan_of(const PodTemplate& job) {
               .restarts = job.restarts,
               .restart_delay_ms = job.restart_delay_ms,
               .deadline_ms = job.active_deadline_ms,
+              .signal = job.signal,
               .fence_after_ms = job.fence_after_ms,
               .devices = std::move(devices)});
 }

@@ -48,6 +48,7 @@ struct PodTemplate {
   bool restarts = false;  // restartPolicy OnFailure
   Millis restart_delay_ms = 0;
   std::optional<Millis> active_deadline_ms{};
+  std::optional<LimitSignal> signal{};     // muster.dev/signal
   std::optional<Millis> fence_after_ms{};  // muster.dev/fence-after
   size_t init_containers = 0;
   std::vector<TemplateContainer> containers;  // init containers first

@@ -235,8 +235,17 @@ struct Fields<TemplateContainer> {
 };
 template <>
 struct Fields<ProcessSettings> {
-  static constexpr std::array kAll{row<&ProcessSettings::nice>(1), row<&ProcessSettings::umask>(2),
-                                   row<&ProcessSettings::soft_limits>(3)};
+  static constexpr std::array kAll{row<&ProcessSettings::nice>(1),
+                                   row<&ProcessSettings::umask>(2),
+                                   row<&ProcessSettings::soft_limits>(3),
+                                   row<&ProcessSettings::out>(4 | kMustKnow),
+                                   row<&ProcessSettings::err>(5 | kMustKnow),
+                                   row<&ProcessSettings::append>(6 | kMustKnow)};
+};
+template <>
+struct Fields<LimitSignal> {
+  static constexpr std::array kAll{row<&LimitSignal::number>(1), row<&LimitSignal::before_ms>(2),
+                                   row<&LimitSignal::first_only>(3)};
 };
 template <>
 struct Fields<PodTemplate> {
@@ -264,7 +273,8 @@ struct Fields<PodTemplate> {
                                    row<&PodTemplate::volumes>(22),
                                    row<&PodTemplate::private_tmp>(23),
                                    row<&PodTemplate::configs>(24),
-                                   row<&PodTemplate::process>(25)};
+                                   row<&PodTemplate::process>(25),
+                                   row<&PodTemplate::signal>(26 | kMustKnow)};
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/ids.hpp"
 #include "core/node/devices.hpp"
 #include "core/pod_end.hpp"
+#include "core/spec/fields/limit_signal.hpp"
 
 #include <compare>
 #include <cstddef>
@@ -49,6 +50,7 @@ struct PodPlan {
   bool restarts = false;         // restartPolicy OnFailure
   Millis restart_delay_ms = 10'000;
   std::optional<Millis> deadline_ms{};  // activeDeadlineSeconds of the pod, from its first process
+  std::optional<LimitSignal> signal{};  // before that
   // After this long without contact with the coordinator, the executor ends the pod on its own.
   std::optional<Millis> fence_after_ms{};
   DeviceCounts devices;  // named resources that the pod holds while it has a slot
@@ -74,6 +76,7 @@ struct Origin {
   std::optional<Millis> pod_started_at{};  // absent: when this process started
   uint16_t level = 0;                      // StartOrder::level of this process
   DeviceMapPtr devices{};
+  Usage used{};  // StartOrder::used of this process
 };
 
 struct ProcessStart {
@@ -96,7 +99,8 @@ struct ProcessEnd {
   bool out_of_memory = false;  // killed at its memory limit
   bool fenced = false;         // ended by the executor (PodPlan::fence_after_ms)
   bool unstarted = false;      // the executor did not start it, and will not until ordered again
-  Origin origin{};             // used only if the pod is unknown
+  Usage used{};
+  Origin origin{};  // used only if the pod is unknown
 
   // It could not be started for a reason of this node: one that concerns any process
   // (node_fault), or this job's only.
@@ -138,6 +142,7 @@ struct StartOrder {
   uint16_t level = 0;                      // consecutive restarts; they determine the next delay
   std::optional<Millis> pod_started_at{};  // absent: this is the pod's first process
   DeviceMapPtr devices{};                  // held by the pod; null: none
+  Usage used{};                            // by earlier processes of its container
   // End of the lease, or of the pod's time without contact (PodPlan::fence_after_ms) if that is
   // earlier: the executor must not start the process then or later, whatever the delay.
   Millis not_after = 0;
@@ -152,12 +157,20 @@ struct KillOrder {
   Millis grace_ms = 0;
 };
 
+struct SignalOrder {
+  PodId pod;
+  Step step;
+  int number = 0;
+  bool first_only = false;  // else the process's group
+};
+
 // Carried out in this order: kills before starts.
 struct Orders {
   // When contact with the coordinator was last proven, if that has changed
   // (PodPlan::fence_after_ms).
   std::optional<Millis> contact_at{};
   std::vector<KillOrder> kills;
+  std::vector<SignalOrder> signals;
   std::optional<uint32_t> room{};  // if it changed: maximum live processes of queued orders
   std::vector<PodId> withdrawn;    // queued orders to drop, unless they have been started
   std::vector<StartOrder> starts;

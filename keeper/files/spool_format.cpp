@@ -19,7 +19,7 @@ enum class Kind : uint8_t { header = 1, intent, started, ended, forgot };
 constexpr uint8_t kHasAttempt = 1, kHasContainer = 2, kHasInstance = 4, kHasKeeper = 8;
 // Of an end.
 constexpr uint8_t kLost = 1, kOutOfMemory = 2, kFenced = 4, kHasExit = 8, kHasSignal = 16,
-                  kHasError = 32;
+                  kHasError = 32, kHasUsage = 64;  // the last since version 3
 
 // Numbers of version 2: seven bits in each byte, the lowest first; the last byte has no eighth bit.
 void put_number(std::string& out, uint64_t value) {
@@ -236,13 +236,17 @@ void SpoolEncoder::ended(std::string& out, const Record& record) {
         .num(record.end_ns)
         .text(record.error)
         .num(uint8_t{record.out_of_memory})
-        .num(uint8_t{record.fenced});
+        .num(uint8_t{record.fenced})
+        .num(record.used.user_us)
+        .num(record.used.system_us)
+        .num(record.used.peak_bytes);
     return put_entry_1(out, Kind::ended, payload);
   }
   const auto has = static_cast<uint8_t>(
       (record.lost ? kLost : 0) | (record.out_of_memory ? kOutOfMemory : 0) |
       (record.fenced ? kFenced : 0) | (record.exit_code != 0 ? kHasExit : 0) |
-      (record.signal != 0 ? kHasSignal : 0) | (record.error.empty() ? 0 : kHasError));
+      (record.signal != 0 ? kHasSignal : 0) | (record.error.empty() ? 0 : kHasError) |
+      (version_ >= 3 && record.used.known() ? kHasUsage : 0));
   Writer(ends_).num(has);
   put_change(ends_, record.entry, last_.entry);
   put_change(ends_, static_cast<uint32_t>(start.pid), last_.pid);
@@ -252,6 +256,11 @@ void SpoolEncoder::ended(std::string& out, const Record& record) {
   if (has & kHasExit) put_number(ends_, static_cast<uint32_t>(record.exit_code));
   if (has & kHasSignal) put_number(ends_, static_cast<uint32_t>(record.signal));
   if (has & kHasError) put_text(ends_, record.error);
+  if (has & kHasUsage) {
+    put_number(ends_, record.used.user_us);
+    put_number(ends_, record.used.system_us);
+    put_number(ends_, record.used.peak_bytes);
+  }
   if (ends_.size() >= kEndsMax) seal(out);
 }
 
@@ -361,6 +370,11 @@ bool SpoolDecoder::apply_1(uint8_t kind, std::string_view payload, Records& reco
     changed.error = in.text();
     changed.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
     changed.fenced = !in.rest().empty() && in.num<uint8_t>() != 0;
+    if (!in.rest().empty()) {
+      changed.used.user_us = in.num<uint64_t>();
+      changed.used.system_us = in.num<uint64_t>();
+      changed.used.peak_bytes = in.num<uint64_t>();
+    }
   }
   if (!in.ok()) return false;
   set_start(changed, start);
@@ -413,6 +427,8 @@ bool SpoolDecoder::apply_2(uint8_t kind, std::string_view payload, Records& reco
       record.exit_code = has & kHasExit ? static_cast<int32_t>(in.number()) : 0;
       record.signal = has & kHasSignal ? static_cast<int32_t>(in.number()) : 0;
       record.error = has & kHasError ? in.text() : std::string_view();
+      record.used = {};
+      if (has & kHasUsage) record.used = {in.number(), in.number(), in.number()};
     }
     forget_times(record);
   }

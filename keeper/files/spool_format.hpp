@@ -1,9 +1,9 @@
 // SpoolFormat: the entries of the spool as bytes (docs/formats-keeper.md).
 //
 // A segment has the version that its header says; the header itself is the same in all versions.
-// Version 2 writes what differs from the entry before, and several ends as one entry. So both the
-// encoder and the decoder have a state, which begins anew with each segment, and an entry can be
-// read only after all those before it.
+// Versions 2 and 3 write what differs from the entry before, and several ends as one entry; an end
+// of version 3 says what the process used. So both the encoder and the decoder have a state, which
+// begins anew with each segment, and an entry can be read only after all those before it.
 //
 // Invariants: whatever the encoder has appended since begin() belongs to one segment, in that
 // order; the decoder never reads outside an entry, and nothing after a malformed one.
@@ -36,6 +36,7 @@ struct Record {
   uint64_t end_ns = 0;
   bool ended = false, lost = false, out_of_memory = false, fenced = false;
   int exit_code = 0, signal = 0;
+  core::Usage used{};
   std::string error, note;
   uint64_t segment = 0;   // where its intent is; 0: not in the spool
   bool reserved = false;  // the spool has room for its end

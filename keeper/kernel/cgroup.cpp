@@ -216,6 +216,18 @@ bool Cgroups::out_of_memory(const Cgroup& group) const {
   return false;
 }
 
+void Cgroups::measure(const Cgroup& group, core::Usage& used) const {
+  if (!group.limited) return;  // of the pool
+  std::istringstream peak(read_from(dir_, group.name + "/memory.peak"));
+  if (uint64_t bytes = 0; peak >> bytes && bytes > 0) used.peak_bytes = bytes;
+  std::istringstream times(read_from(dir_, group.name + "/cpu.stat"));
+  std::string name;
+  for (uint64_t us = 0; times >> name >> us;) {
+    if (name == "user_usec") used.user_us = us;
+    if (name == "system_usec") used.system_us = us;
+  }
+}
+
 void Cgroups::kill_all() {
   write_to(dir_, "cgroup.kill", "1");
   int list_fd = openat(dir_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -13,6 +13,7 @@
 // is available. take() only returns a cgroup that is empty.
 #pragma once
 
+#include "core/usage.hpp"
 #include "keeper/kernel/cgroup_home.hpp"
 
 #include <cstdint>
@@ -70,6 +71,9 @@ class Cgroups {
   static void kill(Cgroup& group);
   // Whether its memory limit has killed something.
   bool out_of_memory(const Cgroup& group) const;
+  // Replaces what is known of one process by what all in the cgroup have used, if it has had no
+  // others before.
+  void measure(const Cgroup& group, core::Usage& used) const;
 
   void kill_all();  // also removes those that are empty
   void remove();

@@ -10,9 +10,12 @@
 
 namespace muster::keeper {
 
-StartSettings::StartSettings(const core::ProcessSettings& settings, mode_t mask)
+StartSettings::StartSettings(const core::ProcessSettings& settings, mode_t mask, bool fresh)
     : mask_(settings.umask ? static_cast<mode_t>(*settings.umask) : mask),
-      nice_(settings.nice.value_or(0)) {
+      nice_(settings.nice.value_or(0)),
+      out_(settings.out),
+      err_(settings.err),
+      truncate_(fresh && !settings.append) {
   for (const auto& [name, value] : settings.soft_limits)
     if (const auto* known = core::find_resource(name)) limits_.push_back({known->resource, value});
 }
@@ -38,6 +41,21 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) void StartSetting
                        static_cast<char>('0' + (wanted < 0 ? 0 : wanted % 10))};
   if (write(group, text, sizeof text) < 0) errno = 0;  // at most ten a second may be set
   close(group);
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"))) const char* StartSettings::redirect()
+    const {
+  const char* const paths[] = {out_.c_str(), err_.c_str()};
+  for (int i = 0; i < 2; ++i) {
+    if (paths[i][0] == '\0') continue;
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC;
+    const int fd = open(paths[i], flags | (truncate_ ? O_TRUNC : 0), 0666);
+    if (fd < 0) return paths[i];
+    const bool both = i == 0 && paths[1][0] == '\0';
+    if (dup2(fd, 1 + i) < 0 || (both && dup2(fd, 2) < 0)) return paths[i];
+    close(fd);
+  }
+  return nullptr;
 }
 
 }  // namespace muster::keeper

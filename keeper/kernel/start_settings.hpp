@@ -1,12 +1,13 @@
 // StartSettings: a job's process settings (core/spec/fields/process_settings.hpp), made ready for a
 // child that may only make system calls, and applied by it.
 //
-// Invariant: apply() needs no privileges: a soft limit is lowered to the hard one, and niceness
+// Invariant: neither needs privileges: a soft limit is lowered to the hard one, and niceness
 // only rises.
 #pragma once
 
 #include "core/spec/fields/process_settings.hpp"
 
+#include <string>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <vector>
@@ -15,10 +16,14 @@ namespace muster::keeper {
 
 class StartSettings {
  public:
-  // `mask`: the umask if the settings have none.
-  StartSettings(const core::ProcessSettings& settings, mode_t mask);
+  // `mask`: the umask if the settings have none. `fresh`: begins its files anew, unless the
+  // settings say otherwise.
+  StartSettings(const core::ProcessSettings& settings, mode_t mask, bool fresh);
   // In the child, after its setsid().
   void apply() const;
+  // In the child, once it has its user and directory: opens the job's files as its output. The one
+  // that cannot be opened, with errno; null: all is well.
+  const char* redirect() const;
 
  private:
   struct SoftLimit {
@@ -28,6 +33,8 @@ class StartSettings {
   const mode_t mask_;
   const int nice_;
   std::vector<SoftLimit> limits_;
+  const std::string out_, err_;  // empty: the log
+  const bool truncate_;
 };
 
 }  // namespace muster::keeper

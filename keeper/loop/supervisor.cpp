@@ -263,6 +263,7 @@ void Supervisor::on_exited(Exited exited) {
   process.exit_code = exited.exit_code;
   process.signal = exited.signal;
   process.end_ns = exited.end_ns;
+  process.used = exited.used;
   process.no_exec = !exited.error.empty();
   process.error = std::move(exited.error);
   process.outputs = std::move(exited.outputs);
@@ -340,6 +341,7 @@ void Supervisor::settle(Process& process) {
   close_input(process);
   if (process.cgroup != nullptr) {
     process.out_of_memory = process.signal == SIGKILL && cgroups_->out_of_memory(*process.cgroup);
+    cgroups_->measure(*process.cgroup, process.used);
     cgroups_->recycle(std::move(process.cgroup));
   }
   for (const std::string& path : std::exchange(process.outputs, {})) outputs_.close(path);
@@ -357,6 +359,7 @@ void Supervisor::end(Process& process) {
   if (process.no_exec) {  // nothing was started
     process.tried_ns = process.start->at_ns;
     process.start.reset();
+    process.used = {};
   }
   spool_.ended(process);
 }

@@ -18,6 +18,10 @@ namespace {
 constexpr size_t kReadBytes = 64u << 10;
 constexpr size_t kSessionsMax = 60'000;  // of a container
 
+Millis ms_of(uint64_t ns) {
+  return static_cast<Millis>(ns / 1'000'000);
+}
+
 int64_t age_ms(uint64_t now_ns, uint64_t then_ns) {
   return now_ns > then_ns ? static_cast<int64_t>((now_ns - then_ns) / 1'000'000) : 0;
 }
@@ -99,6 +103,13 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
     auto grace_ms = in.num<int64_t>();
     auto it = by_key_.find(key);
     if (in.ok() && it != by_key_.end()) kill(*it->second, grace_ms);
+  } else if (type == Type::signal) {
+    const Key key = Key::read(in);
+    const auto number = in.num<uint8_t>();
+    const bool first_only = in.num<uint8_t>() != 0;
+    const auto it = by_key_.find(key);
+    if (in.ok() && it != by_key_.end() && it->second->state == State::running)
+      spawner_.signal(it->second->entry, number, first_only);
   } else if (type == Type::forget) {
     Process* process = find(in.num<uint64_t>());
     if (process == nullptr || !process->committed) return;
@@ -333,22 +344,23 @@ void Supervisor::tell_start(Process& process) {
 void Supervisor::tell_end(Process& process) {
   if (!greeted_ || !shown(process.key)) return;
   Ended end;
-  end.key = process.key;
+  end.pod = process.key.pod();
+  end.step = process.key.step();
   end.entry = process.entry;
-  end.start = reported(process.start, now_ns_);
-  end.tried_age_ms = age_ms(now_ns_, process.tried_ns);
+  if (process.start) end.start = {process.start->pid, ms_of(process.start->at_ns)};
   end.exit_code = process.exit_code;
   end.signal = process.signal;
-  end.lost = process.lost || process.unstarted;
+  end.lost = process.lost;
   end.start_reported = process.start_reported;
-  end.end_age_ms = age_ms(now_ns_, process.end_ns);
+  end.ended_at = ms_of(process.end_ns);
   end.error = process.error;
   end.note = process.note;
   end.out_of_memory = process.out_of_memory;
   end.unstarted = process.unstarted;
   end.fenced = process.fenced;
+  end.used = process.used;
   Frame frame(out_, Type::ended);
-  end.write(frame);
+  end.write(frame, ms_of(now_ns_));
   process.start_reported = true;
 }
 

@@ -121,6 +121,12 @@ int owner_main(void* argument) {
     std::snprintf(what, sizeof what, "cwd %s", plan->cwd);
     fail(what, error);
   }
+  if (const char* file = plan->settings->redirect(); file != nullptr) {
+    const int error = errno;
+    char what[300];
+    std::snprintf(what, sizeof what, "open %s", file);
+    fail(what, error);
+  }
   if (!plan->secrets->read(uid, plan->envp)) {
     char text[512] = "";
     plan->secrets->failure(text, sizeof text);
@@ -169,7 +175,7 @@ void follow(const Permit& permit, const SpawnJob& job, const Spaces& spaces, Lau
       {spaces.dirs == nullptr ? "" : spaces.dirs->path(),
        spaces.dirs == nullptr ? "" : spaces.dirs->memory_path(), permit.owner.home},
       permit.job.private_tmp || job.as->private_tmp);
-  launch.settings = permit.job.process;
+  launch.settings = core::node::settings_of(permit.job, launch.command);
   launch.limits = job.limits;
   launch.contained = job.contained || job.limits.any();
   launch.input = permit.session && permit.session->input;
@@ -272,7 +278,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.limit = &limit_;
   plan.limits = &owners_->limits();
   plan.not_after_ms = launch.not_after_ms;
-  const StartSettings settings(launch.settings, mask_);
+  const StartSettings settings(launch.settings, mask_, job.fresh);
   plan.settings = &settings;
   plan.owner = &permit.owner;
   plan.secrets = &secrets;

@@ -23,6 +23,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,7 +37,7 @@ namespace {
 constexpr uint64_t kCloneFlags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
 
 constexpr char kLate[] = "late", kSecret[] = "secret", kDescriptors[] = "descriptors",
-               kCwd[] = "cwd";
+               kCwd[] = "cwd", kOpen[] = "open";
 constexpr uint64_t kWakeEvent = ~uint64_t{0};  // not an entry
 constexpr uint64_t kHeldUpNs = 50'000'000;     // a start that takes longer holds its worker up
 
@@ -62,6 +63,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   for (const int fd : {plan->report, plan->space})
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) < 0) fail(kCwd);
+  plan->file = plan->settings->redirect();
+  if (plan->file != nullptr) fail(kOpen);
   if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->envp)) fail(kSecret);
   if (plan->privileges.any() && !give_up(plan->privileges)) fail("securityContext");
   sigset_t none;
@@ -208,6 +211,13 @@ int find_program(Launch& launch, const Fd& plan, std::string& program) {
   return 0;
 }
 
+core::Usage usage_of(const rusage& used) {
+  const auto us = [](const timeval& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
+  };
+  return {us(used.ru_utime), us(used.ru_stime), static_cast<uint64_t>(used.ru_maxrss) * 1024};
+}
+
 }  // namespace
 
 Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups,
@@ -312,12 +322,12 @@ void Spawner::vacate(uint64_t entry) {
   if (placed_.erase(entry) != 0) wake_locked();
 }
 
-void Spawner::signal(uint64_t entry, int number) {
+void Spawner::signal(uint64_t entry, int number, bool first_only) {
   std::lock_guard lock(mutex_);
   // A session leader cannot leave its group. A process that starts as its owner may not have made
   // its group yet.
   if (auto child = children_.find(entry); child != children_.end())
-    if (kill(-child->second.pid, number) != 0) kill(child->second.pid, number);
+    if (first_only || kill(-child->second.pid, number) != 0) kill(child->second.pid, number);
 }
 
 Spawner::News Spawner::take() {
@@ -460,7 +470,9 @@ void Spawner::reap(uint64_t entry) {
   // before the fork completes. The main thread kills what is left in the cgroup.
   kill(-child.pid, SIGKILL);
   siginfo_t info{};
-  if (waitid(P_PIDFD, static_cast<id_t>(child.pidfd), &info, WEXITED | WNOHANG) < 0 ||
+  rusage used{};  // of it and of the descendants that it has waited for
+  if (syscall(SYS_waitid, P_PIDFD, static_cast<id_t>(child.pidfd), &info, WEXITED | WNOHANG,
+              &used) < 0 ||
       info.si_pid == 0) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;
@@ -477,6 +489,7 @@ void Spawner::reap(uint64_t entry) {
   const bool killed = info.si_code != CLD_EXITED;
   exited.exit_code = killed ? 128 + info.si_status : info.si_status;
   exited.signal = killed ? info.si_status : 0;
+  exited.used = usage_of(used);
   exited.error = read_report(child.report);
   // If anything is left, the main thread ends that first.
   exited.left = kill(-child.pid, 0) == 0 || errno != ESRCH ||
@@ -616,7 +629,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   }
   plan.limit = &limit_;
   plan.not_after_ms = launch.not_after_ms;
-  const StartSettings settings(launch.settings, mask_);
+  const StartSettings settings(launch.settings, mask_, job.fresh);
   plan.settings = &settings;
   if (!plan_file) plan.privileges = launch.privileges;
   if (!secrets.empty()) {
@@ -646,12 +659,15 @@ Spawned Spawner::not_started(Spawned result, const ChildPlan& plan, const Launch
     const size_t size = plan.secrets->failure(text, sizeof text);
     return refused(std::move(result), std::string(text, size), plan.secrets->exit_code());
   }
-  const bool cwd = plan.failed == kCwd;
+  const bool cwd = plan.failed == kCwd, file = plan.failed == kOpen;
   result.node_fault = plan.failed == kDescriptors;
-  result =
-      failed(std::move(result),
-             std::string(plan.failed) + " " + (cwd ? launch.cwd.c_str() : plan.path), plan.error);
-  if (cwd) result.exit_code = core::kExitNotHere;
+  result = failed(std::move(result),
+                  std::string(plan.failed) + " " +
+                      (cwd    ? launch.cwd.c_str()
+                       : file ? plan.file
+                              : plan.path),
+                  plan.error);
+  if (cwd || file) result.exit_code = core::kExitNotHere;
   return result;
 }
 

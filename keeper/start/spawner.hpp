@@ -99,6 +99,7 @@ struct Exited {
   int exit_code = 0;
   int signal = 0;  // the signal that ended it, else 0
   uint64_t end_ns = 0;
+  core::Usage used{};
   std::string error{};                 // what failed, if it ended before its exec
   bool left = true;                    // others in its group or cgroup may be alive
   std::vector<std::string> outputs{};  // still to be closed
@@ -116,6 +117,7 @@ struct ChildPlan {
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   const StartSettings* settings = nullptr;
+  const char* file = nullptr;  // that could not be opened
   Privileges privileges{};     // to give up
   Secrets* secrets = nullptr;  // null: none
   uid_t uid = 0;               // ours
@@ -144,7 +146,7 @@ class Spawner {
   void vacate(uint64_t entry);
 
   // Signals the group of a process that is not reaped yet; does nothing for others.
-  void signal(uint64_t entry, int number);
+  void signal(uint64_t entry, int number, bool first_only = false);
 
   struct News {
     std::vector<Spawned> spawned;  // before their ends

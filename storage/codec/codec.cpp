@@ -114,7 +114,8 @@ struct Writer {
       const auto& one = r.ends[i];
       // Fails to compile when an end gets a member that is not written below.
       [[maybe_unused]] const auto& [pod, end, start, restarts, counted, fails_index, action] = one;
-      [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers] = end;
+      [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers, used] =
+          end;
       auto to = list[i];
       to.setIndex(one.pod.index);
       to.setAttempt(one.pod.attempt);
@@ -130,6 +131,7 @@ struct Writer {
       if (!one.end.message.empty()) to.setMessage(text(one.end.message));
       to.setAction(wire_enum<wire::FailureAction>(one.action));
       write_containers(containers, r.at_ms, [&to](uint32_t n) { return to.initContainers(n); });
+      wire::write_usage(used, [&to] { return to.initUsed(); });
     }
   }
   void operator()(const core::PodsStopping& r) {
@@ -263,7 +265,8 @@ core::PodsEnded ended_back(wire::Record::Reader in) {
                                      .signal = one.getSignal(),
                                      .ended_at = instant_back(one.getEnded(), r.at_ms),
                                      .message = text_back(one.getMessage()),
-                                     .containers = containers_back(one.getContainers(), r.at_ms)},
+                                     .containers = containers_back(one.getContainers(), r.at_ms),
+                                     .used = wire::read_usage(one.getUsed())},
                              .restarts = one.getRestarts(),
                              .counted = counted_back(one.getCounted()),
                              .fails_index = one.getFailsIndex(),

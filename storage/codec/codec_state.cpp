@@ -111,6 +111,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   }
   write_meta(meta, [&to](uint32_t n) { return to.initMeta(n); });
   write_containers(end.containers, created, [&to](uint32_t n) { return to.initContainers(n); });
+  wire::write_usage(end.used, [&to] { return to.initUsed(); });
 }
 
 core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
@@ -132,7 +133,8 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
              .signal = in.getSignal(),
              .ended_at = instant_back(in.getEnded(), pod.created_ms),
              .message = text_back(in.getMessage()),
-             .containers = containers_back(in.getContainers(), pod.created_ms)};
+             .containers = containers_back(in.getContainers(), pod.created_ms),
+             .used = wire::read_usage(in.getUsed())};
   pod.readiness = readiness_back(in.getReadiness());
   pod.grace_ms = grace_back(in.getGrace());
   pod.action = action_back(in.getAction());
@@ -213,6 +215,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
                                     .ignored = from.getIgnored(),
                                     .failed_ms = instant_back(from.getFailed(), base_ms)};
   s.dependencies = dependencies_back(in.getDependencies());
+  s.usage = {wire::read_usage(in.getUsed()), in.getRanMs()};
   return s;
 }
 
@@ -252,7 +255,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
                                 attempt_floor, attempt_max, next_number, attempts, open, deferred,
                                 broken, inherited, finished, events, events_total, pods_created,
-                                external_status, own_conditions, dependencies] = state;
+                                external_status, own_conditions, dependencies, usage] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -305,6 +308,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   if (!dependencies.empty())
     write_dependencies(dependencies,
                        out.initDependencies(static_cast<uint32_t>(dependencies.size())));
+  wire::write_usage(usage.used, [&out] { return out.initUsed(); });
+  out.setRanMs(usage.ran_ms);
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));
   return packed(message);
 }

@@ -49,7 +49,7 @@ class Docs(unittest.TestCase):
 # Text that differs between runs.
 VARIES = [(r"[0-9a-f]{8}-[-0-9a-f]{27}", "UID"), (r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "-RANDOM"),  # before SPAN: -411d- may be part of a uid
           (r"\b\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"), (r"\b(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b", "SPAN"),
-          (r"\b\d\d:\d\d(?::\d\d)?\b", "CLOCK"), (r"\bnode (?:has \d+|[\w.-]+)|\b1 +0 +[\w.-]+ +exit", "NODE"), (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\b(pid )?\d{3,7}\b", "NUMBER"), (r"\b\d+(?:\.\d+)? (?:GiB|MiB|KiB)", "SIZE"),
+          (r"\(\d+%\)", "SHARE"), (r"\b\d+[KMG]i\b", "SIZE"), (r"\b\d\d:\d\d(?::\d\d)?\b", "CLOCK"), (r"\bnode (?:has \d+|[\w.-]+)|\b1 +0 +[\w.-]+ +exit", "NODE"), (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\b(pid )?\d{3,7}\b", "NUMBER"), (r"\b\d+(?:\.\d+)? (?:GiB|MiB|KiB)", "SIZE"),
           (r"\d+(?:\.\d+)?(?:/s| pods/s)", "PACE"), (r"[ \t]+", " ")]
 
 

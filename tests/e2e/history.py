@@ -57,7 +57,7 @@ class History(World):
         self.assertEqual(self.attempts(), seen)
         self.assertEqual({(a["index"], a["attempt"]) for a in self.attempts("--index", "1,4", "--failed")}, {(1, 0), (1, 1)})
         table = self.says("get", "attempts", "job/sweep", "--index", "1").splitlines()
-        self.assertEqual(table[0].split(), ["INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED", "AS", "CAUSE"])
+        self.assertEqual(table[0].split(), ["INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "CPU", "MEMORY", "COUNTED", "AS", "CAUSE"])
         self.assertEqual(table[1].split()[:2] + table[1].split()[-3:], ["1", "0", "failure", "exit", "7"])
         # Logs outlive their pods.
         self.assertEqual(self.says("logs", "job/sweep", "--index", "1", "--attempt", "0"), "out of 1#0\nerr of 1#0\n")

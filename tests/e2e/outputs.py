@@ -286,12 +286,77 @@ class Logs(Cluster):
         self.muster("logs", "-l", "app=none", "job/a", code=2)
         self.muster("logs", code=2)
 
+    def test_pods_write_files_in_place_of_logs(self):
+        (self.dir / "logs").mkdir()
+        script = "umask; echo out $1; echo err $1 >&2; echo more; exit 0"
+        self.muster("submit", "--name", "a", "--array", "5-9:2", "--output", "logs/%x-%3a.out", "--wait", "--", "sh", "-c", script, "sh",
+                    "{}", umask=0o027)
+        files = sorted(p.name for p in (self.dir / "logs").iterdir())
+        self.assertEqual(files, ["a-005.out", "a-007.out", "a-009.out"])
+        self.assertEqual((self.dir / "logs/a-007.out").read_text(), "0027\nout 7\nerr 7\nmore\n", "both streams in order")
+        self.assertEqual((self.dir / "logs/a-007.out").stat().st_mode & 0o777, 0o640)
+        self.assertEqual(self.muster("logs", "job/a", "--task", "9", "--tail", "1").stdout, "more\n")
+        self.assertEqual(self.muster("logs", "job/a", "--index", "0,1", "--tail", "1").stdout, "0#0 | more\n1#0 | more\n")
+        self.assertIn("tail -f", self.muster("logs", "-f", "job/a", code=5).stderr)
+        # A retry appends, unless it has a file of its own; the next job of that name begins anew.
+        fails = "echo try $MUSTER_ATTEMPT; echo oops $MUSTER_ATTEMPT >&2; exit 3"
+        for retries, out, err in (("1", "try 0\ntry 1\n", "oops 1\n"), ("0", "try 0\n", "oops 0\n")):
+            self.muster("submit", "--name", "b", "-n", "1", "--retries", retries, "--output", "logs/%j", "--error", "logs/%j.%r", "--wait",
+                        "--", "sh", "-c", fails, code=1)
+            self.assertEqual((self.dir / "logs/b").read_text(), out)
+            self.assertEqual((self.dir / f"logs/b.{retries}").read_text(), err)
+            self.assertIn(err, self.muster("describe", "job", "b").stdout)
+            self.muster("delete", "job/b")
+        # What must not be written to, or cannot be.
+        (self.dir / "mine").write_text("precious\n")
+        (self.dir / "link").symlink_to("mine")
+        for name, why in (("none/%a", "No such file or directory"), ("link", "Too many levels of symbolic links"), ("logs", "Is a directory")):
+            self.muster("submit", "--name", "c", "-n", "1", "--output", name, "--wait", "--timeout", "100s", "--", "true", code=1)
+            self.assertIn(f"open {self.dir}/{name.replace('%a', '0')}: {why}", self.muster("why", "job/c/0").stdout)
+            self.muster("delete", "job/c")
+        self.assertEqual((self.dir / "mine").read_text(), "precious\n")
+        for wrong, why in ((["-n", "2", "--output", "same"], "is the same file for all indexes"), (["-n", "1", "--output", "%y"], "`%y` in %y is unknown"),
+                           (["-n", "1", "--output", ""], "needs the name of a file"), (["-n", "1", "--error", "d/"], "names a directory")):
+            self.assertIn(why, self.muster("submit", *wrong, "--", "true", code=2).stderr, wrong)
+
+    def test_signal_before_the_limit_lets_a_pod_save_its_work(self):
+        script = "trap 'echo saved; exit 0' USR1; echo up; while :; do sleep 0.05; done"
+        self.muster("submit", "--name", "s", "-n", "1", "--time", "3s", "--signal", "B:USR1@2s", "--wait", "--", "sh", "-c", script)
+        self.assertEqual(self.muster("logs", "job/s", "--index", "0").stdout, "up\nsaved\n")
+        # Without a handler, and with a grace.
+        manifest = self.muster("submit", "-n", "1", "--time", "1h", "--signal", "TERM", "--grace", "2m", "--dry-run", "-o", "json", "--",
+                               "true").stdout
+        self.assertEqual(json.loads(manifest)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], 120)
+        for wrong, why in ((["--signal", "USR1@60"], "--signal needs --time"), (["--time", "1m", "--signal", "USR1@60"], "later than the start"),
+                           (["--time", "1h", "--signal", "KILL"], "must be SIGNAL@TIME"), (["--grace", "x"], "must be a duration")):
+            self.assertIn(why, self.muster("submit", "-n", "1", *wrong, "--", "true", code=2).stderr)
+
+    def test_job_ends_at_its_maximum_of_failures(self):
+        ran = self.muster("run", "-n", "50", "-j", "1", "--max-fails", "1", "--output", "none", "--", "sh", "-c",
+                          "echo >> ran; [ $JOB_COMPLETION_INDEX = 1 ]", code=1)
+        self.assertIn("MaxFailedIndexesExceeded", ran.stderr)
+        self.assertEqual((self.dir / "ran").read_text().count("\n"), 3, "0 and 2 failed")
+
+    def test_attempts_show_what_they_used(self):
+        self.muster("submit", "--name", "u", "-n", "1", "--cpus", "0.5", "--mem", "400Mi", "--wait", "--", "python3", "-c",
+                    "x = bytearray(100 << 20); i = 0\nwhile i < 3_000_000: i += 1")
+        one, = json.loads(self.muster("get", "attempts", "job/u", "-o", "json").stdout)["items"]
+        self.assertGreater(one["usage"]["userSeconds"], 0.01)
+        self.assertTrue(100 << 20 < one["usage"]["peakMemoryBytes"] < 400 << 20, one)
+        table = self.muster("get", "attempts", "job/u").stdout
+        self.assertRegex(table, r" \d\.\d{3}s \(\d+%\) +1\d\dMi \((2|3)\d%\) +success")
+        described = self.muster("describe", "job", "u").stdout
+        self.assertRegex(described, r"\nCPU time: +\d\.\d{3}s \(\d+%\)\nPeak memory: +1\d\dMi \((2|3)\d%\)\n")
+        pod, = json.loads(self.muster("get", "pods", "-o", "json").stdout)["items"]
+        self.assertEqual(int(pod["metadata"]["annotations"]["muster.dev/peak-memory-bytes"]), one["usage"]["peakMemoryBytes"])
+
     def test_attempts_as_tsv_have_the_joblog_format(self):
         (self.dir / "list").write_text("a b\nc\n")
         self.muster("submit", "--name", "j", "--each", "list", "--wait", "--", "sh", "-c", 'echo "$1"; [ "$1" != c ]',
                     "sh", "{}", code=1)
         rows = [line.split("\t") for line in self.muster("get", "attempts", "job/j", "-o", "tsv").stdout.splitlines()]
-        self.assertEqual(rows[0], "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command Index Attempt Counted Pod".split())
+        self.assertEqual(rows[0], "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command Index Attempt Counted Pod Usertime Systemtime "
+                                  "Peakmemory".split())
         self.assertEqual(sorted((r[0], r[6], r[7], r[9], r[10], r[11]) for r in rows[1:]),
                          [("1", "0", "0", "0", "0", "success"), ("2", "1", "0", "1", "0", "failure")])
         self.assertEqual({r[8] for r in rows[1:] if r[0] == "1"}, {"""sh -c 'echo "$1"; [ "$1" != c ]' sh 'a b'"""})

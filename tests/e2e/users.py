@@ -676,6 +676,28 @@ class Owners(RootKeeper):
             self.assertEqual(self.restart_keeper(agent=False, MUSTER_KEEPER_LIMITS=text).wait(20), 5)
             self.assertIn(why, (self.dir / "keeper.log").read_text())
 
+    def test_files_for_output_are_opened_as_the_owner(self):
+        shared = self.dir / "shared"
+        shared.mkdir()
+        shared.chmod(0o1777)
+        job = sh_job("j", "echo mine; echo too >&2", 1)
+        job["metadata"]["annotations"] = {"muster.dev/stdout": f"{shared}/%j-%i", "muster.dev/umask": "0077"}
+        self.assertEqual(self.finish("alice", job), "Complete")
+        self.assertEqual((shared / "j-0").read_text(), "mine\ntoo\n")
+        alice = pwd.getpwnam(name("alice")).pw_uid
+        self.assertEqual(((shared / "j-0").stat().st_uid, (shared / "j-0").stat().st_mode & 0o777), (alice, 0o600))
+        # Neither what others have put there nor what only root may write.
+        (shared / "diary").write_text("precious\n")
+        os.chown(shared / "diary", alice, -1)
+        subprocess.run(["ln", "-s", "diary", str(shared / "trap-0")], check=True, preexec_fn=become("bob"))
+        for title, path, why in (("trap", f"{shared}/%j-%i", "Too many levels of symbolic links"), ("root", "/etc/%j-%i", "Permission denied")):
+            job = sh_job(title, "echo stolen", 1)
+            job["metadata"]["annotations"] = {"muster.dev/stdout": path, "muster.dev/start-failure": "FailJob"}
+            self.assertEqual(self.finish("alice", job), "Failed")
+            self.assertIn(why, str(self.ask("alice", "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{title}/why?index=0")[1]))
+        self.assertEqual((shared / "diary").read_text(), "precious\n")
+        self.assertFalse(pathlib.Path("/etc/root-0").exists())
+
     def test_users_cannot_reach_each_others_processes(self):
         self.create("alice", sh_job("j", "echo $$$$; exec sleep 300", 1))
         pid = eventually(lambda: self.log("alice", "j")[1].strip(), "its pid")

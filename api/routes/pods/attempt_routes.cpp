@@ -56,6 +56,7 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
   out["bound"] = core::instant_text(pod.bound_ms);
   if (pod.started_at) out["started"] = core::instant_text(*pod.started_at);
   out["ended"] = core::instant_text(pod.end.ended_at);
+  if (pod.end.used.known()) put_usage(out["usage"], pod.end.used);
   return out;
 }
 
@@ -170,6 +171,16 @@ kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
   out["details"] = why.details;
   if (why.until_ms != 0) out["until"] = core::instant_text(why.until_ms);
   if (why.next_retry_ms != 0) out["nextRetry"] = core::instant_text(why.next_retry_ms);
+  return exchange.send(200, dumped(out) + "\n");
+}
+
+kj::Promise<void> AttemptRoutes::usage(Exchange& exchange, const Shown& shown) {
+  const core::JobUsage& usage = shown.job->state().usage;
+  OrderedJson out;
+  out["kind"] = "JobUsage";
+  out["apiVersion"] = "muster.dev/v1";
+  put_usage(out, usage.used);
+  out["ranSeconds"] = static_cast<double>(usage.ran_ms) / 1e3;
   return exchange.send(200, dumped(out) + "\n");
 }
 

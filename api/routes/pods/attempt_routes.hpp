@@ -1,5 +1,5 @@
-// The history of a job's attempts, their logs, and explanations of why a job or an index is in its
-// state. Attempts are read from disk, so their Pods need not exist any more.
+// The history of a job's attempts, their logs, what they have used, and explanations of why a job
+// or an index is in its state. Attempts are read from disk, so their Pods need not exist any more.
 #pragma once
 
 #include "api/request/route_base.hpp"
@@ -17,6 +17,7 @@ class AttemptRoutes final : private RouteBase {
   Promise list(Exchange& exchange, const Shown& job);
   Promise log(Exchange& exchange, const Shown& job);
   Promise why(Exchange& exchange, const Shown& job);
+  Promise usage(Exchange& exchange, const Shown& job);
 
  private:
   Result<std::optional<core::Pod>> last_attempt(const core::Job& job, uint32_t index);

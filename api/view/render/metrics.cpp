@@ -104,6 +104,9 @@ struct Metrics::Impl {
                        .Help("Delay from the expiry of a job's TTL to its deletion.")
                        .Register(registry)
                        .Add({}, doubling(0.1, 14));
+  Family<Counter>& pod_cpu = counter("muster_pod_cpu_seconds_total", "CPU time of ended pods.");
+  Counter& user_cpu = pod_cpu.Add({{"mode", "user"}});
+  Counter& system_cpu = pod_cpu.Add({{"mode", "system"}});
   Counter& commits = counter("muster_commits_total", "Batches that became durable.").Add({});
   Counter& log_dropped =
       counter("muster_log_lines_dropped_total", "Lines of the log that nobody read in time.")
@@ -161,6 +164,8 @@ struct Metrics::Impl {
   void ended(const core::Job& job, const core::PodsEnded& r) {
     uint64_t added = 0, removed = 0;
     for (const auto& one : r.ends) {
+      user_cpu.Increment(static_cast<double>(one.end.used.user_us) / 1e6);
+      system_cpu.Increment(static_cast<double>(one.end.used.system_us) / 1e6);
       const core::Pod* pod = job.pod(one.pod);
       if (!job.state().deferred.empty()) watch_deferred(job, one.pod.index);
       if (!pod || pod->counted != core::Counted::not_yet) continue;

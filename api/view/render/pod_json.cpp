@@ -41,6 +41,12 @@ void add_raw(std::string& out, std::string_view key, std::string_view text) {
   out += text;
 }
 
+// With milliseconds: "1.204".
+std::string seconds_text(uint64_t us) {
+  const std::string ms = std::to_string(us / 1000 % 1000);
+  return std::to_string(us / 1'000'000) + "." + std::string(3 - ms.size(), '0') + ms;
+}
+
 void add_members(std::string& out, std::string_view members) {
   if (members.empty()) return;
   add_comma(out);
@@ -208,6 +214,10 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
     if (pod.ignored > 0) add(out, core::kIndexIgnoredFailureCountKey, std::to_string(pod.ignored));
   }
   if (pod.pid) add(out, "muster.dev/pid", std::to_string(*pod.pid));
+  if (pod.ended && pod.end.used.known()) {
+    add(out, "muster.dev/cpu-seconds", seconds_text(pod.end.used.cpu_us()));
+    add(out, "muster.dev/peak-memory-bytes", std::to_string(pod.end.used.peak_bytes));
+  }
   out += '}';
   if (!shown.job->state().orphaned) add_raw(out, "ownerReferences", owner_);
   if (pod.counted == core::Counted::not_yet) add_raw(out, "finalizers", finalizers_);

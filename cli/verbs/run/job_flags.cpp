@@ -12,6 +12,8 @@
 namespace muster::cli {
 namespace {
 
+constexpr int64_t kMaxFailsMax = 100'000;  // core/spec/rules/validation.cpp
+
 // Adds rows that cannot be combined with a manifest.
 void add_of_command(FlagRows& rows, JobWords& w, const FlagRows& more) {
   for (const FlagRow& row : more) {
@@ -37,6 +39,12 @@ constexpr ResourceFlag kResourceFlags[] = {
     {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
     {"--time", "T", "Time limit of each attempt, such as 90m or 1:30:00 (default: no limit)",
      read_time},
+    {"--signal", "SIG[@T]",
+     "Signal for each index T before the limit of --time, such as USR1@2m (default: a minute); "
+     "B:USR1@2m: for CMD itself, not for its descendants",
+     read_signal},
+    {"--grace", "T", "Time between SIGTERM and SIGKILL when an index is ended (default 30s)",
+     read_grace},
     {"--node-selector", "LABEL=VALUE", "Only nodes with this label; repeatable", read_node_label,
      true},
     {"--after", "KIND:JOB",
@@ -61,6 +69,9 @@ void add_resource_rows(FlagRows& rows, JobWords& w) {
        {"--nice", "N",
         "Add N, 0 to 19, to the niceness of CMD, so that other processes of its node go first",
         &wishes.nice, whole(0, core::kNiceMax)},
+       {"--max-fails", "N",
+        "End the job once more than N indexes have failed; 0: at the first (default: no limit)",
+        &wishes.max_fails, whole(0, kMaxFailsMax)},
        {"--gang", "", "Start indexes together or not at all", &wishes.gang}});
 }
 
@@ -100,6 +111,7 @@ std::optional<Usage> read_resources(JobWords& w) {
     for (const std::string& text : given)
       if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
   }
+  if (Status right = check_signal(w.o.resources); !right) return Usage{right.error().message};
   return std::nullopt;
 }
 
@@ -196,9 +208,11 @@ void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output,
 
 std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {
   if (text.empty()) return std::nullopt;
-  if (looks_like_path(text)) {
-    auto pattern = OutputPattern::parse(text);
+  if (core::looks_like_path(text)) {
+    auto pattern = core::OutputPattern::parse(text);
     if (!pattern) return Usage{"--output: " + pattern.error().message};
+    if (pattern->has('t'))
+      return Usage{"--output: %t is not for files that muster run writes; name them by %i"};
     o.files = std::move(*pattern);
     o.shown = Shown::none;
   } else if (text == "tag" || text == "prefix") {

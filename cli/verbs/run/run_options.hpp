@@ -5,8 +5,8 @@
 #include "client/follow/pod_output.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/wishes.hpp"
-#include "client/settings/output_pattern.hpp"
 #include "client/settings/submitter.hpp"
+#include "core/spec/values/output_pattern.hpp"
 
 namespace muster::cli {
 
@@ -18,16 +18,17 @@ struct RunOptions {
   std::string name;
   std::optional<int32_t> retries;  // backoffLimitPerIndex
   std::vector<std::string> command;
-  EachWishes each;                     // of the command form, in place of `completions`
-  ResourceWishes resources;            // of the command form
-  Export exported;                     // likewise
-  Variables environment;               // --env
-  std::string dir;                     // --chdir, absolute; empty: the current directory
-  bool no_limits = false;              // the umask and limits are the node's
-  Shown shown = Shown::automatic;      // how to show what pods print
-  std::optional<OutputPattern> files;  // write it to these instead
-  bool keep_order = false;             // show indexes in order
-  int slots = 0;                       // 0: `parallelism`, else the CPUs
+  EachWishes each;                           // of the command form, in place of `completions`
+  ResourceWishes resources;                  // of the command form
+  Export exported;                           // likewise
+  Variables environment;                     // --env
+  std::string dir;                           // --chdir, absolute; empty: the current directory
+  bool no_limits = false;                    // the umask and limits are the node's
+  Shown shown = Shown::automatic;            // how to show what pods print
+  std::optional<core::OutputPattern> files;  // write it to these instead
+  std::string out_file, err_file;            // where pods write themselves (output_files.hpp)
+  bool keep_order = false;                   // show indexes in order
+  int slots = 0;                             // 0: `parallelism`, else the CPUs
   std::string data_dir;
   std::optional<RetryWishes> retry;  // of the job in data_dir; then the job need not be given
   bool keep = false;

@@ -83,6 +83,16 @@ Verb submit_verb() {
   rows.push_back({"--timeout", "T",
                   "With --wait, time to wait before giving up, such as 10m (default: no limit)",
                   &w->timeout});
+  rows.insert(
+      rows.end(),
+      {{"--output", "FILE",
+        "File that each pod writes to on its node, such as logs/%j-%a.out, instead of its log: %j "
+        "is the job, %a the task of an array or the index, %i the index, %r the attempt, %N the "
+        "node",
+        &w->o.out_file},
+       {"--error", "FILE", "Likewise, for stderr (default: the file of --output)",
+        &w->o.err_file}});
+  w->of_command.insert(w->of_command.end(), {"--output", "--error"});
   add_dry_run_rows(
       rows, *w,
       "Print the created job, or with --dry-run its manifest (yaml by default, never name), as:",

@@ -9,6 +9,7 @@
 #include "client/inputs/tasks.hpp"
 #include "client/news/rounds.hpp"
 #include "client/settings/files.hpp"
+#include "client/settings/output_files.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/json.hpp"
 
@@ -18,6 +19,7 @@
 #include <iostream>
 #include <random>
 #include <system_error>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -57,6 +59,14 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   out.job.environment = std::move(*environment);
   out.job.dir = std::move(here);
   if (!options.no_limits) out.job.process = shell_settings();
+  for (const auto& [text, flag, file] :
+       {std::tuple(&options.out_file, "--output", &out.job.process.out),
+        std::tuple(&options.err_file, "--error", &out.job.process.err)}) {
+    if (text->empty()) continue;
+    auto pattern = output_file_pattern(*text, out.job.dir, !options.each.array.empty());
+    if (!pattern) return invalid(std::string(flag) + ": " + pattern.error().message);
+    *file = std::move(*pattern);
+  }
   if (const int64_t threads = threads_of(options.resources); threads > 0) {
     out.job.environment.try_emplace("OMP_NUM_THREADS", std::to_string(threads));
     out.job.environment["SLURM_CPUS_PER_TASK"] = std::to_string(threads);

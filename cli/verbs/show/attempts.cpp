@@ -8,11 +8,13 @@
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/joblog.hpp"
 #include "client/inputs/tasks.hpp"
+#include "client/news/usage.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 
 #include <iostream>
+#include <optional>
 
 namespace muster::cli {
 namespace {
@@ -21,12 +23,19 @@ std::string index_text(const Json& attempt) {
   return attempt.contains("index") ? attempt["index"].dump() : std::string("-");
 }
 
-// How long it ran: "2.100s"; "-" if it never started.
-std::string ran(const Json& attempt) {
+// How long it ran; nullopt if it never started.
+std::optional<Millis> ran_ms(const Json& attempt) {
   const auto from = parse_time(text_at(attempt, {"started"}));
   const auto to = parse_time(text_at(attempt, {"ended"}));
-  if (!from || !to || *to < *from) return "-";
-  const Millis ms = *to - *from;
+  if (!from || !to || *to < *from) return std::nullopt;
+  return *to - *from;
+}
+
+// "2.100s"; "-" if it never started.
+std::string ran(const Json& attempt) {
+  const auto span = ran_ms(attempt);
+  if (!span) return "-";
+  const Millis ms = *span;
   if (ms >= 100'000) return short_span(ms);
   std::string text = std::to_string(ms % 1000);
   return std::to_string(ms / 1000) + "." + std::string(3 - text.size(), '0') + text + "s";
@@ -48,7 +57,8 @@ int execute(const AttemptsOptions& options) {
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows;
   if (options.headers)
-    rows.push_back({"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED AS", "CAUSE"});
+    rows.push_back(
+        {"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "CPU", "MEMORY", "COUNTED AS", "CAUSE"});
   if (options.output == Output::tsv) {
     Joblog log(job ? *job : Json());
     if (options.headers) std::cout << joblog_header();
@@ -57,6 +67,7 @@ int execute(const AttemptsOptions& options) {
     return read ? kDone : fail(read.error());
   }
   const JobInputs inputs(job ? *job : Json());
+  const Requested requested = requested_by(job ? *job : Json());
   if (inputs.any() && options.headers) rows.front().insert(rows.front().begin() + 1, "INPUT");
   Status done =
       each_attempt(*client, options.target.ns, options.job, query, [&](const Json& attempt) {
@@ -68,9 +79,13 @@ int execute(const AttemptsOptions& options) {
           rows.push_back({text_at(attempt, {"pod"})});
         } else {
           const std::string started = text_at(attempt, {"started"});
-          rows.push_back({index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
-                          text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
-                          attempt_counted(attempt), attempt_cause(attempt)});
+          rows.push_back(
+              {index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
+               text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
+               cpu_text(at(attempt, {"usage"}),
+                        static_cast<double>(ran_ms(attempt).value_or(0)) / 1000, requested),
+               memory_text(at(attempt, {"usage"}), requested), attempt_counted(attempt),
+               attempt_cause(attempt)});
           if (inputs.any())
             rows.back().insert(
                 rows.back().begin() + 1,

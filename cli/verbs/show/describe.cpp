@@ -8,6 +8,7 @@
 #include "client/news/attempts.hpp"
 #include "client/news/failures.hpp"
 #include "client/news/progress.hpp"
+#include "client/news/usage.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/policy_text.hpp"
 #include "client/terminal/table.hpp"
@@ -134,6 +135,18 @@ void add_index_map(ApiClient& client, const std::string& ns, const std::string& 
   }
 }
 
+// What its ended attempts have used. Adds nothing if that is not known.
+void add_usage(ApiClient& client, const std::string& ns, const Json& job, const std::string& name,
+               Rows& rows) {
+  const auto usage = object(client, own_path(ns, name, "usage"));
+  if (!usage || number_at(*usage, {"peakMemoryBytes"}) <= 0) return;
+  const Requested requested = requested_by(job);
+  const Json& ran = at(*usage, {"ranSeconds"});
+  rows.push_back(
+      {"CPU time:", cpu_text(*usage, ran.is_number() ? ran.get<double>() : 0, requested)});
+  rows.push_back({"Peak memory:", memory_text(*usage, requested)});
+}
+
 int describe_job(ApiClient& client, const DescribeOptions& options) {
   const std::string& ns = options.target.ns;
   auto found = object(client, object_path(Kind::job, ns, options.name));
@@ -171,6 +184,7 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
                     std::to_string(number_at(job, {"status", "terminating"})) + " terminating, " +
                     std::to_string(number_at(job, {"status", "succeeded"})) + " succeeded, " +
                     std::to_string(number_at(job, {"status", "failed"})) + " failed"});
+  add_usage(client, ns, job, options.name, rows);
   if (end_of(job) == JobEnd::none) {
     const Standing standing = standing_of(job);
     const auto from = parse_time(started);
@@ -232,6 +246,11 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
   if (const std::string pid = text_at(pod, {"metadata", "annotations", "muster.dev/pid"});
       !pid.empty())
     rows.push_back({"Pid:", pid});
+  const Json& notes = at(pod, {"metadata", "annotations"});
+  if (const std::string cpu = text_at(notes, {"muster.dev/cpu-seconds"}); !cpu.empty())
+    rows.push_back({"CPU time:", cpu + "s"});
+  if (const std::string peak = text_at(notes, {"muster.dev/peak-memory-bytes"}); !peak.empty())
+    rows.push_back({"Peak memory:", peak + " bytes"});
   if (const std::string at_time = text_at(pod, {"status", "startTime"}); !at_time.empty())
     rows.push_back({"Started:", at_time + " (" + ago(at_time) + ")"});
   if (const std::string ended = failure_of(pod).ended; !ended.empty())

@@ -4,13 +4,14 @@
 //
 // The log of an index is looked up by attempt, so it is found even when the Pod is no longer kept.
 // With several pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job
-// with the pod's name.
+// with the pod's name. Files that pods write to in place of their logs are read on this machine.
 #include "cli/verbs/show/logs.hpp"
 
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
+#include "client/inputs/own_files.hpp"
 #include "client/follow/pod_output.hpp"
 #include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
@@ -31,11 +32,12 @@ constexpr int64_t kFailedTail = 10;  // lines per failed index without --tail
 // The chosen attempt of each index.
 using Chosen = std::map<int64_t, int64_t>;
 
+bool write(std::string_view part) {
+  raw_out().write(part.data(), static_cast<std::streamsize>(part.size())).flush();
+  return static_cast<bool>(raw_out());
+}
+
 int print_log(ApiClient& client, const std::string& path, const std::string& lead) {
-  auto write = [](std::string_view part) {
-    raw_out().write(part.data(), static_cast<std::streamsize>(part.size())).flush();
-    return static_cast<bool>(raw_out());
-  };
   auto response = lead.empty() ? client.stream(path, "*/*", write)
                                : client.lines(path, "*/*", [&](std::string_view line) {
                                    return write(lead + std::string(line) + '\n');
@@ -63,6 +65,14 @@ class JobLogs {
                             " is NonIndexed; name a pod instead (muster get pods -l " +
                             "batch.kubernetes.io/job-name=" + o_.job + ")",
                         {}});
+    const OwnFiles files(*job);
+    if (o_.follow && files.any())
+      return fail(Error{
+          Errc::invalid,
+          "-f: the pods of job/" + o_.job +
+              " write to files; follow them where they are: tail -f " +
+              files.paths(o_.indexes.empty() ? 0 : index_set(o_.indexes).lowest(), 0, "").front(),
+          {}});
     if (o_.follow && !o_.attempt) return followed(*job);
     if (!indexed_) return of_pods();
     auto chosen = o_.failed ? failed(*job) : newest();
@@ -81,15 +91,59 @@ class JobLogs {
                                    ? ""
                                    : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
       if (int code = print(path, lead); code != kDone) return code;
+      if (files.any())
+        if (Status read = print_files(files, index, attempt, lead); !read)
+          return fail(read.error());
     }
     return kDone;
   }
 
  private:
+  Status print_files(const OwnFiles& files, int64_t index, int64_t attempt,
+                     const std::string& lead) {
+    std::string node;
+    if (files.on_node()) {
+      auto found = node_of(index, attempt);
+      if (!found) return found.error();
+      node = std::move(*found);
+    }
+    for (const std::string& path : files.paths(index, attempt, node)) {
+      std::string rest;  // of a line that has not ended
+      Status read = read_own_file(path, tail(), [&](std::string_view part) {
+        if (lead.empty()) return write(part);
+        rest += part;
+        for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
+          if (!write(lead + rest.substr(0, end + 1))) return false;
+        return true;
+      });
+      if (!read) return read;
+      if (!rest.empty()) write(lead + rest + "\n");
+    }
+    return Nothing{};
+  }
+
+  Result<std::string> node_of(int64_t index, int64_t attempt) {
+    std::string node;
+    Status read = each_attempt(client_, o_.target.ns, o_.job, "index=" + std::to_string(index),
+                               [&](const Json& one) {
+                                 if (number_at(one, {"attempt"}) == attempt)
+                                   node = text_at(one, {"node"});
+                               });
+    if (!read) return read.error();
+    auto pods = pods_of(client_, o_.target.ns, o_.job,
+                        "batch.kubernetes.io/job-completion-index=" + std::to_string(index), "");
+    if (!pods) return pods.error();
+    for (const Json& pod : *pods)
+      if (attempt_of(pod) == attempt) node = text_at(pod, {"spec", "nodeName"});
+    return node;
+  }
+
+  std::optional<int64_t> tail() const {
+    return o_.tail || !o_.failed ? o_.tail : std::optional(kFailedTail);
+  }
   std::string options() const {
-    const auto tail = o_.tail || !o_.failed ? o_.tail : std::optional(kFailedTail);
     return (o_.follow ? "&follow=true" : "") +
-           (tail ? "&tailLines=" + std::to_string(*tail) : std::string());
+           (tail() ? "&tailLines=" + std::to_string(*tail()) : std::string());
   }
 
   int none() const {

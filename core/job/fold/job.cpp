@@ -319,6 +319,8 @@ struct Applier {
         if (!pod.started_at) pod.started_at = one.start->at;
       }
       pod.action = one.action;
+      s.usage.used.add(one.end.used);
+      if (pod.started_at) s.usage.ran_ms += std::max<Millis>(0, one.end.ended_at - *pod.started_at);
       count(pod, one.counted);
       if (one.fails_index) fail_index(pod.key.index);
       if (one.counted != Counted::not_yet) pass_on(pod, one.counted, one.end.ended_at);

@@ -70,6 +70,13 @@ struct GangRules {
   bool breaks() const { return leads || whole; }
 };
 
+// What all ended attempts of a job have used.
+struct JobUsage {
+  Usage used{};       // CPU times in total, the peak of the largest
+  Millis ran_ms = 0;  // their run times in total
+  bool operator==(const JobUsage&) const = default;
+};
+
 // All durable state of a job except what its owner wrote; the content of a snapshot.
 struct JobState {
   int64_t generation = 1;
@@ -110,6 +117,7 @@ struct JobState {
   std::string external_status;           // JSON, written by the controller that `managedBy` names
   std::string own_conditions;            // JSON list: set from outside, if muster manages the job
   std::vector<Dependency> dependencies;  // jobs that must end before this one starts
+  JobUsage usage;
   bool operator==(const JobState&) const = default;
 };
 

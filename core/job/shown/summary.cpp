@@ -74,6 +74,7 @@ JobState brief(const JobState& state) {
   out.failed = state.failed;
   out.external_status = state.external_status;
   out.own_conditions = state.own_conditions;
+  out.usage = state.usage;
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "core/spec/fields/annotations.hpp"
 
 #include "core/spec/fields/after.hpp"
+#include "core/spec/fields/limit_signal.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/duration.hpp"
@@ -43,7 +44,7 @@ std::vector<std::string> known_annotations() {
         kRestartKey,     kPlacementKey,  kStartFailureKey, kIgnoredMaxKey, kBackoffKey,
         kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,     kInputsFileKey,
         kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,      kNiceKey,
-        kUmaskKey,       kUlimitsKey})
+        kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,     kSignalKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -111,7 +112,6 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);
   validate_words(annotations, kBackoffKey, "hold", "yield", found);
   validate_words(annotations, kScaleDownKey, "end", "finish", found);
-  validate_process_settings(annotations, found);
 }
 
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found) {

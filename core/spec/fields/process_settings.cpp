@@ -72,12 +72,36 @@ Status each_limit(std::string_view text, const F& use) {
   }
 }
 
+// Why a job may not write its output there; empty: it may.
+std::string wrong_file(const std::string& text, const JobSpec& spec) {
+  if (!text.starts_with('/')) return "must be an absolute path";
+  const auto pattern = OutputPattern::parse(text);
+  if (!pattern.ok()) return pattern.error().message;
+  if (spec.pod.containers.size() + spec.pod.init_containers.size() > 1)
+    return "must not be set: the pods have several containers, which would write to one file";
+  const int64_t most = spec.completions ? std::max<int64_t>(*spec.completions, 1) : INT32_MAX;
+  const Status fits = pattern->fits(spec.indexed(), most > 1);
+  return fits ? std::string() : fits.error().message;
+}
+
 const std::string* setting_in(const StringMap& annotations, std::string_view key) {
   const auto found = annotations.find(std::string(key));
   return found == annotations.end() ? nullptr : &found->second;
 }
 
 }  // namespace
+
+ProcessSettings for_pod(const ProcessSettings& settings, const OutputPod& pod) {
+  ProcessSettings out = settings;
+  for (std::string* const file : {&out.out, &out.err}) {
+    if (file->empty()) continue;
+    const auto pattern = OutputPattern::parse(*file);
+    *file = pattern.ok() ? pattern->path(pod) : std::string();
+    if (pattern.ok() && !pattern->has('a') && !pattern->has('p') && pod.attempt.value_or(0) > 0)
+      out.append = true;
+  }
+  return out;
+}
 
 ProcessSettings read_process_settings(const StringMap& annotations) {
   ProcessSettings read;
@@ -89,12 +113,19 @@ ProcessSettings read_process_settings(const StringMap& annotations) {
     });
     if (!sound) read.soft_limits.clear();
   }
+  for (const auto& [key, file] :
+       {std::pair(kStdoutKey, &read.out), std::pair(kStderrKey, &read.err)})
+    if (const auto* text = setting_in(annotations, key);
+        text != nullptr && text->starts_with('/') && OutputPattern::parse(*text).ok())
+      *file = *text;
   return read;
 }
 
 void write_process_settings(const ProcessSettings& settings, StringMap& annotations) {
   if (settings.nice) annotations[std::string(kNiceKey)] = std::to_string(*settings.nice);
   if (settings.umask) annotations[std::string(kUmaskKey)] = octal(*settings.umask);
+  if (!settings.out.empty()) annotations[std::string(kStdoutKey)] = settings.out;
+  if (!settings.err.empty()) annotations[std::string(kStderrKey)] = settings.err;
   if (settings.soft_limits.empty()) return;
   std::string text;
   for (const auto& [name, value] : settings.soft_limits)
@@ -102,7 +133,8 @@ void write_process_settings(const ProcessSettings& settings, StringMap& annotati
   annotations[std::string(kUlimitsKey)] = std::move(text);
 }
 
-void validate_process_settings(const StringMap& annotations, Violations& found) {
+void validate_process_settings(const StringMap& annotations, const JobSpec& spec,
+                               Violations& found) {
   const auto check = [&](std::string_view key, const auto& wrong) {
     const auto* text = setting_in(annotations, key);
     if (text == nullptr) return;
@@ -119,6 +151,8 @@ void validate_process_settings(const StringMap& annotations, Violations& found) 
     const Status sound = each_limit(text, [](std::string_view, uint64_t) {});
     return sound ? std::string() : sound.error().message;
   });
+  for (const std::string_view key : {kStdoutKey, kStderrKey})
+    check(key, [&spec](const std::string& text) { return wrong_file(text, spec); });
 }
 
 }  // namespace muster::core

@@ -2,6 +2,8 @@
 
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/limit_signal.hpp"
+#include "core/spec/fields/process_settings.hpp"
 #include "core/spec/fields/selector.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -203,6 +205,8 @@ Violations validate_create(const JobMeta& meta, const JobSpec& spec) {
   validate_gang(meta.annotations, spec, found);
   validate_restart(meta.annotations, spec, found);
   validate_ignored_max(meta.annotations, spec, found);
+  validate_process_settings(meta.annotations, spec, found);
+  validate_limit_signal(meta.annotations, spec, found);
   validate_indexes(meta.annotations, spec, found);
   validate_inputs(meta.annotations, spec, found);
   return found;

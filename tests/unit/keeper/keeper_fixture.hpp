@@ -66,13 +66,18 @@ inline std::string long_note(size_t bytes, uint32_t index) {
   return note;
 }
 
+// Of a start or an end.
+ProcessKey key_of(const auto& what) {
+  return {what.pod, what.step.container, what.step.instance};
+}
+
 // An agent: a client, and what it has received.
 struct Agent final : KeeperClient::Listener {
   ~Agent() noexcept override {}  // KJ's destructors may throw
-  void on_started(std::vector<ProcessStarted> list) override {
+  void on_started(std::vector<core::node::ProcessStart> list) override {
     for (auto& one : list) started.push_back(std::move(one));
   }
-  void on_ended(std::vector<ProcessEnded> list) override {
+  void on_ended(std::vector<keeper::Ended> list) override {
     for (auto& one : list) ended.push_back(std::move(one));
   }
   void on_taken(std::vector<InputTaken> list) override {
@@ -80,17 +85,17 @@ struct Agent final : KeeperClient::Listener {
   }
   void on_keeper_gone(std::string why) override { gone = std::move(why); }
 
-  const ProcessEnded* end_of(const ProcessKey& key) const {
+  const keeper::Ended* end_of(const ProcessKey& key) const {
     for (const auto& end : ended) {
-      if (end.key == key) return &end;
+      if (key_of(end) == key) return &end;
     }
     return nullptr;
   }
 
   kj::Own<KeeperClient> client;
   Inventory inventory;
-  std::vector<ProcessStarted> started;
-  std::vector<ProcessEnded> ended;
+  std::vector<core::node::ProcessStart> started;
+  std::vector<keeper::Ended> ended;
   std::vector<InputTaken> taken;
   std::string gone;
 };
@@ -155,12 +160,12 @@ class KeeperTest : public testing::TestWithParam<const char*> {
   SpawnOrder shell(uint32_t index, const std::string& script) {
     return order(index, {"sh", "-c", script});
   }
-  ProcessEnded run(SpawnOrder what) {
+  keeper::Ended run(SpawnOrder what) {
     ProcessKey key = what.key;
     agent_->client->spawn({std::move(what)});
     EXPECT_TRUE(wait_for([&] { return agent_->end_of(key) != nullptr; }));
-    const ProcessEnded* end = agent_->end_of(key);
-    return end == nullptr ? ProcessEnded{} : *end;
+    const keeper::Ended* end = agent_->end_of(key);
+    return end == nullptr ? keeper::Ended{} : *end;
   }
   // The pid that a process wrote to root_/name.
   int pid_in(const std::string& name) {
@@ -230,8 +235,8 @@ inline void KeeperTest::speak(uint32_t version) {
       ASSERT_NE(type, keeper::Type::refused);
       Reader reader(payload);
       if (type != keeper::Type::ended) continue;
-      auto end = keeper::Ended::read(reader);
-      if (end.key.index == version) code = end.exit_code;
+      auto end = keeper::Ended::read(reader, boot_now());
+      if (end.pod.index == version) code = end.exit_code;
     }
   }
   EXPECT_EQ(code, 6);

@@ -21,12 +21,12 @@ TEST_P(KeeperTest, ReportsExitCodesAndSignals) {
   EXPECT_TRUE(agent_->inventory.living.empty());
   EXPECT_EQ(run(shell(0, "exit 0")).exit_code, 0);
   EXPECT_EQ(run(shell(1, "exit 42")).exit_code, 42);
-  ProcessEnded end = run(shell(2, "kill -SEGV $$"));
+  keeper::Ended end = run(shell(2, "kill -SEGV $$"));
   EXPECT_EQ(end.signal, SIGSEGV);
   EXPECT_EQ(end.exit_code, 128 + SIGSEGV);
   ASSERT_TRUE(end.start);
   EXPECT_GT(end.start->pid, 0);
-  EXPECT_GE(end.start->at.ms, end.end_age_ms);
+  EXPECT_LE(end.start->at, end.ended_at);
   EXPECT_EQ(end.note, "note 2");
   EXPECT_EQ(agent_->started.size(), 3u);
 }
@@ -53,7 +53,7 @@ TEST_P(KeeperTest, GivesEachItsEnvironmentAndFiles) {
 
 TEST_P(KeeperTest, FailedStartHasExitCodeAndReason) {
   connect();
-  ProcessEnded end = run(order(0, {"/no/such"}));
+  keeper::Ended end = run(order(0, {"/no/such"}));
   EXPECT_EQ(end.exit_code, 127);
   EXPECT_FALSE(end.start);
   EXPECT_EQ(end.error, "exec /no/such: No such file or directory");
@@ -132,6 +132,89 @@ TEST_P(KeeperTest, StartsProcessWithItsSettings) {
             "0000\n" + text(19) + "100\n0\n" + hard + "\n");
 }
 
+TEST_P(KeeperTest, WritesToFilesInPlaceOfLogs) {
+  connect();
+  const std::string file = (root_ / "file").string(), other = (root_ / "other").string();
+  const auto write = [this](uint32_t index, uint16_t instance, core::ProcessSettings settings) {
+    SpawnOrder order = shell(index, "echo out " + std::to_string(index) + "; echo err >&2");
+    order.key.instance = instance;
+    settings.umask = 027;
+    order.settings = core::node::settings_bytes(settings);
+    return run(order);
+  };
+  EXPECT_EQ(write(0, 0, {.out = file}).exit_code, 0);
+  EXPECT_EQ(read_file(file), "out 0\nerr\n");
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms(0640));
+  EXPECT_EQ(read_file(root_ / "out0"), "") << "its log";
+  EXPECT_EQ(write(1, 0, {.out = file, .err = other}).exit_code, 0);
+  EXPECT_EQ(read_file(file), "out 1\n") << "begun anew";
+  EXPECT_EQ(read_file(other), "err\n");
+  EXPECT_EQ(write(2, 0, {.out = file, .append = true}).exit_code, 0);
+  EXPECT_EQ(write(3, 1, {.out = file}).exit_code, 0);
+  EXPECT_EQ(read_file(file), "out 1\nout 2\nerr\nout 3\nerr\n") << "after a restart in place, too";
+  EXPECT_EQ(write(4, 0, {.err = other}).exit_code, 0);
+  EXPECT_EQ(read_file(root_ / "out4"), "out 4\n");
+  fs::create_symlink(file, root_ / "link");
+  for (const char* wrong : {"link", "none/file", "."}) {
+    const std::string path = (root_ / wrong).string();
+    const keeper::Ended end = write(5 + static_cast<uint32_t>(*wrong), 0, {.out = path});
+    EXPECT_TRUE(end.not_here()) << end.exit_code;
+    EXPECT_EQ(end.error.rfind("open " + path + ": ", 0), 0u) << end.error;
+  }
+  EXPECT_EQ(read_file(file), "out 1\nout 2\nerr\nout 3\nerr\n");
+}
+
+TEST_P(KeeperTest, SignalsProcessOrItsGroup) {
+  connect();
+  const auto met = [this](uint32_t index, bool first_only) {
+    const std::string name = "met" + std::to_string(index), file = (root_ / name).string();
+    SpawnOrder what =
+        shell(index, "trap 'echo parent >>" + file + "' USR1; (trap 'echo child >>" + file +
+                         "; exit' USR1; echo >>" + file + ".up; while :; do sleep 0.02; done) & " +
+                         "while ! grep -q " + (first_only ? "parent" : "child") + " " + file +
+                         "; do sleep 0.02; done; sleep 0.1");
+    const ProcessKey key = what.key;
+    agent_->client->spawn({std::move(what)});
+    EXPECT_TRUE(wait_for([&] {
+      return fs::exists(file + ".up") &&
+             std::ranges::any_of(agent_->started, [&](const auto& s) { return key_of(s) == key; });
+    }));
+    agent_->client->signal(key, SIGUSR1, first_only);
+    EXPECT_TRUE(wait_for([&] { return agent_->end_of(key) != nullptr; }));
+    std::istringstream lines(read_file(file));
+    return std::set<std::string>{std::istream_iterator<std::string>(lines), {}};
+  };
+  EXPECT_EQ(met(0, true), (std::set<std::string>{"parent"}));
+  EXPECT_EQ(met(1, false), (std::set<std::string>{"child", "parent"}));
+  agent_->client->signal({{7, 99, 0}, 0, 0}, SIGUSR1, false);  // nothing of that name runs
+  EXPECT_EQ(run(shell(2, "exit 4")).exit_code, 4);
+}
+
+TEST_P(KeeperTest, SaysWhatProcessesHaveUsed) {
+  connect();
+  const auto used = [this](uint32_t index, const std::string& script) {
+    return run(order(index, {"/usr/bin/python3", "-c", script})).used;
+  };
+  const core::Usage small = used(0, "pass");
+  const core::Usage large = used(1, "x = bytearray(200 << 20)");
+  const core::Usage busy = used(2, "import time\nwhile time.process_time() < 0.3: pass");
+  EXPECT_GT(small.peak_bytes, 1u << 20);
+  EXPECT_GT(large.peak_bytes, 200u << 20);
+  EXPECT_LT(small.peak_bytes, 200u << 20);
+  EXPECT_GE(busy.cpu_us(), 300'000u);
+  EXPECT_EQ(run(order(3, {"/no/such"})).used, core::Usage{}) << "nothing ran";
+  // It is kept until the end is forgotten.
+  const core::Usage children = used(
+      4, "import subprocess as s, sys\ns.run([sys.executable, '-c', 'x = bytearray(99 << 20)'])");
+  EXPECT_GT(children.peak_bytes, 99u << 20) << "those that were waited for count";
+  kill_keeper();
+  connect();
+  std::map<uint32_t, core::Usage> kept;
+  for (const keeper::Ended& end : agent_->inventory.ended) kept[end.pod.index] = end.used;
+  EXPECT_EQ(kept, (std::map<uint32_t, core::Usage>{
+                      {0, small}, {1, large}, {2, busy}, {3, {}}, {4, children}}));
+}
+
 TEST_P(KeeperTest, PassesSecretsOnlyToProcess) {
   connect();
   const auto secret = [this](const std::string& name, const std::string& content, mode_t mode) {
@@ -166,7 +249,7 @@ TEST_P(KeeperTest, PassesSecretsOnlyToProcess) {
   for (const auto& [path, why] : bad) {
     what = shell(index++, "true");
     what.secrets = {{"PASSWORD", path, false}};
-    const ProcessEnded end = run(what);
+    const keeper::Ended end = run(what);
     EXPECT_EQ(end.exit_code, path.ends_with("missing") ? core::kExitNotHere : 126) << path;
     EXPECT_EQ(end.error, "variable PASSWORD: secret " + path + ": " + why);
   }
@@ -279,7 +362,7 @@ TEST_P(KeeperTest, ReusesCgroupsExceptLimitedOrKilledOnes) {
     if (kind == limited) what.memory_limit_bytes = 1u << 30;
     agent_->client->spawn({what});
     ASSERT_TRUE(wait_for([&] { return agent_->started.size() > index; }));
-    names.push_back(cgroup_of(agent_->started.back().start.pid));
+    names.push_back(cgroup_of(agent_->started.back().pid));
     if (kind == killed) {
       agent_->client->kill(what.key, 0);
     } else {
@@ -353,7 +436,7 @@ TEST_P(KeeperTest, ReportsProcessesOfKilledKeeperAsLost) {
   ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 5; }));
   kill_keeper();
   std::vector<int> pids;
-  for (const auto& started : agent_->started) pids.push_back(started.start.pid);
+  for (const auto& started : agent_->started) pids.push_back(started.pid);
   connect();
   EXPECT_TRUE(pids_with(mark()).empty());
   for (int pid : pids) EXPECT_FALSE(is_alive(pid));
@@ -365,9 +448,9 @@ TEST_P(KeeperTest, ReportsProcessesOfKilledKeeperAsLost) {
   ASSERT_TRUE(wait_for([&] { return ended().size() == 4; }));
   EXPECT_TRUE(agent_->inventory.living.empty());
   for (const auto& end : ended()) {
-    EXPECT_EQ(end.lost, end.key.pod.index != 0);
+    EXPECT_EQ(end.lost, end.pod.index != 0);
     EXPECT_EQ(end.exit_code, end.lost ? 137 : 4);
-    EXPECT_EQ(end.note, "note " + std::to_string(end.key.pod.index));
+    EXPECT_EQ(end.note, "note " + std::to_string(end.pod.index));
   }
   kill_keeper();
   connect();
@@ -454,11 +537,11 @@ TEST_P(KeeperTest, DropsOldSegmentsAndCarriesRunningProcesses) {
   }));
   kill_keeper();
   connect();
-  std::vector<ProcessEnded> all = agent_->inventory.ended;
+  std::vector<keeper::Ended> all = agent_->inventory.ended;
   ASSERT_TRUE(wait_for([&] { return !all.empty() || !agent_->ended.empty(); }));
   all.insert(all.end(), agent_->ended.begin(), agent_->ended.end());
   ASSERT_EQ(all.size(), 1u);
-  EXPECT_EQ(all[0].key, living.key);
+  EXPECT_EQ(key_of(all[0]), living.key);
   EXPECT_TRUE(all[0].lost);
   EXPECT_EQ(all[0].note, "note 0");
 }
@@ -515,7 +598,7 @@ class P12NotAfter : public KeeperTest {
   ~P12NotAfter() noexcept override {}
   bool reported_unstarted(uint32_t index, uint16_t instance = 0) {
     return wait_for([&] {
-      const ProcessEnded* end = agent_->end_of({{7, index, 0}, 0, instance});
+      const keeper::Ended* end = agent_->end_of({{7, index, 0}, 0, instance});
       return end != nullptr && end->unstarted && !end->start;
     });
   }
@@ -591,7 +674,7 @@ TEST_P(KeeperTest, EndsAreNoticedWhileStartsHang) {
   std::ofstream(root_ / "go").put('\n');
   EXPECT_TRUE(wait_for([&] { return agent_->ended.size() == living.size(); }));
   for (const SpawnOrder& one : living) {
-    const ProcessEnded* end = agent_->end_of(one.key);
+    const keeper::Ended* end = agent_->end_of(one.key);
     ASSERT_NE(end, nullptr);
     EXPECT_EQ(end->exit_code, 3);
   }
@@ -649,8 +732,7 @@ TEST_P(FenceAfter, KeeperEndsAndLogsProcessesWithoutContact) {
   kill_keeper();  // the spool has it too
   connect();
   std::map<uint32_t, bool> fenced_now;
-  for (const ProcessEnded& end : agent_->inventory.ended)
-    fenced_now[end.key.pod.index] = end.fenced;
+  for (const keeper::Ended& end : agent_->inventory.ended) fenced_now[end.pod.index] = end.fenced;
   EXPECT_EQ(fenced_now, (std::map<uint32_t, bool>{{0, true}, {1, false}, {2, false}}));
 }
 
@@ -784,7 +866,7 @@ TEST_P(KeeperTest, EndsSeenByKeeperAreKnownOnceSettled) {
     agent_->client->spawn({shell(i, "while ! test -f " + go + "; do sleep 0.01; done; exit 3")});
     ASSERT_TRUE(wait_for([&] { return agent_->started.size() == i + 1; }));
     std::ofstream(root_ / go) << "";
-    const int pid = agent_->started.back().start.pid;
+    const int pid = agent_->started.back().pid;
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (::kill(pid, 0) == 0) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     if (i == 1) (void)agent_->client->check();  // the ping is answered first
@@ -877,8 +959,8 @@ class KeepersQueue : public P13Keeper {
     order.queued = true;
     return order;
   }
-  const ProcessEnded* end_of(uint32_t index) {
-    const ProcessEnded* end = nullptr;
+  const keeper::Ended* end_of(uint32_t index) {
+    const keeper::Ended* end = nullptr;
     wait_for([&] { return (end = agent_->end_of({{7, index, 0}, 0, 0})) != nullptr; });
     return end;
   }
@@ -1015,7 +1097,7 @@ TEST_P(KeepersQueue, KilledKeeperLosesOnlyStartedProcesses) {
   connect();
   ASSERT_EQ(agent_->inventory.ended.size(), 1u);
   EXPECT_TRUE(agent_->inventory.ended[0].lost);
-  EXPECT_EQ(agent_->inventory.ended[0].key.pod.index, 0u);
+  EXPECT_EQ(agent_->inventory.ended[0].pod.index, 0u);
   EXPECT_TRUE(agent_->inventory.living.empty());
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }

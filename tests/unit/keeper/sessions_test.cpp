@@ -32,12 +32,12 @@ class KeeperSessions : public KeeperTest {
     agent_->client->spawn({shell(index, "exec sleep 1000")});
     const ProcessKey key{{7, index, 0}, 0, 0};
     ASSERT_TRUE(wait_for([&] {
-      return std::ranges::any_of(agent_->started, [&](const auto& s) { return s.key == key; });
+      return std::ranges::any_of(agent_->started, [&](const auto& s) { return key_of(s) == key; });
     }));
   }
   size_t place_of(const ProcessKey& key) const {
     for (size_t i = 0; i < agent_->ended.size(); ++i)
-      if (agent_->ended[i].key == key) return i;
+      if (key_of(agent_->ended[i]) == key) return i;
     return agent_->ended.size();
   }
   bool has_ended(const ProcessKey& key) const { return agent_->end_of(key) != nullptr; }
@@ -114,7 +114,7 @@ TEST_P(KeeperSessions, OutliveTheAgentAndAreStartedOnce) {
   EXPECT_TRUE(is_alive(pid));
   EXPECT_EQ(agent_->inventory.living.size(), 2u);
   ASSERT_EQ(agent_->inventory.ended.size(), 1u);
-  EXPECT_EQ(agent_->inventory.ended[0].key, key_of_session(0, 2));
+  EXPECT_EQ(key_of(agent_->inventory.ended[0]), key_of_session(0, 2));
   EXPECT_EQ(agent_->inventory.ended[0].exit_code, 6);
   EXPECT_EQ(agent_->inventory.ended[0].note, "note 0");
   agent_->client->spawn({session(0, 1, "echo again >> p1")});
@@ -158,10 +158,10 @@ class KeeperInput : public KeeperSessions {
     while (!last.closed && last.taken < data.size());
     return eof ? write(number, data.size(), "", true) : last;
   }
-  ProcessEnded end_of(uint16_t number) {
+  keeper::Ended end_of(uint16_t number) {
     EXPECT_TRUE(wait_for([&] { return has_ended(key_of_session(0, number)); }));
-    const ProcessEnded* const end = agent_->end_of(key_of_session(0, number));
-    return end == nullptr ? ProcessEnded{} : *end;
+    const keeper::Ended* const end = agent_->end_of(key_of_session(0, number));
+    return end == nullptr ? keeper::Ended{} : *end;
   }
   std::string out(int number) { return read_file(root_ / ("out0~" + std::to_string(number))); }
   static std::string frame(const TerminalInput& what) {

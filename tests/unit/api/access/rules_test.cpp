@@ -128,6 +128,7 @@ constexpr Row kRows[] = {
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/attempts", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/log", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/why", "adhadd"},
+    {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/usage", "adhadd"},
     {"POST", "/apis/muster.dev/v1/namespaces/default/pods/p/exec", "adhddd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/pods/p/exec?session=s", "adhddd"},
     {"DELETE", "/apis/muster.dev/v1/namespaces/default/pods/p/exec?session=s", "adhddd"},

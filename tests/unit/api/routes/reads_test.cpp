@@ -315,10 +315,14 @@ TEST_F(ServerTest, ReturnsHistoryOfAttempts) {
     pod.ended = true;
     pod.end = {.exit_code = i == 0 ? 0 : 137, .signal = i == 0 ? 0 : 9, .ended_at = kStart + 1500};
     pod.counted = i == 0 ? core::Counted::succeeded : core::Counted::failed;
+    if (i > 0) pod.end.used = {1'500'000 * i, 250'000, 4096};
     backend.closed.push_back(pod);
   }
   Json list = get(kOurs + "a/attempts").json();
   ASSERT_EQ(list["items"].size(), 3u);
+  EXPECT_FALSE(list["items"][0].contains("usage")) << "not known";
+  EXPECT_EQ(list["items"][1]["usage"].dump(),
+            R"({"peakMemoryBytes":4096,"systemSeconds":0.25,"userSeconds":1.5})");
   EXPECT_EQ(list["kind"], "AttemptList");
   const Json& last = list["items"][2];
   EXPECT_EQ(last["index"], 2);

@@ -26,7 +26,7 @@ class PodFilesTest : public testing::Test {
   void TearDown() override { fs::remove_all(dir_); }
 
   PodFiles files(const std::string& pattern) const {
-    return PodFiles(*OutputPattern::parse(dir_ + "/" + pattern));
+    return PodFiles(*core::OutputPattern::parse(dir_ + "/" + pattern));
   }
   std::string text(const std::string& name) const {
     std::ifstream in(dir_ + "/" + name);
@@ -38,7 +38,7 @@ class PodFilesTest : public testing::Test {
   void put(const std::string& name, const std::string& content) const {
     std::ofstream(dir_ + "/" + name) << content;
   }
-  static OutputPod pod(int64_t index, int64_t attempt) {
+  static core::OutputPod pod(int64_t index, int64_t attempt) {
     return {.job = "j",
             .pod = "j-" + std::to_string(index) + "-" + std::to_string(attempt),
             .node = "n1",

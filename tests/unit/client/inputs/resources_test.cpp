@@ -31,6 +31,8 @@ TEST(Resources, WrongValueIsRefusedWithExample) {
       {read_time, "0", "--time: `0`: must be a duration such as 90m, 1h30m or 1:30:00"},
       {read_time, "1:75:00", "--time: `1:75:00`: must be"},
       {read_time, "30:00", "--time: `30:00`: must be"},
+      {read_signal, "KILL@60", "--signal: `KILL@60`: must be SIGNAL@TIME, such as USR1@2m"},
+      {read_grace, "soon", "--grace: `soon`: must be a duration such as 90s or 5m"},
       {read_node_label, "ssd", "--node-selector: `ssd`: must be LABEL=VALUE"},
       {read_node_label, "=ssd", "--node-selector: `=ssd`: must be"},
   };
@@ -51,6 +53,22 @@ TEST(Resources, ReadsGoAndSlurmTimes) {
     EXPECT_TRUE(read_time(text, wishes)) << text;
     EXPECT_EQ(wishes.time_s, seconds) << text;
   }
+}
+
+TEST(Resources, SignalComesBeforeTimeLimit) {
+  ResourceWishes wishes;
+  ASSERT_TRUE(read_signal("USR1@2m", wishes));
+  EXPECT_THAT(check_signal(wishes).error().message, HasSubstr("--signal needs --time"));
+  ASSERT_TRUE(read_time("2m", wishes));
+  EXPECT_THAT(check_signal(wishes).error().message, HasSubstr("must come later than the start"));
+  ASSERT_TRUE(read_time("1h", wishes));
+  EXPECT_TRUE(check_signal(wishes));
+  ASSERT_TRUE(read_grace("90s", wishes));
+  wishes.max_fails = 0;
+  const Json manifest = with_resources(bare(), wishes);
+  EXPECT_EQ(manifest["metadata"]["annotations"]["muster.dev/signal"], "USR1@2m");
+  EXPECT_EQ(manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], 90);
+  EXPECT_EQ(manifest["spec"]["maxFailedIndexes"], 0);
 }
 
 TEST(Resources, NoRequestsLeaveManifestUnchanged) {

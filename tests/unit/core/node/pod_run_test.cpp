@@ -135,6 +135,72 @@ TEST_F(PodRunTest, FirstRestartAtOnceThenDelaysThatDouble) {
   EXPECT_TRUE(node->idle());
 }
 
+TEST_F(PodRunTest, SignalComesOnceBeforeTheDeadline) {
+  begin({.containers = 2,
+         .restarts = true,
+         .restart_delay_ms = 0,
+         .deadline_ms = 5'000,
+         .signal = LimitSignal{10, 2'000, true}});
+  next();
+  started({0, 0}, 100);
+  started({1, 0}, 110);
+  now += 2'999;
+  EXPECT_EQ(node->next(now).again_at, now + 1);
+  now += 1;
+  Orders orders = node->next(now);
+  ASSERT_EQ(orders.signals.size(), 2u);
+  EXPECT_EQ(orders.signals[1].step, (Step{1, 0}));
+  EXPECT_EQ(orders.signals[1].number, 10);
+  EXPECT_TRUE(orders.signals[1].first_only);
+  EXPECT_EQ(orders.again_at, now + 2'000) << "the deadline";
+  ended({0, 0}, 1, 1);
+  orders = node->next(now);
+  ASSERT_EQ(orders.starts.size(), 1u);
+  started({0, 1}, 101);
+  now += 1'000;
+  EXPECT_TRUE(node->next(now).signals.empty()) << "the restarted container gets none";
+  now += 1'000;
+  EXPECT_EQ(node->next(now).kills.size(), 2u);
+}
+
+TEST_F(PodRunTest, UsageOfAllProcessesIsThePods) {
+  const auto with =
+      plan({.init_containers = 1, .containers = 2, .restarts = true, .restart_delay_ms = 0});
+  const auto ends = [this](Step step, int code, uint64_t entry, Usage used) {
+    ProcessEnd one = end(step, code, entry);
+    one.used = used;
+    node->process_ended(one);
+  };
+  welcome();
+  launch(with);
+  next();
+  started({0, 0}, 100);
+  ends({0, 0}, 0, 1, {10, 1, 500});
+  next();
+  started({1, 0}, 101);
+  started({2, 0}, 102);
+  ends({1, 0}, 1, 2, {20, 2, 900});
+  Orders orders = node->next(now);
+  ASSERT_EQ(orders.starts.size(), 1u);
+  EXPECT_EQ(orders.starts[0].used, (Usage{20, 2, 900})) << "kept for the next agent";
+  // Which knows only the ends that are still in the spool, and what each process was started with.
+  node = std::make_unique<Node>(4);
+  ProcessEnd init = end({0, 0}, 0, 1);
+  init.used = {10, 1, 500};
+  init.origin.plan = with;
+  Living app{pod(), {1, 1}, {{103, now}}, 30'000, false, {.plan = with, .used = {20, 2, 900}}};
+  Living other{pod(), {2, 0}, {{102, now}}, 30'000, false, {.plan = with}};
+  node->executor_connected({app, other}, {init}, now);
+  welcome();
+  next();
+  ends({1, 1}, 0, 3, {30, 3, 700});
+  ends({2, 0}, 0, 4, {40, 4, 100});
+  orders = node->next(now);
+  ASSERT_EQ(orders.reports.size(), 1u);
+  ASSERT_EQ(orders.reports[0].ends.size(), 1u);
+  EXPECT_EQ(orders.reports[0].ends[0].used, (Usage{100, 10, 900}));
+}
+
 TEST_F(PodRunTest, NothingIsRestartedOutsideTheLease) {
   ASSERT_TRUE(node->registered({kTerm, {}, 5'000}, now));
   launch(plan({.restarts = true}));

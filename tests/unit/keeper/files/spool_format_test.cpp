@@ -30,7 +30,9 @@ std::string text_of(const Record& r) {
   if (r.ended)
     text += " end " + std::to_string(r.end_ns) + " " + std::to_string(r.exit_code) + " " +
             std::to_string(r.signal) + (r.lost ? " lost" : "") + (r.out_of_memory ? " oom" : "") +
-            (r.fenced ? " fenced" : "") + " '" + r.error + "'";
+            (r.fenced ? " fenced" : "") + " used " + std::to_string(r.used.user_us) + " " +
+            std::to_string(r.used.system_us) + " " + std::to_string(r.used.peak_bytes) + " '" +
+            r.error + "'";
   return text + (r.this_boot ? "" : " earlier boot");
 }
 
@@ -54,7 +56,8 @@ Records read_all(std::string_view bytes, size_t* at = nullptr, std::string boot 
 
 // A segment of random entries, and what a reader must find in it.
 struct Story {
-  Story(uint32_t version, unsigned seed, int entries) : random(seed) {
+  Story(uint32_t version, unsigned seed, int entries)
+      : with_usage(version != 2), random(seed) {
     encoder.begin(bytes, header_of(version));
     for (int i = 0; i < entries; ++i) step();
     encoder.seal(bytes);
@@ -104,9 +107,13 @@ struct Story {
     r.exit_code = any(1) == 0 ? 0 : static_cast<int>(number(INT32_MAX));
     r.signal = any(1) == 0 ? 0 : static_cast<int>(number(64));
     r.error = std::string(any(3) * 50, 'e');
+    r.used = {};
+    if (with_usage && any(1) == 0)
+      r.used = {number(UINT64_MAX), number(UINT64_MAX), number(UINT64_MAX)};
     encoder.ended(bytes, r);
   }
 
+  const bool with_usage;
   std::mt19937 random;
   SpoolEncoder encoder;
   std::string bytes;
@@ -115,7 +122,7 @@ struct Story {
 };
 
 class SpoolFormatTest : public testing::TestWithParam<uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(Versions, SpoolFormatTest, testing::Values(1u, 2u));
+INSTANTIATE_TEST_SUITE_P(Versions, SpoolFormatTest, testing::Values(1u, 2u, 3u));
 
 TEST_P(SpoolFormatTest, RoundTrips) {
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -210,7 +217,7 @@ TEST(SpoolFormat, ReadsSegmentOfVersion1) {
 TEST(SpoolFormat, AShortPodTakesSomeTensOfBytes) {
   std::string bytes;
   SpoolEncoder encoder;
-  encoder.begin(bytes, header_of(2));
+  encoder.begin(bytes, header_of(kSpoolVersion));
   const size_t begin = bytes.size();
   constexpr uint32_t kPods = 300;
   std::vector<Record> records;
@@ -228,6 +235,7 @@ TEST(SpoolFormat, AShortPodTakesSomeTensOfBytes) {
     r.start = Start{static_cast<int32_t>(20'000 + i), now_ns + 50'000, 0};
     r.ended = true;
     r.end_ns = now_ns + 700'000;
+    r.used = {400 + i, 900 - i, 2'000'000 + i * 4096};
     records.push_back(r);
   }
   for (const Record& r : records) encoder.ended(bytes, r);

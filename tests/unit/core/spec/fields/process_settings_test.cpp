@@ -10,9 +10,9 @@ namespace muster::core {
 namespace {
 
 // What is wrong with this annotation; empty: nothing.
-std::string wrong(std::string_view key, const std::string& value) {
+std::string wrong(std::string_view key, const std::string& value, const JobSpec& spec = {}) {
   Violations found;
-  validate_process_settings({{std::string(key), value}}, found);
+  validate_process_settings({{std::string(key), value}}, spec, found);
   return found.empty() ? "" : found.list().front().detail;
 }
 
@@ -68,9 +68,44 @@ TEST(ProcessSettings, RejectsWhatItCannotMean) {
         << value << ": " << wrong(kUlimitsKey, value);
 }
 
+TEST(ProcessSettings, FilesMustBeApartFromEachOther) {
+  JobSpec spec;
+  spec.completion_mode = "Indexed";
+  spec.completions = 3;
+  spec.pod.containers.resize(1);
+  const std::pair<const char*, const char*> cases[] = {
+      {"/logs/%j-%i.out", ""},
+      {"/logs/%t", ""},
+      {"logs/%i", "must be an absolute path"},
+      {"/logs/%j.out", "is the same file for all indexes; add %i"},
+      {"/logs/%x", "`%x` in /logs/%x is unknown"},
+      {"/logs/", "names a directory"}};
+  for (const auto& [value, why] : cases) {
+    EXPECT_NE(wrong(kStdoutKey, value, spec).find(why), std::string::npos) << value;
+    EXPECT_EQ(wrong(kStderrKey, value, spec).empty(), *why == 0) << value;
+  }
+  spec.completions = 1;
+  EXPECT_EQ(wrong(kStdoutKey, "/logs/%j.out", spec), "");
+  spec.pod.containers.resize(2);
+  EXPECT_NE(wrong(kStdoutKey, "/logs/%j.out", spec).find("several containers"), std::string::npos);
+}
+
+TEST(ProcessSettings, OfAPodNameItsFiles) {
+  const ProcessSettings of_job{.nice = 3, .out = "/l/%j-%t-%i", .err = "/l/%n.%p"};
+  OutputPod pod{.job = "j", .pod = "j-7-x", .node = "c01", .index = 7, .attempt = 0, .task = "40"};
+  ProcessSettings first = for_pod(of_job, pod);
+  EXPECT_EQ(first, (ProcessSettings{.nice = 3, .out = "/l/j-40-7", .err = "/l/c01.j-7-x"}));
+  pod.attempt = 1;
+  EXPECT_TRUE(for_pod(of_job, pod).append) << "the first attempt's output stays";
+  EXPECT_FALSE(for_pod({.out = "/l/%i.%a"}, pod).append) << "a file of its own";
+  EXPECT_FALSE(for_pod({.nice = 1}, pod).append);
+}
+
 TEST(ProcessSettings, IgnoresWhatIsMalformed) {
   const ProcessSettings read = read_process_settings({{"muster.dev/nice", "20"},
                                                       {"muster.dev/umask", "9"},
+                                                      {"muster.dev/stdout", "out"},
+                                                      {"muster.dev/stderr", "/%x"},
                                                       {"muster.dev/ulimits", "core=0 stack"}});
   EXPECT_EQ(read, ProcessSettings());
 }

@@ -1,8 +1,9 @@
-// OutputPattern: the files that `muster run --output FILE` writes, one per pod, named as in Slurm:
-// "logs/%j-%i.out".
+// OutputPattern: the files that pods' output is written to, one per pod: "logs/%j-%i.out"
+// (`muster run --output`, muster.dev/stdout).
 //
 //   %j job   %i index   %a attempt, from 0   %n node   %p pod   %% a percent sign
-//   %5i, %5a  with at least 5 digits
+//   %t task of an array (core/spec/values/inputs.hpp: the index's input)
+//   %5i, %5a, %5t  with at least 5 digits
 #pragma once
 
 #include "base/result.hpp"
@@ -13,18 +14,19 @@
 #include <string_view>
 #include <vector>
 
-namespace muster::cli {
+namespace muster::core {
 
 // The pod whose output it is.
 struct OutputPod {
   std::string job, pod, node;
   std::optional<int64_t> index, attempt;  // unset: none, or unknown
+  std::string task{};                     // empty: none, or unknown
 };
 
 class OutputPattern {
  public:
   // invalid: an unknown conversion, or no file name.
-  static Result<OutputPattern> parse(const std::string& text);
+  static Result<OutputPattern> parse(std::string_view text);
 
   // Unknown values become "-". No value adds a directory.
   std::string path(const OutputPod& pod) const;
@@ -40,7 +42,7 @@ class OutputPattern {
  private:
   struct Part {
     std::string text;     // literal text, if there is no conversion
-    char conversion = 0;  // j, i, a, n, p
+    char conversion = 0;  // j, i, a, t, n, p
     size_t digits = 0;
     bool operator==(const Part&) const = default;
   };
@@ -51,4 +53,4 @@ class OutputPattern {
 // Whether a word names files rather than a way to show output: it has a %, a slash or a dot.
 bool looks_like_path(std::string_view word);
 
-}  // namespace muster::cli
+}  // namespace muster::core

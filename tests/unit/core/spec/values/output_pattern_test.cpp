@@ -1,13 +1,13 @@
 // Patterns of --output: what they expand to, and which ones are refused.
-#include "client/settings/output_pattern.hpp"
+#include "core/spec/values/output_pattern.hpp"
 
 #include <gtest/gtest.h>
 
-namespace muster::cli {
+namespace muster::core {
 namespace {
 
 const OutputPod kPod = {
-    .job = "sweep", .pod = "sweep-7-x2bqd", .node = "c01", .index = 7, .attempt = 2};
+    .job = "sweep", .pod = "sweep-7-x2bqd", .node = "c01", .index = 7, .attempt = 2, .task = "40"};
 
 TEST(OutputPattern, ExpandsPlaceholders) {
   const std::pair<const char*, const char*> cases[] = {
@@ -17,6 +17,7 @@ TEST(OutputPattern, ExpandsPlaceholders) {
       {"100%%/%i", "100%/7"},
       {"%4i-%02a", "0007-02"},
       {"%0i", "7"},
+      {"%t.%3t", "40.040"},
       {"/abs/%n/%i/out.txt", "/abs/c01/7/out.txt"},
       {"./out", "./out"},
   };
@@ -31,10 +32,11 @@ TEST(OutputPattern, ExpandsPlaceholders) {
 TEST(OutputPattern, RejectsUnknownPlaceholders) {
   const std::pair<const char*, const char*> cases[] = {
       {"%x.out",
-       "`%x` in %x.out is unknown; there are %j job, %i index, %a attempt, %n node, %p pod"},
+       "`%x` in %x.out is unknown; there are %j job, %i index, %a attempt, %t task of an array, "
+       "%n node, %p pod"},
       {"a%", "`%` in a% is unknown"},
       {"%A_%a", "`%A` in %A_%a is unknown"},
-      {"%3n", "`%3n` in %3n: only %i and %a can have a number of digits"},
+      {"%3n", "`%3n` in %3n: only %i, %a and %t can have a number of digits"},
       {"%99i", "`%99i` in %99i: at most 20 digits"},
       {"logs/", "logs/ names a directory; name the files in it, such as logs/%i.out"},
       {"", "empty"},
@@ -85,4 +87,4 @@ TEST(OutputPattern, WordIsNotPath) {
 }
 
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster::core

@@ -1,13 +1,13 @@
-#include "client/settings/output_pattern.hpp"
+#include "core/spec/values/output_pattern.hpp"
 
 #include <algorithm>
 
-namespace muster::cli {
+namespace muster::core {
 namespace {
 
-constexpr std::string_view kConversions = "jianp";
+constexpr std::string_view kConversions = "jiatnp";
 constexpr char kAllConversions[] =
-    "%j job, %i index, %a attempt, %n node, %p pod, %% a percent sign";
+    "%j job, %i index, %a attempt, %t task of an array, %n node, %p pod, %% a percent sign";
 constexpr size_t kDigitsMax = 20;
 
 // A name never acts as a path, wherever it comes from.
@@ -19,15 +19,17 @@ std::string one_name(const std::string& text) {
   return name;
 }
 
-std::string digits_of(const std::optional<int64_t>& value, size_t digits) {
-  if (!value) return "-";
-  const std::string text = std::to_string(*value);
+std::string padded(const std::string& text, size_t digits) {
   return text.size() < digits ? std::string(digits - text.size(), '0') + text : text;
+}
+
+std::string digits_of(const std::optional<int64_t>& value, size_t digits) {
+  return value ? padded(std::to_string(*value), digits) : "-";
 }
 
 }  // namespace
 
-Result<OutputPattern> OutputPattern::parse(const std::string& text) {
+Result<OutputPattern> OutputPattern::parse(std::string_view text) {
   OutputPattern out;
   out.text_ = text;
   std::string literal;
@@ -45,25 +47,26 @@ Result<OutputPattern> OutputPattern::parse(const std::string& text) {
     while (at < text.size() && text[at] >= '0' && text[at] <= '9' && digits <= kDigitsMax)
       digits = digits * 10 + static_cast<size_t>(text[at++] - '0');
     const char conversion = at < text.size() ? text[at] : '\0';
-    const std::string shown = text.substr(from, at + 1 - from);
+    const std::string shown(text.substr(from, at + 1 - from));
     if (conversion == '%' && at == from + 1) {
       literal += '%';
       continue;
     }
     if (conversion == '\0' || kConversions.find(conversion) == std::string_view::npos)
-      return invalid("`" + shown + "` in " + text + " is unknown; there are " + kAllConversions);
-    const bool counts = conversion == 'i' || conversion == 'a';
+      return invalid("`" + shown + "` in " + out.text_ + " is unknown; there are " +
+                     kAllConversions);
+    const bool counts = conversion == 'i' || conversion == 'a' || conversion == 't';
     if (at > from + 1 && (!counts || digits > kDigitsMax))
-      return invalid("`" + shown + "` in " + text + ": " +
+      return invalid("`" + shown + "` in " + out.text_ + ": " +
                      (counts ? "at most " + std::to_string(kDigitsMax) + " digits"
-                             : std::string("only %i and %a can have a number of digits")));
+                             : std::string("only %i, %a and %t can have a number of digits")));
     end_literal();
     out.parts_.push_back({.conversion = conversion, .digits = digits});
   }
   end_literal();
   if (out.parts_.empty() || text.ends_with('/'))
-    return invalid((text.empty() ? std::string("empty") : text + " names a directory") +
-                   "; name the files in it, such as " + text + "%i.out");
+    return invalid((text.empty() ? std::string("empty") : out.text_ + " names a directory") +
+                   "; name the files in it, such as " + out.text_ + "%i.out");
   return out;
 }
 
@@ -79,6 +82,9 @@ std::string OutputPattern::path(const OutputPod& pod) const {
         break;
       case 'a':
         out += digits_of(pod.attempt, part.digits);
+        break;
+      case 't':
+        out += padded(one_name(pod.task), part.digits);
         break;
       case 'n':
         out += one_name(pod.node);
@@ -110,9 +116,9 @@ bool OutputPattern::has(char conversion) const {
 }
 
 Status OutputPattern::fits(bool indexed, bool several) const {
-  if (!indexed && (has('i') || has('a')))
+  if (!indexed && (has('i') || has('a') || has('t')))
     return invalid(text_ + ": pods of a NonIndexed job have no index and attempt; name them by %p");
-  if (several && !has('p') && !has('i'))
+  if (several && !has('p') && !has('i') && !has('t'))
     return invalid(text_ + " is the same file for all " + (indexed ? "indexes" : "pods") +
                    "; add " + (indexed ? "%i" : "%p"));
   return Nothing{};
@@ -122,4 +128,4 @@ bool looks_like_path(std::string_view word) {
   return word.find_first_of("%/.") != std::string_view::npos;
 }
 
-}  // namespace muster::cli
+}  // namespace muster::core
