@@ -133,6 +133,19 @@ void IndexSet::insert_all(const IndexSet& other) {
   for (auto [first, last] : other.intervals_) insert_range(first, last);
 }
 
+IndexSet IndexSet::without(const IndexSet& other) const {
+  IndexSet rest;
+  for (const auto& [first, last] : intervals_) {
+    for (uint64_t index = other.lowest_missing(first); index <= last;
+         index = other.lowest_missing(index)) {
+      const uint64_t end = std::min<uint64_t>(other.lowest(index), uint64_t{last} + 1);
+      rest.insert_range(static_cast<uint32_t>(index), static_cast<uint32_t>(end - 1));
+      index = end;
+    }
+  }
+  return rest;
+}
+
 void IndexSet::erase_from(uint32_t n) {
   while (!intervals_.empty()) {
     auto at = std::prev(intervals_.end());

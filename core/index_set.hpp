@@ -35,6 +35,8 @@ class IndexSet {
   bool erase(uint32_t index);
   void insert_range(uint32_t first, uint32_t last);
   void insert_all(const IndexSet& other);
+  // The indexes that are in this set and not in the other.
+  IndexSet without(const IndexSet& other) const;
   // Drops every index >= n.
   void erase_from(uint32_t n);
   void clear();

@@ -15,20 +15,6 @@ namespace {
 
 constexpr int kRoundsMax = 1'000;  // names to try
 
-// The set difference `all` - `less`.
-core::IndexSet without(const core::IndexSet& all, const core::IndexSet& less) {
-  core::IndexSet rest;
-  for (const auto& [first, last] : all.intervals()) {
-    for (uint64_t index = less.lowest_missing(first); index <= last;
-         index = less.lowest_missing(index)) {
-      const uint64_t end = std::min<uint64_t>(less.lowest(index), uint64_t{last} + 1);
-      rest.insert_range(static_cast<uint32_t>(index), static_cast<uint32_t>(end - 1));
-      index = end;
-    }
-  }
-  return rest;
-}
-
 std::string annotation(const Json& job, std::string_view key) {
   return text_at(job, {"metadata", "annotations", std::string(key).c_str()});
 }
@@ -126,11 +112,11 @@ Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
     auto named = named_indexes(o, job);
     if (!named.ok()) return named.error();
     wanted = std::move(*named);
-    if (core::IndexSet strange = without(wanted, own); !strange.empty())
+    if (core::IndexSet strange = wanted.without(own); !strange.empty())
       return refuse(job, "it has no index " + strange.text() + " (it runs " + own.text() + ")");
     core::IndexSet terminal = done;
     terminal.insert_all(failed);
-    if (core::IndexSet open = without(wanted, terminal); !over && !open.empty())
+    if (core::IndexSet open = wanted.without(terminal); !over && !open.empty())
       return refuse(job, "index " + open.text() + " has not finished; see: muster why job/" +
                              text_at(job, {"metadata", "name"}) + "/" +
                              std::to_string(open.lowest()));
@@ -143,7 +129,7 @@ Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
         o.failed
             ? "it is still running and no index has failed"
             : "it is still running; wait until it has finished, or choose indexes with --index");
-  wanted = without(own, done);
+  wanted = own.without(done);
   if (wanted.empty()) return refuse(job, "all of its indexes have succeeded");
   return wanted;
 }
@@ -158,7 +144,7 @@ Json as_one(const std::vector<Json>& rounds) {
     failed.insert_all(index_set(text_at(round, {"status", "failedIndexes"})));
   }
   one["status"]["completedIndexes"] = done.text();
-  one["status"]["failedIndexes"] = without(failed, done).text();
+  one["status"]["failedIndexes"] = failed.without(done).text();
   if (rounds.size() > 1)
     one["metadata"]["annotations"][std::string(core::kIndexesKey)] = own.text();
   return one;
@@ -166,7 +152,7 @@ Json as_one(const std::vector<Json>& rounds) {
 
 bool all_succeeded(const Json& job) {
   return is_indexed(job) &&
-         without(own_indexes(job), index_set(text_at(job, {"status", "completedIndexes"}))).empty();
+         own_indexes(job).without(index_set(text_at(job, {"status", "completedIndexes"}))).empty();
 }
 
 Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest) {

@@ -72,6 +72,24 @@ TEST(IndexSet, BehavesLikeStdSet) {
   }
 }
 
+TEST(IndexSet, DifferenceHasWhatIsNotInTheOther) {
+  struct {
+    const char *of, *less, *rest;
+  } cases[] = {
+      {"", "1-3", ""},
+      {"1-3", "", "1-3"},
+      {"1-9", "1-9", ""},
+      {"1-9", "0-3,5", "4,6-9"},
+      {"1,3,5-7", "2,4,6", "1,3,5,7"},
+      {"2-4,8-9", "4-8", "2,3,9"},
+      {"4294967290-4294967295", "4294967292", "4294967290,4294967291,4294967293-4294967295"},
+  };
+  for (const auto& [of, less, rest] : cases) {
+    const auto set = [](const char* text) { return IndexSet::parse_lenient(text, INT64_MAX); };
+    EXPECT_EQ(set(of).without(set(less)).text(), rest) << of << " without " << less;
+  }
+}
+
 TEST(IndexSet, ReachesTheLastIndex) {
   IndexSet set;
   EXPECT_TRUE(set.insert(UINT32_MAX));
