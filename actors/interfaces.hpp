@@ -46,7 +46,7 @@ using job_actor = caf::typed_actor<
     caf::reacts_to<HasNowhere>,     // from the cluster: no node is left that might start its pods
     caf::reacts_to<ReturnSlots>,    // from the cluster: its next pods may not reuse freed slots
     caf::reacts_to<JobHears>,       // an agent answers which pods have ended there
-    caf::reacts_to<HasDependents>,  // from the registry: whether it must not be forgotten
+    caf::reacts_to<HasDependents>,  // from the registry: who waits for its end
     caf::reacts_to<sync_atom>,      // to itself: decide on everything that arrived
     caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal
     caf::reacts_to<wake_atom, uint64_t>,               // to itself: the timer for an instant fired
@@ -61,6 +61,8 @@ using registry_actor = caf::typed_actor<
     caf::reacts_to<JobHears>,        // from the RPC thread: forward to the job
     caf::reacts_to<JobIsOver>,       // from a job: its actor may stop
     caf::reacts_to<JobIsHidden>,     // from a job: its name is free
+    caf::reacts_to<JobHasAdvanced>,  // from a job: how far its indexes are
+    caf::reacts_to<JobIsResized>,    // from a job: how many indexes it has
     caf::reacts_to<DependentKnows>,  // to itself: a job has recorded the end of another one
     // From the journal, for the gate: number of the append, and the commit.
     caf::reacts_to<durable_atom, uint64_t, uint64_t>,

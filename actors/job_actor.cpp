@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "core/job/fold/fence.hpp"
 #include "core/job/rules/backoff.hpp"
+#include "core/job/rules/held.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/mpi.hpp"
 #include "core/spec/fields/owner.hpp"
@@ -37,12 +38,13 @@ bool launches(const core::Effect& effect) {
 
 JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock,
                    core::Job job, uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes,
-                   bool has_dependents)
+                   core::Dependents dependents)
     : GatedActor(config, around.journal, around.link),
       around_(std::move(around)),
       clock_(clock),
       job_(std::move(job)),
-      has_dependents_(has_dependents),
+      dependents_(dependents),
+      told_completions_(job_.state().completions),
       knobs_(knobs()),
       waiting_(*around_.waiting, core::owner_uid(job_.object().meta.annotations)),
       has_summary_row_(job_.can_unload()),
@@ -96,7 +98,8 @@ JobActor::behavior_type JobActor::make_behavior() {
       },
       [this](const JobHears& m) { take(m.heard); },
       [this](const HasDependents& m) {
-        has_dependents_ = m.any;
+        dependents_ = m;
+        told_progress_.reset();
         knobs_ = knobs();
         take(core::TimePassed{});
       },
@@ -117,7 +120,7 @@ JobActor::behavior_type JobActor::make_behavior() {
 
 core::Knobs JobActor::knobs() const {
   core::Knobs knobs = core::knobs_of(around_.knobs, job_.object());
-  knobs.has_dependents = has_dependents_;
+  knobs.has_dependents = dependents_.any;
   return knobs;
 }
 
@@ -243,6 +246,8 @@ void JobActor::use_again(core::Decision& decision) {
 void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& durable) {
   if (job_.hidden() && !std::exchange(hidden_reported_, true))
     send(around_.registry, JobIsHidden{job_.id()});  // before any answer
+  tell_completions();                                // likewise
+  tell_progress();                                   // before it is over
   tell_hosts(durable);                               // before launches, which need it
   const auto perform_all = [&] {
     for (const core::Effect& effect : effects) perform(effect, durable);
@@ -265,6 +270,21 @@ void JobActor::tell_hosts(const Durable& durable) {
   if (sent_hosts_ != nullptr && *sent_hosts_ == *hosts) return;
   sent_hosts_ = hosts;
   durable.link().hosts(job_.id(), std::move(hosts));
+}
+
+void JobActor::tell_completions() {
+  if (told_completions_ == job_.state().completions) return;
+  told_completions_ = job_.state().completions;
+  send(around_.registry, JobIsResized{job_.id(), told_completions_});
+}
+
+// At most once per decision, whatever the number of indexes.
+void JobActor::tell_progress() {
+  if (!dependents_.following) return;
+  auto now = std::make_shared<const core::Progress>(core::progress_of(job_));
+  if (told_progress_ && *told_progress_ == *now) return;
+  told_progress_ = std::move(now);
+  send(around_.registry, JobHasAdvanced{job_.id(), told_progress_});
 }
 
 // Events that have arrived are handled before the actor quits, or an agent would wait for an
@@ -377,7 +397,10 @@ void JobActor::act(const core::PodsClosed& order, const Durable&) {
 }
 
 void JobActor::act(const core::JobOver& order, const Durable&) {
-  send(around_.registry, JobIsOver{job_.id(), order});
+  core::ProgressPtr progress = dependents_.following ? told_progress_ : nullptr;
+  if (order.forgotten && !progress)
+    progress = std::make_shared<const core::Progress>(core::progress_of(job_));
+  send(around_.registry, JobIsOver{job_.id(), order, std::move(progress)});
 }
 
 void JobActor::act(const core::Answer& order, const Durable& durable) {

@@ -48,10 +48,10 @@ struct JobSurroundings {
 class JobActor : public GatedActor<job_actor> {
  public:
   // `next_seq`: sequence of its next append. `first_tail_seq` and `tail_bytes`: first append since
-  // the last snapshot, and the bytes of all of them. `has_dependents`: see HasDependents.
+  // the last snapshot, and the bytes of all of them. `dependents`: see HasDependents.
   JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock, core::Job job,
            uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes,
-           bool has_dependents = false);
+           core::Dependents dependents = {});
   behavior_type make_behavior() override;
   void on_exit() override;
 
@@ -68,6 +68,8 @@ class JobActor : public GatedActor<job_actor> {
   void step();
   void use_again(core::Decision& decision);
   void tell_hosts(const Durable& durable);
+  void tell_progress();
+  void tell_completions();
   void durable(const std::vector<core::Effect>& effects, const Durable& durable);
   void leave_if_idle();
   std::vector<storage::Row> rows_of(const core::Decision& decision);
@@ -101,7 +103,9 @@ class JobActor : public GatedActor<job_actor> {
   core::JobClock clock_;
   core::Job job_;
   core::Hearing hearing_;
-  bool has_dependents_;
+  core::Dependents dependents_;
+  core::ProgressPtr told_progress_;          // to the registry
+  std::optional<int32_t> told_completions_;  // likewise
   core::Knobs knobs_;
   WaitingPods::OfJob waiting_;
   bool has_summary_row_ = false;

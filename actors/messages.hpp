@@ -119,16 +119,29 @@ struct JobHears {
   core::NodeHeard heard;
 };
 
-// From a job to the registry: it has finished, or nothing is left of it.
+// From a job to the registry: it has finished, or nothing is left of it. `progress`: set if it
+// knows of jobs that follow it index by index, or is forgotten.
 struct JobIsOver {
   JobId job = 0;
   core::JobOver how;
+  core::ProgressPtr progress;
 };
 
-// From the registry to a job: whether other jobs wait for its end and have not recorded it yet.
-// While they do, it is not forgotten.
-struct HasDependents {
-  bool any = false;
+// From the registry to a job: which other jobs wait for its end and have not recorded it yet. While
+// any do, it is not forgotten.
+struct HasDependents : core::Dependents {};
+
+// From a job to the registry, for the jobs that follow it: how far its indexes are. Sent when it
+// learns of them, and after each decision that changes it.
+struct JobHasAdvanced {
+  JobId job = 0;
+  core::ProgressPtr progress;
+};
+
+// From a job to the registry: its owner has changed its completions.
+struct JobIsResized {
+  JobId job = 0;
+  std::optional<int32_t> completions;
 };
 
 // To the registry, from itself: a job has recorded how another one ended, or is gone.
@@ -240,6 +253,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobHears)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsOver)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsHidden)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::HasDependents)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobHasAdvanced)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsResized)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DependentKnows)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Want)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Freed)

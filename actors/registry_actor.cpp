@@ -3,7 +3,6 @@
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
 #include "core/registry/registry.hpp"
-#include "core/spec/fields/owner.hpp"
 #include "storage/rows/rows.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -64,6 +63,8 @@ class RegistryActor : public GatedActor<registry_actor> {
         },
         [this](const JobIsOver& m) { over(m); },
         [this](const JobIsHidden& m) { registry_.free_name(m.job); },
+        [this](const JobHasAdvanced& m) { carry_out(registry_.advanced(m.job, m.progress)); },
+        [this](const JobIsResized& m) { registry_.set_completions(m.job, m.completions); },
         [this](const DependentKnows& m) {
           carry_out(registry_.dependent_knows(m.dependent, m.of));
         },
@@ -148,7 +149,7 @@ class RegistryActor : public GatedActor<registry_actor> {
     const JobId id = r.job.id();
     job_actor actor{system().spawn<JobActor>(around_, registry_.job(id)->clock, std::move(r.job),
                                              r.next_seq, first_tail, r.tail_bytes,
-                                             registry_.has_dependents(id))};
+                                             registry_.dependents_of(id))};
     monitor(actor);
     actors_.emplace(id, vital(actor));
     registry_.set_running(id);
@@ -193,11 +194,9 @@ class RegistryActor : public GatedActor<registry_actor> {
   // `asked`: the job that holds the name is not about to release it.
   void create(const CreateJob& m, bool asked) {
     registry::Admission admission = registry_.admit(m.object, asked, now());
-    while (auto* unknown = std::get_if<registry::ReadOwner>(&admission)) {
-      std::optional<uint32_t> uid;
-      if (auto loaded = load_job_(unknown->job))
-        uid = core::owner_uid(loaded->job.object().meta.annotations);
-      registry_.set_owner(unknown->job, uid);
+    while (auto* unknown = std::get_if<registry::ReadJob>(&admission)) {
+      const auto loaded = load_job_(unknown->job);
+      registry_.set_read(unknown->job, loaded ? &loaded->job.object() : nullptr);
       admission = registry_.admit(m.object, asked, now());
     }
     if (auto* holder = std::get_if<registry::AskHolder>(&admission))
@@ -313,7 +312,7 @@ class RegistryActor : public GatedActor<registry_actor> {
     if (actors_.contains(m.job))
       log::info("{} {}", title(m.job, *registry_.job(m.job)),
                 m.how.forgotten ? "is gone" : "is over");
-    carry_out(registry_.over(m.job, m.how, now()));
+    carry_out(registry_.over(m.job, m.how, m.progress, now()));
     if (m.how.wake_ms) arm();
     if (registry_.job(m.job)) return;
     for (const Ask& ask : take_asks(m.job)) ask.otherwise(Nothing{});
@@ -337,10 +336,15 @@ class RegistryActor : public GatedActor<registry_actor> {
       caf::anon_send(me, DependentKnows{e.dependent, e.of});
     };
     with_actor(e.dependent,
-               {sends(JobAsk{core::DependencyHasEnded{0, e.of, e.how}, knows}), knows});
+               {sends(JobAsk{core::DependencyHasEnded{0, e.of, e.how, e.progress}, knows}), knows});
+  }
+  void carry_out(const registry::TellProgress& e) {
+    auto done = [](const Status&) {};
+    with_actor(e.dependent,
+               {sends(JobAsk{core::DependencyHasAdvanced{0, e.of, e.progress}, done})});
   }
   void carry_out(const registry::TellDependents& e) {
-    with_actor(e.job, {sends(HasDependents{e.any})});
+    with_actor(e.job, {sends(HasDependents{e.dependents})});
   }
   void carry_out(const registry::StopActor& e) {
     const job_actor actor = actors_.extract(e.job).mapped();

@@ -99,6 +99,12 @@ struct RecordLine {
     to["of"] = r.job;
     to["how"] = core::name(r.how);
   }
+  void operator()(const core::DependencyAdvanced& r) {
+    to["of"] = r.job;
+    to["passed"] = r.more.passed.text();
+    to["failed"] = r.more.failed.text();
+  }
+  void operator()(const core::IndexesFailed& r) { to["indexes"] = r.indexes.text(); }
   void operator()(const core::PodsCreated& r) {
     to["runs"] = list_of(r.runs, [](const core::PodsCreated::Run& run) {
       return Line{{"first", run.first},     {"count", run.count},
@@ -217,6 +223,14 @@ Line snapshot_line(JobId job, const storage::Snapshot& snapshot) {
   line["failedIndexes"] = s.failed_indexes.text();
   line["podsCreated"] = s.pods_created;
   if (!s.dependencies.empty()) line["after"] = dependencies_of(s.dependencies);
+  if (!s.followed.empty())
+    line["followed"] = list_of(s.followed, [](const core::Followed& one) {
+      return Line{{"job", one.job},
+                  {"name", one.name},
+                  {"passed", one.known.passed.text()},
+                  {"failed", one.known.failed.text()},
+                  {"ended", one.ended}};
+    });
   line["open"] = list_of(s.open, [](const auto& one) { return pod_of(one.first); });
   line["conditions"] = list_of(s.conditions, [](const core::Condition& one) {
     return Line{{"type", core::name(one.type)},

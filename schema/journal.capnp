@@ -21,7 +21,7 @@ const summaryVersion :UInt32 = 1;
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
 # How a job that others depend on must end, and how it ended (core/job/facts/dependency.hpp).
-enum Needed { ok @0; notok @1; any @2; }
+enum Needed { ok @0; notok @1; any @2; each @3; }
 enum DependencyEnd { succeeded @0; failed @1; deleted @2; waived @3; }
 
 enum FailureAction { none @0; count @1; ignore @2; failIndex @3; failJob @4; }
@@ -92,6 +92,12 @@ struct Record {
       job @39 :UInt64;
       how @40 :DependencyEnd;
     }
+    dependencyAdvanced :group {       # since the last such record
+      job @41 :UInt64;
+      passed @42 :List(UInt32);       # intervals, see docs/formats.md
+      failed @43 :List(UInt32);       # intervals
+    }
+    indexesFailed @44 :List(UInt32);  # intervals
   }
 }
 
@@ -223,6 +229,16 @@ struct JobSnapshot {
   dependencies @37 :List(Dependency); # those that have not ended
   used @38 :T.Usage;                  # by all attempts; absent: not known
   ranMs @39 :Int64;                   # run times of all attempts
+  followed @40 :List(Followed);
+}
+
+# A job that this one follows index by index, and what is known of it.
+struct Followed {
+  job @0 :UInt64;
+  name @1 :Text;
+  passed @2 :List(UInt32);            # intervals
+  failed @3 :List(UInt32);            # intervals
+  ended @4 :Bool;
 }
 
 # What the next pod of an index inherits in a gang.

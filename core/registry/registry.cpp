@@ -1,6 +1,7 @@
 #include "core/registry/registry.hpp"
 
 #include "core/spec/fields/after.hpp"
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
 
 #include <algorithm>
@@ -13,33 +14,57 @@ DependencyEnd end_of(bool complete) {
   return complete ? DependencyEnd::succeeded : DependencyEnd::failed;
 }
 
-std::vector<JobId> jobs_of(const std::vector<Dependency>& dependencies) {
-  std::vector<JobId> ids;
-  for (const Dependency& one : dependencies) ids.push_back(one.job);
-  return ids;
+void set_facts(Entry& entry, const JobObject& object) {
+  entry.owner_uid = owner_uid(object.meta.annotations);
+  entry.indexed = object.spec.indexed();
+  entry.completions = object.spec.completions;
 }
 
-Entry entry_of(const JobMeta& meta, Place place) {
-  Entry entry{meta.ns, meta.name, meta.uid, place};
-  entry.owner_uid = owner_uid(meta.annotations);
+Entry entry_of(const JobObject& object, Place place) {
+  Entry entry{object.meta.ns, object.meta.name, object.meta.uid, place};
+  set_facts(entry, object);
   return entry;
 }
 
-Error no_such_job(const JobMeta& meta, const std::string& name) {
+Error refuse(const JobMeta& meta, std::string why) {
   const std::string key(kAfterKey);
   Violations wrong;
-  wrong.invalid("metadata.annotations[" + key + "]", meta.annotations.at(key),
-                "there is no job `" + name + "` in namespace `" + meta.ns + "`");
+  wrong.invalid("metadata.annotations[" + key + "]", meta.annotations.at(key), std::move(why));
   return {Errc::invalid, "", wrong.take()};
 }
 
-// Whether a new job may wait for this one; absent: it depends on its owner, who must be read first.
-// For a user's job, only the user's own exist: it would otherwise tell whether another user's job
-// does and how it ended, and keep it from being forgotten.
-std::optional<bool> may_await(const JobMeta& meta, const Entry& entry) {
+Error no_such_job(const JobMeta& meta, const std::string& name) {
+  return refuse(meta, "there is no job `" + name + "` in namespace `" + meta.ns + "`");
+}
+
+bool follows(const After& after) {
+  return after.needed == Needed::each;
+}
+
+// Whether the answer depends on what must be read first.
+bool must_read(const JobMeta& meta, const After& after, const Entry& entry) {
+  return !entry.read && (is_users(meta.annotations) || follows(after));
+}
+
+// Whether a new job may wait for this one. For a user's job, only the user's own exist: it would
+// otherwise tell whether another user's job does and how it ended, and keep it from being
+// forgotten.
+bool may_await(const JobMeta& meta, const Entry& entry) {
   if (!is_users(meta.annotations)) return true;
-  if (!entry.owner_known) return std::nullopt;
   return entry.owner_uid == owner_uid(meta.annotations);
+}
+
+// Why no index of this job could ever follow its own in the other; empty: each can.
+std::string cannot_follow(const JobObject& object, const Entry& other) {
+  if (!other.indexed)
+    return "job `" + other.name + "` has no indexes: its completion mode is NonIndexed";
+  if (!other.completions) return "";
+  int64_t highest = object.spec.completions.value_or(0) - 1;
+  if (const auto own = read_annotations(object.meta.annotations).indexes; own && !own->empty())
+    highest = own->intervals().rbegin()->second;
+  if (highest < *other.completions) return "";
+  return "job `" + other.name + "` has no index " + std::to_string(highest) +
+         ": its spec.completions is " + std::to_string(*other.completions);
 }
 
 }  // namespace
@@ -48,9 +73,9 @@ void Registry::adopt(const Job& job, const Now& now) {
   const JobState& state = job.state();
   const bool over = state.open.empty() && (job.finished() || state.orphaned) &&
                     (!state.deleted_at || state.orphaned);
-  Entry entry = entry_of(job.object().meta, over ? Place::unloaded : Place::running);
+  Entry entry = entry_of(job.object(), over ? Place::unloaded : Place::running);
   entry.clock = {now.wall_ms, now.elapsed_ms, state.last_record_ms};
-  entry.awaits = jobs_of(state.dependencies);
+  entry.awaits = state.dependencies;
   if (job.finished()) entry.end = end_of(job.condition(ConditionType::complete) != nullptr);
   if (over) {
     const JobSummary summary = summary_of(job);
@@ -64,7 +89,7 @@ void Registry::adopt(JobSummary job, const Now& now) {
   Entry entry{std::move(job.ns), std::move(job.name), std::move(job.uid), Place::unloaded};
   entry.clock = {now.wall_ms, now.elapsed_ms, job.finished_ms};
   entry.end = end_of(job.complete);
-  entry.owner_known = false;
+  entry.read = false;
   keep_finished(job.id, entry, job.finished_ms);
   set_wake(job.id, entry, job.wake_ms, now.elapsed_ms);
   add(job.id, std::move(entry));
@@ -73,7 +98,7 @@ void Registry::adopt(JobSummary job, const Now& now) {
 void Registry::adopt_damaged(JobId id, const JobObjectPtr& object, const std::string& why) {
   unrecovered_.insert(id);
   if (!object) return;
-  add(id, entry_of(object->meta, Place::quarantined));
+  add(id, entry_of(*object, Place::quarantined));
   quarantine(id, why);
 }
 
@@ -81,7 +106,10 @@ Effects Registry::settle() {
   Effects effects;
   for (const auto& [of, dependents] : dependents_) {
     const Entry* entry = job(of);
-    if (entry ? entry->end.has_value() : !unrecovered_.contains(of)) tell_end(of, effects);
+    if (entry ? !entry->end : unrecovered_.contains(of)) continue;
+    tell_end(of, nullptr, !entry, effects);
+    const Dependents all = dependents_of(of);
+    if (entry && all.following) effects.push_back(TellDependents{of, all});
   }
   delete_excess(effects);
   return effects;
@@ -100,30 +128,34 @@ Admission Registry::admit(const JobObjectPtr& object, bool holder_asked, const N
   std::vector<Dependency> dependencies;
   for (After& after : after_of(meta.annotations)) {
     const JobId named = holder(meta.ns, after.job);
-    const std::optional<bool> may = named ? may_await(meta, jobs_.at(named)) : false;
-    if (!may) return ReadOwner{named};
-    if (!*may) return no_such_job(meta, after.job);
+    if (!named) return no_such_job(meta, after.job);
+    const Entry& other = jobs_.at(named);
+    if (must_read(meta, after, other)) return ReadJob{named};
+    if (!may_await(meta, other)) return no_such_job(meta, after.job);
+    if (follows(after))
+      if (std::string why = cannot_follow(*object, other); !why.empty()) return refuse(meta, why);
     dependencies.push_back({named, std::move(after)});
   }
   Admitted admitted{next_id_++, {now.wall_ms, object, std::move(dependencies)}, {}};
-  Entry entry = entry_of(meta, Place::creating);
+  Entry entry = entry_of(*object, Place::creating);
   entry.clock = {now.wall_ms, now.elapsed_ms, now.wall_ms};
-  entry.awaits = jobs_of(admitted.record.after);
+  entry.awaits = admitted.record.after;
   add(admitted.id, std::move(entry));
   for (const Dependency& one : admitted.record.after) {
     const Entry& awaited = jobs_.at(one.job);
-    if (awaited.end)
-      tell_end(one.job, admitted.effects);
-    else if (awaited.place == Place::running)
-      admitted.effects.push_back(TellDependents{one.job, true});
+    if (awaited.end) tell_end(one.job, nullptr, false, admitted.effects);
+    // What it follows is asked for its progress, even after its end.
+    if (awaited.end ? follows(one.after) : awaited.place == Place::running)
+      admitted.effects.push_back(TellDependents{one.job, dependents_of(one.job)});
   }
   return admitted;
 }
 
-void Registry::set_owner(JobId id, std::optional<uint32_t> uid) {
+void Registry::set_read(JobId id, const JobObject* object) {
   Entry& entry = jobs_.at(id);
-  entry.owner_known = true;
-  entry.owner_uid = uid;
+  entry.read = true;
+  entry.owner_uid.reset();
+  if (object) set_facts(entry, *object);
 }
 
 Result<JobId> Registry::find(const std::string& ns, const std::string& name,
@@ -151,13 +183,30 @@ void Registry::quarantine(JobId id, const std::string& why) {
   forget_wake(id, entry);
 }
 
-Effects Registry::over(JobId id, const JobOver& how, const Now& now) {
+void Registry::set_completions(JobId id, std::optional<int32_t> completions) {
+  if (auto it = jobs_.find(id); it != jobs_.end()) it->second.completions = completions;
+}
+
+Effects Registry::advanced(JobId id, const ProgressPtr& progress) const {
+  Effects effects;
+  auto waiting = dependents_.find(id);
+  if (waiting == dependents_.end()) return effects;
+  for (const auto& [dependent, following] : waiting->second) {
+    if (!following) continue;
+    const Place place = jobs_.at(dependent).place;
+    if (place == Place::creating || place == Place::running)
+      effects.push_back(TellProgress{dependent, id, progress});
+  }
+  return effects;
+}
+
+Effects Registry::over(JobId id, const JobOver& how, const ProgressPtr& progress, const Now& now) {
   auto it = jobs_.find(id);
   if (it == jobs_.end()) return {};
   Entry& entry = it->second;
   Effects effects;
   if (how.complete) entry.end = end_of(*how.complete);
-  if (how.complete || how.forgotten) tell_end(id, effects);
+  if (how.complete || how.forgotten) tell_end(id, progress, how.forgotten, effects);
   if (entry.place == Place::running) {
     entry.place = Place::leaving;
     effects.push_back(StopActor{id});
@@ -165,16 +214,21 @@ Effects Registry::over(JobId id, const JobOver& how, const Now& now) {
   set_wake(id, entry, how.wake_ms, now.elapsed_ms);
   if (!how.forgotten) {
     if (!entry.finished_ms) keep_finished(id, entry, now.wall_ms);
+    if (how.complete) release(id, std::exchange(entry.awaits, {}), effects);
     delete_excess(effects);
     return effects;
   }
   if (entry.finished_ms) finished_.erase({*entry.finished_ms, id});
   free_name(id);
-  const std::vector<JobId> awaited = std::move(entry.awaits);
+  std::vector<Dependency> awaited = std::move(entry.awaits);
   jobs_.erase(it);
-  for (JobId of : awaited)
-    for (const Effect& effect : dependent_knows(id, of)) effects.push_back(effect);
+  release(id, std::move(awaited), effects);
   return effects;
+}
+
+void Registry::release(JobId id, std::vector<Dependency> awaited, Effects& out) {
+  for (const Dependency& one : awaited)
+    for (const Effect& effect : dependent_knows(id, one.job)) out.push_back(effect);
 }
 
 void Registry::free_name(JobId id) {
@@ -192,7 +246,13 @@ Effects Registry::dependent_knows(JobId dependent, JobId of) {
       !waiting->second.empty())
     return {};
   dependents_.erase(waiting);
-  return job(of) ? Effects{TellDependents{of, false}} : Effects{};
+  return job(of) ? Effects{TellDependents{of, {}}} : Effects{};
+}
+
+Dependents Registry::dependents_of(JobId id) const {
+  auto waiting = dependents_.find(id);
+  if (waiting == dependents_.end()) return {};
+  return {true, std::ranges::any_of(waiting->second, [](const auto& one) { return one.second; })};
 }
 
 std::vector<JobId> Registry::take_due(Millis elapsed_ms) {
@@ -235,7 +295,7 @@ JobId Registry::holder(const std::string& ns, const std::string& name) const {
 
 void Registry::add(JobId id, Entry entry, bool named) {
   if (named) names_[{entry.ns, entry.name}] = id;
-  for (JobId of : entry.awaits) dependents_[of].insert(id);
+  for (const Dependency& one : entry.awaits) dependents_[one.job][id] = follows(one.after);
   jobs_.emplace(id, std::move(entry));
 }
 
@@ -256,12 +316,17 @@ void Registry::set_wake(JobId id, Entry& entry, std::optional<Millis> wake_ms, M
   wakes_.insert({*entry.wake_at, id});
 }
 
-void Registry::tell_end(JobId of, Effects& out) const {
+void Registry::tell_end(JobId of, const ProgressPtr& progress, bool gone, Effects& out) const {
   auto waiting = dependents_.find(of);
   if (waiting == dependents_.end()) return;
   const Entry* entry = job(of);
   const auto how = entry ? entry->end.value_or(DependencyEnd::deleted) : DependencyEnd::deleted;
-  for (JobId dependent : waiting->second) out.push_back(TellEnd{dependent, of, how});
+  for (const auto& [dependent, following] : waiting->second) {
+    if (!following)
+      out.push_back(TellEnd{dependent, of, how});
+    else if (progress || gone)
+      out.push_back(TellEnd{dependent, of, how, progress});
+  }
 }
 
 void Registry::delete_excess(Effects& out) {

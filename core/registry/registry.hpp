@@ -7,7 +7,9 @@
 // recovered.
 //
 // Invariants: a name has at most one job; an id is issued once; a job that waits for another one is
-// told of its end, and again after each restart until it has recorded it.
+// told of its end, and again after each restart until it has recorded it. One that follows another
+// index by index is told what that one says of its indexes; it says so whenever they have advanced,
+// when it is over, and when it learns that it is followed.
 #pragma once
 
 #include "base/result.hpp"
@@ -45,11 +47,13 @@ struct Entry {
   JobClock clock{};                    // shared by all actors that it gets in this run
   std::string damage{};                // the answer to requests if it is quarantined
   std::optional<DependencyEnd> end{};  // how it ended; absent: it has not
-  std::vector<JobId> awaits{};         // jobs that have it among their dependents
-  bool owner_known = true;             // false: not read from disk in this run
+  std::vector<Dependency> awaits{};    // jobs that have it among their dependents
+  bool read = true;                    // false: the next three were not read from disk in this run
   std::optional<uint32_t> owner_uid{};
-  std::optional<Millis> wake_at{};      // when to load it again (elapsed)
-  std::optional<Millis> finished_ms{};  // its place among the finished jobs
+  bool indexed = true;
+  std::optional<int32_t> completions{};  // of its spec; absent: it has none, or can't be read
+  std::optional<Millis> wake_at{};       // when to load it again (elapsed)
+  std::optional<Millis> finished_ms{};   // its place among the finished jobs
 };
 
 // ---- effects: what is to be done, in this order. A job without an actor is loaded first.
@@ -59,12 +63,19 @@ struct TellEnd {
   JobId dependent = 0;
   JobId of = 0;
   DependencyEnd how = DependencyEnd::deleted;
+  ProgressPtr progress{};  // for one that follows it; null: unknown
 };
-// To a job: whether others wait for its end and have not recorded it yet. While they do, it is not
-// forgotten.
+// To a job that follows another one index by index.
+struct TellProgress {
+  JobId dependent = 0;
+  JobId of = 0;
+  ProgressPtr progress;
+};
+// To a job. While others wait, it is not forgotten; while one follows it, it reports how far its
+// indexes are.
 struct TellDependents {
   JobId job = 0;
-  bool any = false;
+  Dependents dependents;
 };
 // It is over: its actor stops once it has answered everything sent to it.
 struct StopActor {
@@ -75,7 +86,7 @@ struct DeleteFinished {
   JobId job = 0;
 };
 
-using Effect = std::variant<TellEnd, TellDependents, StopActor, DeleteFinished>;
+using Effect = std::variant<TellEnd, TellProgress, TellDependents, StopActor, DeleteFinished>;
 using Effects = std::vector<Effect>;
 
 // ---- what a request to create a job leads to: the job, an error, or a question to answer first
@@ -89,11 +100,11 @@ struct Admitted {
 struct AskHolder {
   JobId job = 0;
 };
-// Who owns this job (set_owner).
-struct ReadOwner {
+// Who owns this job, and how many indexes it has (set_read).
+struct ReadJob {
   JobId job = 0;
 };
-using Admission = std::variant<Admitted, AskHolder, ReadOwner, Error>;
+using Admission = std::variant<Admitted, AskHolder, ReadJob, Error>;
 
 class Registry {
  public:
@@ -109,12 +120,16 @@ class Registry {
 
   // `holder_asked`: AskHolder was answered, with no.
   Admission admit(const JobObjectPtr& object, bool holder_asked, const Now& now);
-  void set_owner(JobId id, std::optional<uint32_t> uid);
+  void set_read(JobId id, const JobObject* object);  // null: it can't be read
   Result<JobId> find(const std::string& ns, const std::string& name, const std::string& uid) const;
 
   void set_running(JobId id);
   void quarantine(JobId id, const std::string& why);
-  Effects over(JobId id, const JobOver& how, const Now& now);
+  void set_completions(JobId id, std::optional<int32_t> completions);
+  Effects advanced(JobId id, const ProgressPtr& progress) const;
+  // `progress`: may be null while it is not forgotten, if it did not know of jobs that follow it.
+  // Once it does, it is reported as over again.
+  Effects over(JobId id, const JobOver& how, const ProgressPtr& progress, const Now& now);
   void free_name(JobId id);
   void actor_left(JobId id);  // the one that was asked to stop
   // The dependent has recorded how the other job ended, or is gone itself.
@@ -130,7 +145,7 @@ class Registry {
   const Entry* job(JobId id) const;  // nullptr: it is gone, or was never issued
   JobId next_id() const { return next_id_; }
   uint64_t finished_max() const { return finished_max_; }
-  bool has_dependents(JobId id) const { return dependents_.contains(id); }
+  Dependents dependents_of(JobId id) const;
   std::optional<Millis> next_due() const {  // elapsed
     return wakes_.empty() ? std::nullopt : std::optional(wakes_.begin()->first);
   }
@@ -141,14 +156,18 @@ class Registry {
   void forget_wake(JobId id, Entry& entry);
   void set_wake(JobId id, Entry& entry, std::optional<Millis> wake_ms, Millis elapsed_ms);
   JobId holder(const std::string& ns, const std::string& name) const;  // 0: none
-  void tell_end(JobId of, Effects& out) const;                         // to those that wait for it
+  // To those that wait for it. Those that follow it are told only with its progress, or if it is
+  // gone.
+  void tell_end(JobId of, const ProgressPtr& progress, bool gone, Effects& out) const;
+  void release(JobId id, std::vector<Dependency> awaited, Effects& out);  // it waits no longer
   void delete_excess(Effects& out);
 
   JobId next_id_;
   uint64_t finished_max_;
   std::map<JobId, Entry> jobs_;
   std::map<std::pair<std::string, std::string>, JobId> names_;
-  std::map<JobId, std::set<JobId>> dependents_;  // by the job whose end they have not recorded
+  // By the job whose end they have not recorded: whether they follow it index by index.
+  std::map<JobId, std::map<JobId, bool>> dependents_;
   std::set<JobId> unrecovered_;                  // since the start; they may have pods
   std::set<std::pair<Millis, JobId>> finished_;  // by time of finish
   std::set<std::pair<Millis, JobId>> wakes_;     // unloaded jobs, by when to load them (elapsed)

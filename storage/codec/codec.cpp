@@ -198,6 +198,15 @@ struct Writer {
     ended.setJob(r.job);
     ended.setHow(wire_enum<wire::DependencyEnd>(r.how));
   }
+  void operator()(const core::DependencyAdvanced& r) {
+    auto advanced = out.initDependencyAdvanced();
+    advanced.setJob(r.job);
+    write_set(r.more.passed, [&advanced](uint32_t n) { return advanced.initPassed(n); });
+    write_set(r.more.failed, [&advanced](uint32_t n) { return advanced.initFailed(n); });
+  }
+  void operator()(const core::IndexesFailed& r) {
+    write_set(r.indexes, [this](uint32_t n) { return out.initIndexesFailed(n); });
+  }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -363,6 +372,15 @@ core::Record record_back(wire::Record::Reader in) {
       return core::DependencyEnded{at_ms, ended.getJob(),
                                    core_enum(ended.getHow(), core::DependencyEnd::waived)};
     }
+    case wire::Record::DEPENDENCY_ADVANCED: {
+      auto advanced = in.getDependencyAdvanced();
+      return core::DependencyAdvanced{
+          at_ms,
+          advanced.getJob(),
+          {set_back(advanced.getPassed()), set_back(advanced.getFailed())}};
+    }
+    case wire::Record::INDEXES_FAILED:
+      return core::IndexesFailed{at_ms, set_back(in.getIndexesFailed())};
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

@@ -10,34 +10,6 @@ namespace {
 
 using namespace codec;
 
-// An interval is two numbers: the gap of indexes between it and the previous one (or the start),
-// and its length minus one.
-template <class Init>
-void write_set(const core::IndexSet& set, Init init) {
-  auto list = init(static_cast<uint32_t>(set.intervals().size() * 2));
-  uint32_t at = 0;
-  uint64_t next = 0;
-  for (const auto& [first, last] : set.intervals()) {
-    list.set(at++, static_cast<uint32_t>(first - next));
-    list.set(at++, last - first);
-    next = uint64_t{last} + 1;
-  }
-}
-
-core::IndexSet set_back(capnp::List<uint32_t>::Reader list) {
-  KJ_REQUIRE(list.size() % 2 == 0, "half an interval");
-  core::IndexSet set;
-  uint64_t next = 0;
-  for (uint32_t at = 0; at < list.size(); at += 2) {
-    uint64_t first = next + list[at];
-    uint64_t last = first + list[at + 1];
-    KJ_REQUIRE(last <= UINT32_MAX, "an interval beyond the indexes");
-    set.insert_range(static_cast<uint32_t>(first), static_cast<uint32_t>(last));
-    next = last + 1;
-  }
-  return set;
-}
-
 struct AttemptRun {
   uint32_t first, count, next;
 };
@@ -216,6 +188,11 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
                                     .failed_ms = instant_back(from.getFailed(), base_ms)};
   s.dependencies = dependencies_back(in.getDependencies());
   s.usage = {wire::read_usage(in.getUsed()), in.getRanMs()};
+  for (auto from : in.getFollowed())
+    s.followed.push_back({.job = from.getJob(),
+                          .name = text_back(from.getName()),
+                          .known = {set_back(from.getPassed()), set_back(from.getFailed())},
+                          .ended = from.getEnded()});
   return s;
 }
 
@@ -245,6 +222,19 @@ void write_inherited(const std::map<uint32_t, core::FailureCounts>& inherited, M
   }
 }
 
+void write_followed(const std::vector<core::Followed>& followed,
+                    capnp::List<wire::Followed>::Builder out) {
+  unsigned i = 0;
+  for (const auto& [job, name, known, ended] : followed) {
+    auto to = out[i++];
+    to.setJob(job);
+    to.setName(text(name));
+    write_set(known.passed, [&to](uint32_t n) { return to.initPassed(n); });
+    write_set(known.failed, [&to](uint32_t n) { return to.initFailed(n); });
+    to.setEnded(ended);
+  }
+}
+
 }  // namespace
 
 std::string encode_state(const core::JobState& state, uint64_t sequence) {
@@ -255,7 +245,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
                                 attempt_floor, attempt_max, next_number, attempts, open, deferred,
                                 broken, inherited, finished, events, events_total, pods_created,
-                                external_status, own_conditions, dependencies, usage] = state;
+                                external_status, own_conditions, dependencies, followed, usage] =
+      state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -310,6 +301,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                        out.initDependencies(static_cast<uint32_t>(dependencies.size())));
   wire::write_usage(usage.used, [&out] { return out.initUsed(); });
   out.setRanMs(usage.ran_ms);
+  if (!followed.empty())
+    write_followed(followed, out.initFollowed(static_cast<uint32_t>(followed.size())));
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));
   return packed(message);
 }

@@ -148,7 +148,7 @@ inline core::GangBreak break_back(wire::GangBreak::Reader in) {
           .why = text_back(in.getWhy())};
 }
 
-static_assert(static_cast<int>(core::Needed::any) == static_cast<int>(wire::Needed::ANY));
+static_assert(static_cast<int>(core::Needed::each) == static_cast<int>(wire::Needed::EACH));
 static_assert(static_cast<int>(core::DependencyEnd::waived) ==
               static_cast<int>(wire::DependencyEnd::WAIVED));
 
@@ -167,8 +167,36 @@ inline std::vector<core::Dependency> dependencies_back(capnp::List<wire::Depende
   std::vector<core::Dependency> to;
   for (auto one : from)
     to.push_back(
-        {one.getJob(), {core_enum(one.getNeeded(), core::Needed::any), text_back(one.getName())}});
+        {one.getJob(), {core_enum(one.getNeeded(), core::Needed::each), text_back(one.getName())}});
   return to;
+}
+
+// An interval is two numbers: the gap of indexes between it and the previous one (or the start),
+// and its length minus one.
+template <class Init>
+void write_set(const core::IndexSet& set, Init init) {
+  auto list = init(static_cast<uint32_t>(set.intervals().size() * 2));
+  uint32_t at = 0;
+  uint64_t next = 0;
+  for (const auto& [first, last] : set.intervals()) {
+    list.set(at++, static_cast<uint32_t>(first - next));
+    list.set(at++, last - first);
+    next = uint64_t{last} + 1;
+  }
+}
+
+inline core::IndexSet set_back(capnp::List<uint32_t>::Reader list) {
+  KJ_REQUIRE(list.size() % 2 == 0, "half an interval");
+  core::IndexSet set;
+  uint64_t next = 0;
+  for (uint32_t at = 0; at < list.size(); at += 2) {
+    uint64_t first = next + list[at];
+    uint64_t last = first + list[at + 1];
+    KJ_REQUIRE(last <= UINT32_MAX, "an interval beyond the indexes");
+    set.insert_range(static_cast<uint32_t>(first), static_cast<uint32_t>(last));
+    next = last + 1;
+  }
+  return set;
 }
 
 inline core::Counted counted_back(wire::Counted value) {

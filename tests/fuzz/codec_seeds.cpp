@@ -13,6 +13,12 @@ using namespace muster;
 
 constexpr Millis kNow = 1'700'000'000'000;
 
+core::IndexSet some(uint32_t first, uint32_t last) {
+  core::IndexSet set;
+  set.insert_range(first, last);
+  return set;
+}
+
 std::vector<core::Record> records() {
   auto object = std::make_shared<core::JobObject>();
   object->spec.parallelism = 3;
@@ -48,6 +54,8 @@ std::vector<core::Record> records() {
       core::PodsRemoved{kNow, {{1, 0}}},
       core::IndexLimitsSet{kNow, false},
       core::GangBroken{kNow, {{1, 0}, true, true, "index 1 (attempt 0) failed"}},
+      core::DependencyAdvanced{kNow, 7, {some(0, 4), some(6, 6)}},
+      core::IndexesFailed{kNow, some(6, 6)},
       core::JobForgotten{kNow}};
 }
 

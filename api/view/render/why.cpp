@@ -335,6 +335,15 @@ std::string backoff_text(uint64_t indexes, Millis next) {
          " backing off after a failure; the next retry is in " + span_text(next + kRoundUpMs);
 }
 
+// The indexes that wait for those of other jobs; empty: none does.
+std::string awaiting_text(const core::Job& job) {
+  const core::IndexSet waiting = core::awaiting_indexes(job);
+  if (waiting.empty()) return "";
+  return (waiting.size() == 1 ? "1 index is" : std::to_string(waiting.size()) + " indexes are") +
+         " waiting for " + core::awaited_text(job) + " (" + std::string(core::kAfterKey) +
+         "): " + waiting.text();
+}
+
 // "the index failed 2 times, more than spec.backoffLimitPerIndex (1) allows".
 std::string per_index_text(const core::Job& job, const std::optional<core::Pod>& last) {
   std::string text = "the index failed ";
@@ -374,6 +383,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   Explanation out;
   const bool whole = explain_whole(job, now, knobs, out);
   const size_t pending = job.pending().size();
+  const std::string awaiting = whole ? "" : awaiting_text(job);
   uint64_t delayed = 0;
   Millis next = 0;
   auto wait_for = [&](uint32_t index) {
@@ -407,6 +417,9 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.state = "Backoff";
     out.until_ms = next;
     out.summary = backoff_text(delayed, next - now);
+  } else if (!awaiting.empty()) {
+    out.state = "Held";
+    out.summary = awaiting;
   } else if (!whole) {
     out.state = "Waiting";
     out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
@@ -417,6 +430,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")
     out.details.push_back(backoff_text(delayed, next - now));
+  if (!awaiting.empty() && out.state != "Held") out.details.push_back(awaiting);
   if (!s.failed_indexes.empty())
     out.details.push_back("failed indexes: " + s.failed_indexes.text());
   return out;
@@ -444,7 +458,9 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   }
   if (s.failed_indexes.contains(index)) {
     out.state = "Failed";
-    out.summary = last && last->action == core::FailureAction::fail_index
+    const std::string why = last ? "" : core::never_runs_text(job, index);
+    out.summary = !why.empty() ? "the index never ran, because " + why
+                  : last && last->action == core::FailureAction::fail_index
                       ? "a FailIndex rule of the pod failure policy matched"
                       : per_index_text(job, last);
     tell_last();
@@ -461,7 +477,16 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
     tell_last();
     return out;
   }
-  if (explain_whole(job, now, knobs, out)) {
+  const bool whole = explain_whole(job, now, knobs, out);
+  if (const std::string by = core::awaited_by(job, index);
+      !by.empty() && (!whole || out.state == "Held")) {
+    if (whole) out.details.push_back(out.summary);
+    out.state = "Held";
+    out.summary = "the index is waiting for index " + std::to_string(index) + " of job " + by +
+                  " to succeed (" + std::string(core::kAfterKey) + ")";
+    return out;
+  }
+  if (whole) {
     if (terminal(job)) out.summary = "the index never succeeded, and " + out.summary;
     tell_last();
     return out;

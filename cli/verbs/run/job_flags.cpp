@@ -49,7 +49,7 @@ constexpr ResourceFlag kResourceFlags[] = {
      true},
     {"--after", "KIND:JOB",
      "Start once another job has ended: ok:JOB (successfully), notok:JOB (unsuccessfully) or "
-     "any:JOB; repeatable",
+     "any:JOB; or each index once that of JOB has succeeded: each:JOB; repeatable",
      read_after, true},
 };
 

@@ -20,6 +20,7 @@ bool satisfies(DependencyEnd how, Needed needed) {
     case Needed::notok:
       return how != DependencyEnd::succeeded;
     case Needed::any:
+    case Needed::each:
       return true;
   }
   return true;

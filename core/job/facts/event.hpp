@@ -75,11 +75,20 @@ struct TimePassed {};
 // The owner's requests are answered by Answer with their token once durable.
 
 // Another job, which this one may wait for (muster.dev/after), has ended. Answered like the owner's
-// requests, even if this job does not wait for it.
+// requests, even if this job does not wait for it. `progress`: for a job that follows it; null: the
+// other job is gone, and what this one has recorded is all that is known.
 struct DependencyHasEnded {
   uint64_t token = 0;
   JobId job = 0;
   DependencyEnd how = DependencyEnd::succeeded;
+  ProgressPtr progress{};
+};
+
+// A job that this one may follow index by index: how far its indexes are by now. Answered as above.
+struct DependencyHasAdvanced {
+  uint64_t token = 0;
+  JobId job = 0;
+  ProgressPtr progress;
 };
 
 // Deletes the job. `orphan` implies background: the pods keep running.
@@ -148,6 +157,6 @@ struct StatusWrite {
 using Event =
     std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady, TimePassed,
                  JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted, PodConditionsWrite,
-                 StatusWrite, NodeHeard, DependencyHasEnded, NowhereElse>;
+                 StatusWrite, NodeHeard, DependencyHasEnded, DependencyHasAdvanced, NowhereElse>;
 
 }  // namespace muster::core

@@ -216,6 +216,19 @@ struct DependencyEnded {
   DependencyEnd how = DependencyEnd::succeeded;
 };
 
+// These indexes of a job that this one follows have passed or failed since the last such record.
+struct DependencyAdvanced {
+  Millis at_ms = 0;
+  JobId job = 0;
+  Progress more;
+};
+
+// These indexes failed without a pod: the indexes that they wait for will never pass.
+struct IndexesFailed {
+  Millis at_ms = 0;
+  IndexSet indexes;
+};
+
 // The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of the job is
 // kept.
 struct JobForgotten {
@@ -226,7 +239,7 @@ using Record =
     std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound, PodsStarted,
                  PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
                  FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet, PodMetaSet,
-                 ConditionsWritten, GangBroken, DependencyEnded>;
+                 ConditionsWritten, GangBroken, DependencyEnded, DependencyAdvanced, IndexesFailed>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

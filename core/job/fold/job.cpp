@@ -221,6 +221,8 @@ struct Applier {
     s.parallelism = job.spec().parallelism.value_or(1);
     s.completions = job.spec().completions;
     s.dependencies = r.after;
+    for (const Dependency& one : r.after)
+      if (one.after.needed == Needed::each) s.followed.push_back({one.job, one.after.job, {}});
     job.rebuild();
   }
 
@@ -383,6 +385,37 @@ struct Applier {
 
   void operator()(const DependencyEnded& r) {
     std::erase_if(s.dependencies, [&r](const Dependency& one) { return one.job == r.job; });
+    const auto it = followed(r.job);
+    if (it == s.followed.end()) return;
+    if (r.how == DependencyEnd::waived)
+      s.followed.erase(it);
+    else
+      it->ended = true;
+    job.rebuild();
+  }
+
+  std::vector<Followed>::iterator followed(JobId of) {
+    return std::ranges::find(s.followed, of, &Followed::job);
+  }
+
+  void operator()(const DependencyAdvanced& r) {
+    const auto it = followed(r.job);
+    MUSTER_CHECK(it != s.followed.end(), r.job);
+    it->known.passed.insert_all(r.more.passed);
+    it->known.failed.insert_all(r.more.failed);
+    for (const auto& [first, last] : r.more.passed.intervals())
+      for (int64_t i = first; i <= last && i < job.index_count(); ++i) {
+        const auto index = static_cast<uint32_t>(i);
+        if (job.left_out_.contains(index) || !job.cleared(index)) continue;
+        job.any_cleared_ = true;
+        retake(index);
+      }
+  }
+
+  // They have had no pods.
+  void operator()(const IndexesFailed& r) {
+    s.failed_indexes.insert_all(r.indexes);
+    job.taken_.insert_all(r.indexes);
   }
 
   void operator()(const StatusWritten& r) { s.external_status = r.json; }
@@ -489,8 +522,11 @@ void Job::rebuild() {
   if (indexed_) {
     const JobAnnotations own = read_annotations(object_->meta.annotations);
     gang_ = {own.gang, own.mpi && !own.mpi->direct, own.restart_gang, own.mpi && own.mpi->direct};
-    leave_out(own.indexes);
-    taken_.insert_all(left_out_);
+    const IndexSet all = own_indexes();  // none is left out yet
+    if (own.indexes) left_out_ = all.without(*own.indexes);
+    taken_ = left_out_;
+    for (const Followed& one : state_.followed) taken_.insert_all(all.without(one.known.passed));
+    any_cleared_ = static_cast<int64_t>(taken_.lowest_missing(0)) < index_count();
     taken_.insert_all(state_.completed);
     taken_.insert_all(state_.failed_indexes);
   }
@@ -507,16 +543,23 @@ void Job::rebuild() {
   each_pod([this](const Pod& pod) { relabeled_ = relabeled_ || !pod.meta.empty(); });
 }
 
-void Job::leave_out(const std::optional<IndexSet>& indexes) {
-  if (!indexes) return;
-  uint64_t end = static_cast<uint64_t>(index_count()), next = 0;
-  for (const auto& [first, last] : indexes->intervals()) {
-    if (first >= end) break;
-    if (first > next) left_out_.insert_range(static_cast<uint32_t>(next), first - 1);
-    next = uint64_t{last} + 1;
-  }
-  if (next < end)
-    left_out_.insert_range(static_cast<uint32_t>(next), static_cast<uint32_t>(end - 1));
+IndexSet Job::own_indexes() const {
+  IndexSet all;
+  if (index_count() > 0) all.insert_range(0, static_cast<uint32_t>(index_count() - 1));
+  return all.without(left_out_);
+}
+
+bool Job::cleared(uint32_t index) const {
+  return std::ranges::all_of(
+      state_.followed, [index](const Followed& one) { return one.known.passed.contains(index); });
+}
+
+bool Job::held() const {
+  const auto& all = state_.dependencies;
+  if (!std::ranges::all_of(all,
+                           [](const Dependency& one) { return one.after.needed == Needed::each; }))
+    return true;
+  return !all.empty() && !any_cleared_ && state_.pods_created == 0 && state_.failed_indexes.empty();
 }
 
 std::optional<int64_t> Job::needed() const {

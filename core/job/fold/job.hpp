@@ -116,7 +116,8 @@ struct JobState {
   uint64_t pods_created = 0;
   std::string external_status;           // JSON, written by the controller that `managedBy` names
   std::string own_conditions;            // JSON list: set from outside, if muster manages the job
-  std::vector<Dependency> dependencies;  // jobs that must end before this one starts
+  std::vector<Dependency> dependencies;  // jobs that it waits for and that have not ended
+  std::vector<Followed> followed;        // those of needed == each, also after their end
   JobUsage usage;
   bool operator==(const JobState&) const = default;
 };
@@ -170,8 +171,11 @@ class Job {
   int64_t index_count() const { return state_.completions.value_or(0); }
   // Finished, not deleted and without open pods: it need not stay in memory.
   bool can_unload() const { return finished() && state_.open.empty() && !state_.deleted_at; }
-  // It must not start yet: jobs that it depends on have not ended.
-  bool held() const { return !state_.dependencies.empty(); }
+  // It must not start yet: jobs that it depends on have not ended, or none of their indexes that it
+  // follows has.
+  bool held() const;
+  // Whether this index may run: in every job that this one follows, it has passed.
+  bool cleared(uint32_t index) const;
   bool hidden() const { return state_.background_deleted || state_.forgotten; }
 
   // A pod that is shown: open, deferred or finished. nullptr: no such pod.
@@ -186,8 +190,8 @@ class Job {
   }
 
   // For decide(): pods without a node, lowest index first (pending); indexes that no new pod may
-  // take (taken): completed, failed, left out, held by an active pod or, in replace-only-failed
-  // mode, by a terminating one; the next attempt of an index.
+  // take (taken): completed, failed, left out, not cleared, held by an active pod or, in
+  // replace-only-failed mode, by a terminating one; the next attempt of an index.
   const std::set<PodKey>& pending() const { return pending_; }
   // Its pods have scheduling gates: they exist but are not bound.
   bool gated() const { return !spec().pod.scheduling_gates.empty(); }
@@ -205,12 +209,12 @@ class Job {
   // muster.dev/indexes. Absent: a single success.
   std::optional<int64_t> needed() const;
   const IndexSet& left_out() const { return left_out_; }  // indexes that must not run
+  IndexSet own_indexes() const;                           // all others
 
  private:
   Millis kill_deadline(const Pod& pod) const;
   friend struct Applier;
   void rebuild();
-  void leave_out(const std::optional<IndexSet>& indexes);
   JobId id_;
   JobObjectPtr object_;
   bool indexed_;
@@ -223,6 +227,7 @@ class Job {
   std::set<PodKey> pending_;
   IndexSet taken_;
   IndexSet left_out_;
+  bool any_cleared_ = false;  // some index is
   std::set<PodKey> unjudged_;
   uint32_t deferred_not_failed_ = 0;
   uint64_t restarts_ = 0;

@@ -50,6 +50,13 @@ std::string placed_text(JobId job, const std::vector<One>& pods, std::string hea
   });
 }
 
+std::string progress_text(const Progress& progress) {
+  std::string text;
+  if (!progress.passed.empty()) text += " passed=" + progress.passed.text();
+  if (!progress.failed.empty()) text += " failed=" + progress.failed.text();
+  return text;
+}
+
 std::string start_text(std::optional<int32_t> pid, int32_t restarts) {
   std::string text;
   if (pid) text += " pid=" + std::to_string(*pid);
@@ -115,7 +122,11 @@ struct EventText {
   std::string operator()(const NodeReady& e) { return "NodeReady " + node_text(e.node); }
   std::string operator()(const DependencyHasEnded& e) {
     return "DependencyHasEnded token=" + std::to_string(e.token) + " j" + std::to_string(e.job) +
-           " " + std::string(name(e.how));
+           " " + std::string(name(e.how)) + (e.progress ? progress_text(*e.progress) : "");
+  }
+  std::string operator()(const DependencyHasAdvanced& e) {
+    return "DependencyHasAdvanced token=" + std::to_string(e.token) + " j" + std::to_string(e.job) +
+           progress_text(*e.progress);
   }
   std::string operator()(const NowhereElse&) { return "NowhereElse"; }
   std::string operator()(const NodeHeard& e) {
@@ -172,6 +183,13 @@ struct RecordText {
   std::string operator()(const DependencyEnded& r) {
     return "DependencyEnded " + this_job() + " j" + std::to_string(r.job) + " " +
            std::string(name(r.how));
+  }
+  std::string operator()(const DependencyAdvanced& r) {
+    return "DependencyAdvanced " + this_job() + " j" + std::to_string(r.job) +
+           progress_text(r.more);
+  }
+  std::string operator()(const IndexesFailed& r) {
+    return "IndexesFailed " + this_job() + " " + r.indexes.text();
   }
   std::string operator()(const JobSpecChanged& r) {
     std::string text = "JobSpecChanged " + this_job() +
@@ -410,11 +428,11 @@ std::string to_text(JobId job, const Event& event) {
 
 std::string_view record_name(const Record& record) {
   constexpr std::string_view kNames[] = {
-      "JobAdmitted",    "JobSpecChanged", "JobStarted",    "PodsCreated",       "PodsBound",
-      "PodsStarted",    "PodsEnded",      "PodsStopping",  "PodConditionSet",   "PodsRemoved",
-      "JobSuspended",   "StatusWritten",  "FinishDecided", "JobFinished",       "JobDeleted",
-      "JobForgotten",   "IndexLimitsSet", "PodMetaSet",    "ConditionsWritten", "GangBroken",
-      "DependencyEnded"};
+      "JobAdmitted",     "JobSpecChanged",     "JobStarted",    "PodsCreated",       "PodsBound",
+      "PodsStarted",     "PodsEnded",          "PodsStopping",  "PodConditionSet",   "PodsRemoved",
+      "JobSuspended",    "StatusWritten",      "FinishDecided", "JobFinished",       "JobDeleted",
+      "JobForgotten",    "IndexLimitsSet",     "PodMetaSet",    "ConditionsWritten", "GangBroken",
+      "DependencyEnded", "DependencyAdvanced", "IndexesFailed"};
   static_assert(std::size(kNames) == std::variant_size_v<Record>);
   return kNames[record.index()];
 }

@@ -85,8 +85,10 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   ingest(sync, events);
   bool deleted = job.state().deleted_at.has_value();
   if (managed(sync) && (!deleted || job.state().deletion_waits) && !job.finished()) {
+    fail_unmet(sync);
+    // A job that fails before it could start has a startTime, too.
     if (!deleted && job.state().started_at == std::nullopt && !sync.wants_suspended() &&
-        !job.held())
+        (!job.held() || !sync.fail_job.empty()))
       sync.emit(JobStarted{sync.now});
     if (job.per_index() && sync.per_index() == job.state().index_limits_off)
       sync.emit(IndexLimitsSet{sync.now, sync.per_index()});

@@ -1,13 +1,23 @@
-// What a held job waits for (muster.dev/after), as text.
+// What a job waits for (muster.dev/after), as text, and what it tells those that follow it.
 #pragma once
 
 #include "core/job/fold/job.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace muster::core {
 
 // "job prep to succeed, clean to end", to follow "waits for". Empty: it does not wait.
 std::string awaited_text(const Job& job);
+
+// The indexes that wait for those of jobs that this one follows (each:JOB); the jobs that one of
+// them waits for ("a, b"); why one never runs: "index 3 of job a failed".
+IndexSet awaiting_indexes(const Job& job);
+std::string awaited_by(const Job& job, uint32_t index);
+std::string never_runs_text(const Job& job, uint32_t index);
+
+// How far its indexes are, for the jobs that follow it.
+Progress progress_of(const Job& job);
 
 }  // namespace muster::core

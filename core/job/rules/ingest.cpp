@@ -193,6 +193,7 @@ struct Ingest {
   }
   void operator()(const StatusWrite& e) { take_status(sync, e); }
   void operator()(const DependencyHasEnded& e) { take_dependency(sync, e); }
+  void operator()(const DependencyHasAdvanced& e) { take_progress(sync, e); }
 };
 
 }  // namespace

@@ -61,9 +61,12 @@ struct Sync {
 
 // ingest.cpp: events become starts, ends and bindings.
 void ingest(Sync& sync, const std::vector<Event>& events);
-// held.cpp: a job that this one depends on has ended; the annotation was removed.
+// held.cpp: a job that this one depends on has ended, or has advanced; the annotation was removed.
 void take_dependency(Sync& sync, const DependencyHasEnded& ended);
+void take_progress(Sync& sync, const DependencyHasAdvanced& advanced);
 void waive_dependencies(Sync& sync);
+// The indexes that wait for indexes that never pass.
+void fail_unmet(Sync& sync);
 // owner.cpp: changes by the owner and writes by another controller; both are answered.
 void take_update(Sync& sync, const OwnerUpdate& update);
 void take_status(Sync& sync, const StatusWrite& write);

@@ -6,7 +6,8 @@
 namespace muster::core {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNeeded = {"ok", "notok", "any"};  // as in the enum
+constexpr std::array<std::string_view, 4> kNeeded = {"ok", "notok", "any", "each"};  // as the enum
+constexpr std::string_view kCorr = "corr";  // Slurm's aftercorr
 
 }  // namespace
 
@@ -20,10 +21,12 @@ Result<std::vector<After>> parse_after(std::string_view text) {
     const size_t comma = text.find(',');
     const std::string_view entry = text.substr(0, comma);
     const size_t colon = entry.find(':');
-    const auto* needed = std::ranges::find(kNeeded, entry.substr(0, colon));
+    const std::string_view kind = entry.substr(0, colon);
+    const auto* needed = std::ranges::find(kNeeded, kind == kCorr ? name(Needed::each) : kind);
     if (colon == std::string_view::npos || colon + 1 == entry.size() || needed == kNeeded.end())
       return invalid("`" + std::string(entry) +
-                     "`: must be ok:JOB, notok:JOB or any:JOB, or several of them with commas");
+                     "`: must be ok:JOB, notok:JOB, any:JOB or each:JOB, or several of them with "
+                     "commas");
     std::string job(entry.substr(colon + 1));
     if (std::ranges::find(all, job, &After::job) != all.end())
       return invalid("`" + std::string(entry) + "`: the job is named twice");

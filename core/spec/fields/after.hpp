@@ -2,6 +2,7 @@
 // (docs/decisions/0042-after.md).
 //
 // "ok:prep,any:clean": `prep` must succeed, and `clean` must end in any way. All entries must hold.
+// "each:prep": index i of `prep` must succeed before index i of this job starts.
 #pragma once
 
 #include "base/result.hpp"
@@ -23,6 +24,7 @@ enum class Needed : uint8_t {
   ok,     // Complete
   notok,  // Failed, or deleted before it finished
   any,
+  each,  // each index of this job waits for the same index of the other; also spelled "corr"
 };
 std::string_view name(Needed needed);
 

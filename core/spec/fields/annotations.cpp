@@ -133,6 +133,19 @@ void validate_gang(const StringMap& annotations, const JobSpec& spec, Violations
                       " when the pods start together (" + std::string(kGangKey) + ")");
 }
 
+void validate_each(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  const std::vector<After> all = after_of(annotations);
+  if (std::ranges::find(all, Needed::each, &After::needed) == all.end()) return;
+  const std::string path = "metadata.annotations[" + std::string(kAfterKey) + "]";
+  const std::string text = own_value(annotations, kAfterKey);
+  if (!spec.indexed())
+    return found.invalid(path, text, "each:JOB requires indexed completion mode");
+  if (read_annotations(annotations).gang)
+    found.invalid(path, text,
+                  "each:JOB starts indexes one by one, but the pods of this job start together (" +
+                      std::string(kGangKey) + " or " + std::string(kMpiKey) + ")");
+}
+
 void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found) {
   if (own_value(annotations, kRestartKey) != "gang") return;
   const std::string path = "metadata.annotations[" + std::string(kRestartKey) + "]";

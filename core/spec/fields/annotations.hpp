@@ -90,6 +90,9 @@ void validate_annotations(const StringMap& annotations, Violations& found);
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // A gang is created and placed at once, so it has at most kGangMax pods.
 void validate_gang(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// A job that follows others index by index (muster.dev/after: each:JOB) has indexes, and they can
+// start one by one.
+void validate_each(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/restart: gang requires an Indexed job that is a gang.
 void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/ignored-max requires backoffLimitPerIndex.

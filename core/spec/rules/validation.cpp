@@ -203,6 +203,7 @@ Violations validate_create(const JobMeta& meta, const JobSpec& spec) {
   validate_hostname(meta, spec, found);
   validate_mpi(meta.annotations, spec, found);
   validate_gang(meta.annotations, spec, found);
+  validate_each(meta.annotations, spec, found);
   validate_restart(meta.annotations, spec, found);
   validate_ignored_max(meta.annotations, spec, found);
   validate_process_settings(meta.annotations, spec, found);

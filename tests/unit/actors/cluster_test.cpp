@@ -73,6 +73,8 @@ registry_actor::behavior_type registry(registry_actor::pointer, Heard* heard) {
       [](const JobHears&) {},
       [](const JobIsOver&) {},
       [](const JobIsHidden&) {},
+      [](const JobHasAdvanced&) {},
+      [](const JobIsResized&) {},
       [](const DependentKnows&) {},
       [](const durable_atom&, uint64_t, uint64_t) {},
       [](const sync_atom&, uint64_t) {},

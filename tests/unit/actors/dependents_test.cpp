@@ -135,6 +135,128 @@ TEST_F(Dependents, StartAfterCrashAlthoughTtlDeletedFinishedJob) {
   FAIL() << "`main` was not notified";
 }
 
+// ---- index by index (each:JOB)
+
+TEST_F(Dependents, IndexStartsAfterTheSameIndexOfFollowedJob) {
+  create("prep");
+  create_after("main", "each:prep");
+  orders_.seen.clear();
+  report_end(1, {1, 0}, 0);
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j2/1#0"));
+  report_end(1, {0, 0}, 0);
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j2/1#0", "launch j2/0#0"));
+  end(2);
+  remove("prep", "");
+  run();
+  EXPECT_EQ(replies_.back(), "delete prep : done") << "nobody waits for it";
+}
+
+TEST_F(Dependents, ManyIndexesAreToldAtOnce) {
+  create("prep");
+  create_after("main", "each:prep");
+  disk_.silent = true;
+  end(1);
+  const size_t synced = disk_.synced;
+  disk_.silent = false;
+  disk_.sync();
+  run();
+  EXPECT_THAT(orders_.seen, Contains("launch j2/0#0"));
+  EXPECT_THAT(orders_.seen, Contains("launch j2/1#0"));
+  // The end of `prep`, what `main` has learnt of it, the grant of its slots.
+  EXPECT_LE(disk_.synced - synced, 4u);
+}
+
+TEST_F(Dependents, FollowersOfJobThatHadEndedStartAtOnce) {
+  create("prep");
+  run();
+  end(1);
+  orders_.seen.clear();
+  create_after("main", "each:prep");
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j2/0#0", "launch j2/1#0"));
+}
+
+// A crash after each append that follows from the first success in `prep`.
+TEST_F(Dependents, FollowersLearnAgainAfterAnyCrash) {
+  create("prep");
+  create_after("main", "each:prep");
+  report_end(1, {1, 0}, 0);
+  disk_.silent = true;
+  run();
+  for (size_t crash = 0; crash < 50; ++crash) {
+    const bool more = !disk_.held.empty();
+    disk_.sync();
+    disk_.held.clear();
+    orders_.seen.clear();
+    restart(recovered());
+    const auto now = recovered();
+    ASSERT_EQ(now.jobs.size(), 2u);
+    const core::Job& prep = now.jobs.front().job;
+    const core::Job& main = now.jobs.back().job;
+    EXPECT_TRUE(prep.state().completed.contains(1)) << crash;
+    EXPECT_FALSE(main.cleared(0)) << crash;
+    EXPECT_EQ(main.pod({0, 0}), nullptr) << crash;
+    if (more) continue;
+    EXPECT_TRUE(main.cleared(1));
+    EXPECT_NE(main.pod({1, 0}), nullptr);
+    return;
+  }
+  FAIL() << "every start writes something";
+}
+
+// Its successes that `main` had not recorded count, too.
+TEST_F(Dependents, FollowersOfDeletedJobKeepWhatHasPassed) {
+  create("prep");
+  create_after("main", "each:prep");
+  orders_.seen.clear();
+  report_end(1, {0, 0}, 0);
+  remove("prep", "");
+  run();
+  EXPECT_THAT(orders_.seen, Contains("launch j2/0#0"));
+  report_end(2, {0, 0}, 0);
+  report_end(1, {1, 0}, 143);
+  run();
+  const auto now = recovered();
+  const core::Job& main = now.jobs.back().job;
+  EXPECT_TRUE(main.condition(core::ConditionType::failure_target)) << "index 1 never runs";
+  EXPECT_EQ(main.pod({1, 0}), nullptr);
+}
+
+TEST_F(Dependents, FinishedFollowersAreNotLoadedAgain) {
+  create("prep");
+  create_after("main", "each:prep");
+  remove("main", "");
+  run();
+  loads_ = 0;
+  report_end(1, {0, 0}, 0);
+  run();
+  EXPECT_EQ(loads_, 0u);
+}
+
+// Also while the owner scales the followed job.
+TEST_F(Dependents, MayFollowOnlyJobsThatHaveTheirIndexes) {
+  create("prep");
+  auto object = std::make_shared<core::JobObject>(*job("main"));
+  object->meta.annotations.emplace(core::kAfterKey, "each:prep");
+  object->spec.completions = 3;
+  create_object(object);
+  EXPECT_EQ(replies_.back(),
+            "create main: metadata.annotations[muster.dev/after]: job `prep` has "
+            "no index 2: its spec.completions is 2");
+  auto larger = std::make_shared<core::JobObject>(*job("prep"));
+  larger->spec.completions = larger->spec.parallelism = 3;
+  larger->json = "larger";
+  caf::anon_send(registry_, AskJob{.ns = "default",
+                                   .name = "prep",
+                                   .event = core::OwnerUpdate{0, job("prep"), larger},
+                                   .done = noted<Status>("scale")});
+  run();
+  EXPECT_EQ(replies_.back(), "scale: done");
+  create_object(object);
+  EXPECT_EQ(replies_.back(), "create main: done");
+}
+
 // A crash left rows of a job that is gone, and nobody is told in its place.
 TEST_F(Dependents, OfForgottenJobsAreNotTold) {
   core::JobState state;

@@ -2,6 +2,7 @@
 #include "core/registry/registry.hpp"
 
 #include "core/spec/fields/after.hpp"
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/rules/defaults.hpp"
 
@@ -23,10 +24,18 @@ constexpr JobOver kGone{true, {}, {}};
 struct Text {
   std::string operator()(const TellEnd& e) const {
     return "tell j" + std::to_string(e.dependent) + ": j" + std::to_string(e.of) + " " +
-           std::string(name(e.how));
+           std::string(name(e.how)) +
+           (e.progress ? ", has passed " + e.progress->passed.text() : "");
+  }
+  std::string operator()(const TellProgress& e) const {
+    return "tell j" + std::to_string(e.dependent) + ": j" + std::to_string(e.of) + " has passed " +
+           e.progress->passed.text();
   }
   std::string operator()(const TellDependents& e) const {
-    return "tell j" + std::to_string(e.job) + ": " + (e.any ? "awaited" : "not awaited");
+    return "tell j" + std::to_string(e.job) + ": " +
+           (e.dependents.following ? "followed"
+            : e.dependents.any     ? "awaited"
+                                   : "not awaited");
   }
   std::string operator()(const StopActor& e) const { return "stop j" + std::to_string(e.job); }
   std::string operator()(const DeleteFinished& e) const {
@@ -42,8 +51,8 @@ std::vector<std::string> text(const Effects& effects) {
 std::string text(const Admission& admission) {
   if (const auto* holder = std::get_if<AskHolder>(&admission))
     return "ask j" + std::to_string(holder->job);
-  if (const auto* owner = std::get_if<ReadOwner>(&admission))
-    return "read the owner of j" + std::to_string(owner->job);
+  if (const auto* unread = std::get_if<ReadJob>(&admission))
+    return "read j" + std::to_string(unread->job);
   if (const auto* error = std::get_if<Error>(&admission))
     return error->code == Errc::exists ? "exists" : error->violations.at(0).detail;
   std::string line = "j" + std::to_string(std::get<Admitted>(admission).id);
@@ -57,6 +66,8 @@ struct Wanted {
   std::string after{};
   std::optional<uint32_t> user{};  // absent: a job of a coordinator that serves one user
   bool privileged = false;
+  std::optional<int32_t> indexes{};  // completions of an Indexed job; absent: NonIndexed
+  std::string only{};                // muster.dev/indexes
 };
 JobObjectPtr object(const Wanted& wanted) {
   auto object = std::make_shared<JobObject>();
@@ -68,6 +79,11 @@ JobObjectPtr object(const Wanted& wanted) {
     keep_owner(Owner{.uid = *wanted.user, .name = "u", .privileged = wanted.privileged},
                object->meta.annotations, none);
   if (!wanted.after.empty()) object->meta.annotations.emplace(kAfterKey, wanted.after);
+  if (!wanted.only.empty()) object->meta.annotations.emplace(kIndexesKey, wanted.only);
+  if (wanted.indexes) {
+    object->spec.completion_mode = "Indexed";
+    object->spec.completions = wanted.indexes;
+  }
   apply_defaults(object->meta, object->spec);
   return object;
 }
@@ -81,10 +97,15 @@ JobState finished(ConditionType type, Millis at_ms) {
   state.last_record_ms = at_ms;
   return state;
 }
-JobState waits_for(JobId id) {
+JobState waits_for(JobId id, Needed needed = Needed::any) {
   JobState state;
-  state.dependencies.push_back({id, {Needed::any, "prep"}});
+  state.dependencies.push_back({id, {needed, "prep"}});
   return state;
+}
+ProgressPtr passed(uint32_t first, uint32_t last) {
+  Progress progress;
+  progress.passed.insert_range(first, last);
+  return std::make_shared<const Progress>(std::move(progress));
 }
 
 class RegistryTest : public ::testing::Test {
@@ -99,7 +120,7 @@ class RegistryTest : public ::testing::Test {
     registry_.set_running(id);
   }
   std::vector<std::string> over(JobId id, const JobOver& how) {
-    return text(registry_.over(id, how, now_));
+    return text(registry_.over(id, how, nullptr, now_));
   }
   void unload(JobId id, const JobOver& how) {
     over(id, how);
@@ -246,8 +267,8 @@ TEST_F(RegistryTest, DependentsAreToldOfAnEnd) {
     registry.set_running(1);
     EXPECT_EQ(text(registry.admit(object({"main", "any:prep"}), false, now_)),
               "j2, tell j1: awaited");
-    EXPECT_TRUE(registry.has_dependents(1));
-    EXPECT_THAT(text(registry.over(1, how_over, now_)),
+    EXPECT_TRUE(registry.dependents_of(1).any);
+    EXPECT_THAT(text(registry.over(1, how_over, nullptr, now_)),
                 ElementsAre(std::string("tell j2: j1 ") + how, "stop j1"));
   }
 }
@@ -264,7 +285,7 @@ TEST_F(RegistryTest, EndIsToldUntilEveryDependentKnows) {
   registry_.dependent_knows(2, 1);
   EXPECT_THAT(text(registry_.settle()), ElementsAre("tell j3: j1 deleted"));
   EXPECT_THAT(over(3, kGone), ElementsAre("stop j3")) << "it waits no longer";
-  EXPECT_FALSE(registry_.has_dependents(1));
+  EXPECT_FALSE(registry_.dependents_of(1).any);
 }
 
 TEST_F(RegistryTest, JobIsToldWhenItsLastDependentKnows) {
@@ -290,7 +311,7 @@ TEST_F(RegistryTest, DependentsOfEndedJobsAreToldAtStart) {
   registry_.adopt_damaged(3, nullptr, "torn");
   for (JobId of : {1, 2, 3, 4})
     registry_.adopt(job(10 + of, "w" + std::to_string(of), waits_for(of)), now_);
-  EXPECT_TRUE(registry_.has_dependents(1));
+  EXPECT_TRUE(registry_.dependents_of(1).any);
   EXPECT_THAT(text(registry_.settle()),
               ElementsAre("tell j12: j2 succeeded", "tell j14: j4 deleted"))
       << "nobody knows about j3, whose rows can't be read";
@@ -300,14 +321,75 @@ TEST_F(RegistryTest, DependentsOfEndedJobsAreToldAtStart) {
 TEST_F(RegistryTest, P12UsersJobMayNameOnlyJobsOfSameUser) {
   const std::string none = "there is no job `hers` in namespace `default`";
   registry_.adopt({.id = 9, .ns = "default", .name = "hers", .complete = true}, now_);
-  EXPECT_EQ(admit({"nosy", "any:hers", 1002}), "read the owner of j9");
-  registry_.set_owner(9, 1001);
+  EXPECT_EQ(admit({"nosy", "any:hers", 1002}), "read j9");
+  const JobObjectPtr hers = object({"hers", "", 1001});
+  registry_.set_read(9, hers.get());
   EXPECT_EQ(admit({"nosy", "any:hers", 1002}), none);
   EXPECT_EQ(admit({"own", "any:hers", 1001}), "j1, tell j1: j9 succeeded");
   EXPECT_EQ(admit({"operator", "any:hers", 1003, true}),
             "j2, tell j1: j9 succeeded, tell j2: j9 succeeded");
-  registry_.set_owner(9, std::nullopt);  // its rows could not be read
+  registry_.set_read(9, nullptr);  // its rows could not be read
   EXPECT_EQ(admit({"nosy", "any:hers", 1001}), none);
+}
+
+// ---- jobs that follow others index by index
+
+TEST_F(RegistryTest, FollowersAreToldOfProgressAndEnd) {
+  run({.name = "prep", .indexes = 3});
+  EXPECT_EQ(admit({.name = "b", .after = "each:prep", .indexes = 3}), "j2, tell j1: followed");
+  run({.name = "c", .after = "any:prep"});
+  EXPECT_THAT(text(registry_.advanced(1, passed(0, 1))), ElementsAre("tell j2: j1 has passed 0,1"));
+  EXPECT_THAT(text(registry_.advanced(2, passed(0, 1))), IsEmpty()) << "nobody follows it";
+  EXPECT_THAT(over(1, kFailed), ElementsAre("tell j3: j1 failed", "stop j1"))
+      << "it did not know that it is followed";
+  EXPECT_THAT(text(registry_.over(1, kFailed, passed(0, 1), now_)),
+              ElementsAre("tell j2: j1 failed, has passed 0,1", "tell j3: j1 failed"));
+  EXPECT_THAT(text(registry_.over(1, kGone, passed(0, 1), now_)),
+              ElementsAre("tell j2: j1 failed, has passed 0,1", "tell j3: j1 failed"));
+  EXPECT_THAT(text(registry_.settle()), ElementsAre("tell j2: j1 deleted", "tell j3: j1 deleted"));
+}
+
+TEST_F(RegistryTest, FinishedFollowerIsToldNothing) {
+  run({.name = "prep", .indexes = 3});
+  run({.name = "b", .after = "each:prep", .indexes = 3});
+  EXPECT_TRUE(registry_.dependents_of(1).following);
+  EXPECT_THAT(over(2, kFailed), ElementsAre("stop j2", "tell j1: not awaited"));
+  EXPECT_THAT(text(registry_.advanced(1, passed(0, 1))), IsEmpty()) << "else it would be loaded";
+  EXPECT_THAT(over(2, kFailed), IsEmpty());
+}
+
+TEST_F(RegistryTest, FollowedJobIsAskedForItsProgressAfterItsEnd) {
+  run({.name = "prep", .indexes = 3});
+  unload(1, kComplete);
+  EXPECT_EQ(admit({.name = "b", .after = "each:prep", .indexes = 3}), "j2, tell j1: followed");
+  Registry after_restart(9, 9);
+  after_restart.adopt({.id = 1, .ns = "default", .name = "prep", .complete = true}, now_);
+  after_restart.adopt(job(2, "b", waits_for(1, Needed::each)), now_);
+  after_restart.adopt(job(3, "gone", waits_for(7, Needed::each)), now_);
+  EXPECT_THAT(text(after_restart.settle()),
+              ElementsAre("tell j1: followed", "tell j3: j7 deleted"));
+}
+
+TEST_F(RegistryTest, JobMayFollowOnlyOneThatHasItsIndexes) {
+  const auto follow = [this](const std::string& of, int32_t indexes, const std::string& only = "") {
+    return admit({.name = "b", .after = "each:" + of, .indexes = indexes, .only = only});
+  };
+  run({.name = "queue"});
+  run({.name = "three", .indexes = 3});
+  const std::string beyond = "job `three` has no index 4: its spec.completions is 3";
+  EXPECT_EQ(follow("nobody", 1), "there is no job `nobody` in namespace `default`");
+  EXPECT_EQ(follow("queue", 1), "job `queue` has no indexes: its completion mode is NonIndexed");
+  EXPECT_EQ(follow("three", 5), beyond);
+  EXPECT_EQ(follow("three", 9, "0,4"), beyond);
+  registry_.set_completions(2, 5);
+  EXPECT_EQ(follow("three", 5), "j3, tell j2: followed");
+  // Of a job that finished before the registry started, the shape is read from disk.
+  registry_.adopt({.id = 9, .ns = "default", .name = "done", .complete = true}, now_);
+  EXPECT_EQ(admit({.name = "c", .after = "each:done", .indexes = 2}), "read j9");
+  const JobObjectPtr done = object({.name = "done", .indexes = 1});
+  registry_.set_read(9, done.get());
+  EXPECT_EQ(admit({.name = "c", .after = "each:done", .indexes = 2}),
+            "job `done` has no index 1: its spec.completions is 1");
 }
 
 // ---- finished jobs

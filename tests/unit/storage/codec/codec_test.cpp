@@ -186,6 +186,10 @@ class Chance {
         return GangBroken{now, broken()};
       case 19:
         return DependencyEnded{now, u64(), static_cast<DependencyEnd>(below(4))};
+      case 20:
+        return DependencyAdvanced{now, u64(), {set(), set()}};
+      case 21:
+        return IndexesFailed{now, set()};
       default:
         return JobForgotten{now};
     }
@@ -194,7 +198,12 @@ class Chance {
   std::vector<Dependency> dependencies() {
     std::vector<Dependency> all;
     for (uint64_t n = below(3); n > 0; --n)
-      all.push_back({u64(), {static_cast<Needed>(below(3)), text()}});
+      all.push_back({u64(), {static_cast<Needed>(below(4)), text()}});
+    return all;
+  }
+  std::vector<Followed> followed() {
+    std::vector<Followed> all;
+    for (uint64_t n = below(3); n > 0; --n) all.push_back({u64(), text(), {set(), set()}, flip()});
     return all;
   }
 
@@ -261,6 +270,11 @@ struct Same {
     const auto& o = as<DependencyEnded>();
     return r.job == o.job && r.how == o.how;
   }
+  bool operator()(const DependencyAdvanced& r) const {
+    const auto& o = as<DependencyAdvanced>();
+    return r.job == o.job && r.more == o.more;
+  }
+  bool operator()(const IndexesFailed& r) const { return r.indexes == as<IndexesFailed>().indexes; }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }
@@ -448,6 +462,7 @@ TEST(Codec, RandomStatesRoundTrip) {
     if (chance.flip()) s.external_status = chance.text();
     if (chance.flip()) s.own_conditions = chance.text();
     s.dependencies = chance.dependencies();
+    s.followed = chance.followed();
     if (chance.flip()) s.broken = chance.broken();
     for (uint64_t i = chance.below(4); i > 0; --i)
       s.inherited[chance.u32()] = {chance.i32(), chance.i32(), chance.at()};

@@ -1,5 +1,6 @@
 #include "core/spec/fields/after.hpp"
 
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/rules/defaults.hpp"
 #include "core/spec/rules/update.hpp"
 
@@ -9,14 +10,18 @@ namespace muster::core {
 namespace {
 
 TEST(After, ReadsEachKind) {
-  const auto all = parse_after("ok:prep,notok:a.b,any:c");
+  const auto all = parse_after("ok:prep,notok:a.b,any:c,each:d,corr:e");
   ASSERT_TRUE(all.ok());
-  EXPECT_EQ(*all,
-            (std::vector<After>{{Needed::ok, "prep"}, {Needed::notok, "a.b"}, {Needed::any, "c"}}));
+  EXPECT_EQ(*all, (std::vector<After>{{Needed::ok, "prep"},
+                                      {Needed::notok, "a.b"},
+                                      {Needed::any, "c"},
+                                      {Needed::each, "d"},
+                                      {Needed::each, "e"}}));
 }
 
 TEST(After, ErrorsNameInvalidEntry) {
-  const std::string form = "must be ok:JOB, notok:JOB or any:JOB, or several of them with commas";
+  const std::string form =
+      "must be ok:JOB, notok:JOB, any:JOB or each:JOB, or several of them with commas";
   const std::pair<const char*, std::string> cases[] = {
       {"", "``: " + form},
       {"prep", "`prep`: " + form},
@@ -50,6 +55,36 @@ TEST(After, AJobCannotWaitForItself) {
   ASSERT_EQ(found.list().size(), 1u);
   EXPECT_EQ(found.list()[0].path, "metadata.annotations[muster.dev/after]");
   EXPECT_EQ(found.list()[0].detail, "must not name the job itself");
+}
+
+TEST(After, EachNeedsIndexesThatStartOneByOne) {
+  const std::string together =
+      "each:JOB starts indexes one by one, but the pods of this job start together "
+      "(muster.dev/gang or muster.dev/mpi)";
+  struct {
+    const char* after;
+    const char* mode;
+    const char* key;  // of another annotation; empty: none
+    const char* value;
+    std::string why;  // empty: accepted
+  } cases[] = {
+      {"each:a", "Indexed", "", "", ""},
+      {"ok:b,each:a", "NonIndexed", "", "", "each:JOB requires indexed completion mode"},
+      {"ok:a", "NonIndexed", "", "", ""},
+      {"each:a", "Indexed", "muster.dev/gang", "true", together},
+      {"each:a", "Indexed", "muster.dev/gang", "false", ""},
+      {"each:a", "Indexed", "muster.dev/mpi", "auto", together},
+      {"ok:a", "Indexed", "muster.dev/gang", "true", ""},
+  };
+  for (const auto& [after, mode, key, value, why] : cases) {
+    JobMeta job = meta(after);
+    if (*key != 0) job.annotations.emplace(key, value);
+    JobSpec spec;
+    spec.completion_mode = mode;
+    Violations found;
+    validate_each(job.annotations, spec, found);
+    EXPECT_EQ(found.list().empty() ? "" : found.list()[0].detail, why) << after << " " << key;
+  }
 }
 
 TEST(After, MayBeRemovedAndNotChanged) {
