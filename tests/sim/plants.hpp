@@ -47,6 +47,7 @@ enum class Plant : uint8_t {
   actor_leaked,     // each job leaves an actor behind
   // Jobs that wait for others.
   dependency_forged,  // a held job is notified of an end that did not happen
+  progress_forged,    // a job that follows another one is notified of successes that did not happen
   // Jobs with muster.dev/fence-after.
   fence_ignored,    // the keeper ends no pods for lack of contact
   fence_unawaited,  // pods are replaced before their keeper must have ended them
@@ -85,6 +86,7 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "lost_too_early",
                                               "actor_leaked",
                                               "dependency_forged",
+                                              "progress_forged",
                                               "fence_ignored",
                                               "fence_unawaited"};
 static_assert(sizeof kPlantNames / sizeof *kPlantNames == static_cast<size_t>(Plant::count));

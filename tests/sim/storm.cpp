@@ -229,11 +229,13 @@ class History {
     const std::string ns = one_in(3) ? "other" : "default";
     job.name = ns + "/job-" + std::to_string(number);
     job.alone = job.object = admit(job.name, number, annotations, spec);
-    if (one_in(4)) {
+    const bool follows = one_in(4);
+    if (follows || one_in(4)) {
       std::string after;
       for (const Sent& other : jobs_) {
         if (!other.name.starts_with(ns + "/") || !one_in(2)) continue;
-        const auto needed = static_cast<core::Needed>(below(3));
+        if (follows && !may_follow(*job.object, *other.object)) continue;
+        const auto needed = follows ? core::Needed::each : static_cast<core::Needed>(below(3));
         job.after.push_back({needed, other.name});
         after += (after.empty() ? "" : ",") + std::string(core::name(needed)) + ":" +
                  other.name.substr(ns.size() + 1);
@@ -243,6 +245,13 @@ class History {
       job.object = admit(job.name, number, annotations, spec);
     }
     return job;
+  }
+
+  // Whether this job may wait for the other one index by index.
+  static bool may_follow(const core::JobObject& job, const core::JobObject& other) {
+    return job.spec.indexed() && other.spec.indexed() &&
+           !core::read_annotations(job.meta.annotations).gang &&
+           job.spec.completions <= other.spec.completions;
   }
 
   core::JobObjectPtr admit(const std::string& name, int number, const Json& annotations,
@@ -311,6 +320,12 @@ class History {
     for (const core::After& one : job.after) {
       const core::Job* const other = world_.shown(one.job);
       if (!other || other->id() > pod.job || other->state().deleted_at) continue;
+      if (one.needed == core::Needed::each) {
+        if (!has_passed(*other, pod.index))
+          say("started before index " + std::to_string(pod.index) + " of " + one.job +
+              " had succeeded: " + job.name + " " + to_string(pod));
+        continue;
+      }
       const bool complete = other->condition(core::ConditionType::complete);
       if (other->finished() &&
           (one.needed == core::Needed::any || complete == (one.needed == core::Needed::ok)))
@@ -318,6 +333,14 @@ class History {
       say("started although " + one.job + (other->finished() ? " ended otherwise: " : " runs: ") +
           job.name + " " + to_string(pod));
     }
+  }
+
+  // Its owner may have scaled the index away since.
+  bool has_passed(const core::Job& job, uint32_t index) {
+    if (job.state().completed.contains(index)) return true;
+    return std::ranges::any_of(world_.attempts(job.id()), [index](const core::Pod& pod) {
+      return pod.key.index == index && pod.counted == core::Counted::succeeded;
+    });
   }
 
   // ---- the owner
@@ -412,6 +435,9 @@ class History {
       if (storm_.plant == Plant::dependency_forged && shown->held())
         world_.ask(job.name, core::DependencyHasEnded{0, shown->state().dependencies.front().job,
                                                       core::DependencyEnd::waived});
+      if (storm_.plant == Plant::progress_forged && !shown->state().followed.empty())
+        world_.ask(job.name, core::DependencyHasAdvanced{0, shown->state().followed.front().job,
+                                                         all_passed(*shown)});
       check_versions(job, *shown);
       if (job.ways.endless && !shown->state().deleted_at && (world_.calm() || one_in(50)))
         remove(job);
@@ -421,6 +447,10 @@ class History {
         change(job, {{"suspend", false}});
     }
     return true;
+  }
+
+  static core::ProgressPtr all_passed(const core::Job& job) {
+    return std::make_shared<const core::Progress>(core::Progress{job.own_indexes(), {}});
   }
 
   bool over(const Sent& job) const {
