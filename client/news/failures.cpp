@@ -7,6 +7,7 @@
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
+#include "core/spec/fields/after.hpp"
 
 #include <algorithm>
 #include <map>
@@ -53,8 +54,21 @@ bool fails_indexes(const Json& job) {
          });
 }
 
+// The jobs that this one follows index by index: "a, b". An index fails without an attempt if it
+// fails in one of them.
+std::string followed_jobs(const Json& job) {
+  const std::string key(core::kAfterKey);
+  const auto all = core::parse_after(text_at(job, {"metadata", "annotations", key.c_str()}));
+  std::string names;
+  if (!all) return names;
+  for (const core::After& one : *all)
+    if (one.needed == core::Needed::each) names += (names.empty() ? "" : ", ") + one.job;
+  return names;
+}
+
 // "index 7 failed 3 times,", "indexes 1,2 failed 2 times each,"; "200 indexes failed" if the list
-// is long. The number of times is left out if the pod failure policy may have failed them.
+// is long. The number of times is left out if the pod failure policy may have failed them, or an
+// index of another job.
 std::string failed_indexes_text(const Json& job) {
   constexpr size_t kListBytes = 60;
   const std::string list = text_at(job, {"status", "failedIndexes"});
@@ -64,7 +78,7 @@ std::string failed_indexes_text(const Json& job) {
                                                 : "indexes " + list;
   text += " failed";
   const Json& limit = at(job, {"spec", "backoffLimitPerIndex"});
-  if (fails_indexes(job) || !limit.is_number_integer()) return text;
+  if (fails_indexes(job) || !followed_jobs(job).empty() || !limit.is_number_integer()) return text;
   const int64_t times = limit.get<int64_t>() + 1;
   return text + " " + std::to_string(times) + (times == 1 ? " time" : " times") +
          (set.size() == 1 ? "," : " each,");
@@ -169,9 +183,14 @@ std::string rule_text(const Json& job) {
     return limit("it was active longer than", "activeDeadlineSeconds");
   if (reason == "MaxFailedIndexesExceeded")
     return limit("more indexes failed than", "maxFailedIndexes");
-  if (reason == "FailedIndexes")
+  if (reason == "FailedIndexes") {
+    const std::string followed = followed_jobs(job);
     return limit(failed_indexes_text(job) + " more than", "backoffLimitPerIndex") +
-           (fails_indexes(job) ? ", or by a FailIndex rule" : "");
+           (fails_indexes(job) ? ", or by a FailIndex rule" : "") +
+           (followed.empty()
+                ? ""
+                : ", or never ran, because the same index of job " + followed + " did not succeed");
+  }
   if (reason == "PodFailurePolicy")
     return "a rule of spec.podFailurePolicy with action FailJob matched";
   return "";

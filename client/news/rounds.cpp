@@ -68,9 +68,11 @@ Result<core::IndexSet> named_indexes(const RetryWishes& o, const Json& job) {
   return named;
 }
 
-// Its name, or that of the round that completes it.
+// Its name, or that of the round that completes it. `followers`: the indexes of a job that waits
+// for it index by index; for this, earlier rounds must have done only those of them that the newest
+// round does not run, and a failure in that one concerns no others.
 Result<std::string> that_completes(ApiClient& client, const std::string& ns,
-                                   const std::string& name) {
+                                   const std::string& name, const core::IndexSet* followers) {
   std::vector<Json> rounds;
   for (std::string next = name; rounds.size() < kRoundsMax;
        next = root_of(rounds.front()) + "-r" + std::to_string(rounds.size() + 1)) {
@@ -84,6 +86,12 @@ Result<std::string> that_completes(ApiClient& client, const std::string& ns,
   if (rounds.size() < 2) return name;
   const std::string newest = text_at(rounds.back(), {"metadata", "name"});
   if (!is_indexed(rounds.back())) return end_of(rounds.back()) == JobEnd::failed ? name : newest;
+  if (followers) {
+    core::IndexSet covered = own_indexes(rounds.back());
+    for (const Json& round : rounds)
+      covered.insert_all(index_set(text_at(round, {"status", "completedIndexes"})));
+    return followers->without(covered).empty() ? newest : name;
+  }
   // What still runs may succeed; if it does not, neither do those that wait for it.
   if (Json& last = rounds.back(); end_of(last) == JobEnd::none)
     last["status"]["completedIndexes"] = own_indexes(last).text();
@@ -160,11 +168,13 @@ Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest
   const std::string before = text_at(manifest, {"metadata", "annotations", key.c_str()});
   const auto wanted = core::parse_after(before);
   if (before.empty() || !wanted) return Nothing{};  // the coordinator says what is wrong with it
+  const core::IndexSet own = own_indexes(manifest);
   std::string after;
   for (const core::After& one : *wanted) {
     std::string job = one.job;
-    if (one.needed == core::Needed::ok) {
-      auto repaired = that_completes(client, ns, one.job);
+    const bool each = one.needed == core::Needed::each;
+    if (each || one.needed == core::Needed::ok) {
+      auto repaired = that_completes(client, ns, one.job, each ? &own : nullptr);
       if (!repaired) return repaired.error();
       job = std::move(*repaired);
     }

@@ -34,9 +34,10 @@ Json as_one(const std::vector<Json>& rounds);
 bool all_succeeded(const Json& job);
 
 // A job that has failed counts as succeeded once its rounds have done what was left. In the
-// manifest of a job to be created, replaces each job that must succeed (muster.dev/after) and has
-// failed by the round that completes it: it has succeeded, or still runs. Rounds are found by their
-// default names (JOB-r2 and so on). What has no such round stays.
+// manifest of a job to be created, replaces each job that must succeed (muster.dev/after), as a
+// whole or index by index, and has failed by the round that completes it: it has succeeded, or
+// still runs. Rounds are found by their default names (JOB-r2 and so on). What has no such round
+// stays.
 Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest);
 
 // Creates the round and returns it.

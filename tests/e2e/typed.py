@@ -109,6 +109,81 @@ class Repairs(cli.Cluster):
         self.assertEqual(set(self.muster("logs", "job/gone").stdout.splitlines()), {"words"})
 
 
+class Followers(cli.Cluster):
+    """Arrays that follow others task by task (each:JOB)."""
+
+    # Each task of `a` waits for its file; task 2 fails unless `fixed` is there.
+    FIRST = ("while [ ! -e go$SLURM_ARRAY_TASK_ID ]; do sleep 0.02; done; "
+             "[ $SLURM_ARRAY_TASK_ID != 2 ] || [ -e fixed ] || exit 3; echo a$SLURM_ARRAY_TASK_ID >>ran")
+    SECOND = "grep -qx a$SLURM_ARRAY_TASK_ID ran && echo b$SLURM_ARRAY_TASK_ID >>ran"
+
+    def ran(self):
+        path = self.dir / "ran"
+        return path.read_text().split() if path.exists() else []
+
+    def submit(self):
+        self.muster("submit", "--name", "a", "--array", "1-4", "--", "sh", "-c", self.FIRST)
+        self.muster("submit", "--name", "b", "--array", "1-4", "--after", "corr:a", "--", "sh", "-c", self.SECOND)
+
+    def test_each_task_waits_for_its_own(self):
+        self.submit()
+        self.assertIn("b Held: the job is waiting for job a to succeed index by index", self.muster("why", "job/b").stdout)
+        self.assertIn("Held", self.muster("get", "jobs").stdout)
+        self.file("go3", "")
+        poll("task 3 of both has run", lambda: self.ran() == ["a3", "b3"])
+        poll("the others wait", lambda: "3 indexes are waiting for job a to succeed index by index (muster.dev/after): 0,1,3"
+             in self.muster("why", "job/b").stdout)
+        self.assertIn("the index is waiting for index 0 of job a to succeed", self.muster("why", "job/b", "--task", "1").stdout)
+        self.file("go2", "")
+        poll("task 2 of b has failed", lambda: self.status("b").get("failedIndexes") == "1")
+        self.assertIn("never ran, because index 1 of job a failed", self.muster("why", "job/b", "--task", "2").stdout)
+        self.file("go1", "")
+        self.file("go4", "")
+        self.muster("wait", "job/b", code=1)
+        self.assertEqual(sorted(self.ran()), ["a1", "a3", "a4", "b1", "b3", "b4"])
+        self.file("fixed", "")
+        # The repair of `a` still runs when the dependents name it.
+        (self.dir / "go2").unlink()
+        self.muster("retry", "job/a", "--failed")
+        self.muster("retry", "job/b", "--failed")
+        self.muster("submit", "--name", "c", "--array", "1-4", "--after", "each:a", "--", "sh", "-c", self.SECOND.replace("echo b", "echo c"))
+        poll("the tasks that were not repaired run", lambda: {"c1", "c3", "c4"} <= set(self.ran()))
+        self.assertNotIn("b2", self.ran())
+        self.file("go2", "")
+        self.muster("wait", "job/b-r2")
+        self.muster("wait", "job/c")
+        self.assertEqual(sorted(self.ran()), ["a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4", "c1", "c2", "c3", "c4"])
+        self.assertLess(self.ran().index("a2"), self.ran().index("c2"))
+
+    def test_crashes_of_the_coordinator_change_nothing(self):
+        self.submit()
+        for task in ("1", "3", "4"):
+            self.coordinator.kill()
+            self.coordinator.wait()
+            self.file("go" + task, "")
+            self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", self.listen, "--log-level", "warn")
+            poll("both have run", lambda: "b" + task in self.ran())
+        self.muster("delete", "job/a")
+        poll("it fails", lambda: any(c["type"] == "Failed" for c in self.status("b").get("conditions", [])))
+        self.assertEqual(self.status("b")["failedIndexes"], "1")
+        self.assertEqual(self.ran(), ["a1", "b1", "a3", "b3", "a4", "b4"])
+
+    def test_what_cannot_be_followed_is_refused(self):
+        self.muster("submit", "--name", "a", "--array", "1-3", "--", "true")
+        self.muster("create", "-f", "-", stdin=cli.manifest("queue", "true", 2, 2).replace("completionMode: Indexed", "completionMode: NonIndexed")
+                    .replace("  backoffLimitPerIndex: 0\n", ""))
+        for args, why in ((["--array", "1-4", "--after", "each:a"], "pairs tasks by their position, and here these are 1-4, there 1-3"),
+                          (["--array", "0-2", "--after", "each:a"], "pairs tasks by their position, and here these are 0-2, there 1-3"),
+                          (["-n", "4", "--after", "each:a"], "job `a` has no index 3: its spec.completions is 3"),
+                          (["-n", "2", "--after", "each:queue"], "job `queue` has no indexes"),
+                          (["-n", "2", "--gang", "--after", "each:a"], "the pods of this job start together")):
+            r = self.muster("submit", "--name", "b", *args, "--", "true", code=5)
+            self.assertIn(why, r.stderr)
+        self.muster("wait", "job/a")
+        self.muster("submit", "--name", "late", "-n", "2", "--after", "each:a", "--", "true")
+        self.muster("wait", "job/late")
+
+
 class Arrays(cli.Cluster):
     def test_p16_overlapping_array_ranges_run_each_task_once(self):
         self.muster("submit", "--name", "set", "--array", "1-3,2-4", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID >>ran")

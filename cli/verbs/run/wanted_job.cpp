@@ -7,11 +7,13 @@
 #include "client/inputs/mpi_job.hpp"
 #include "client/inputs/resources.hpp"
 #include "client/inputs/tasks.hpp"
+#include "client/news/attempts.hpp"
 #include "client/news/rounds.hpp"
 #include "client/settings/files.hpp"
 #include "client/settings/output_files.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/json.hpp"
+#include "core/spec/fields/after.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -101,6 +103,29 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   return out;
 }
 
+// Jobs follow each other by index; Slurm's arrays do by task. With the same numbers, both are the
+// same. Other jobs than arrays, and numbers that cannot be read here, have nothing to compare.
+Status tasks_pair(ApiClient& client, const std::string& ns, const Json& manifest) {
+  const std::string key(core::kAfterKey);
+  const auto mine = Tasks::of(manifest);
+  const auto all = core::parse_after(text_at(manifest, {"metadata", "annotations", key.c_str()}));
+  if (!mine || !all) return Nothing{};
+  const core::IndexSet own = own_indexes(manifest);
+  for (const core::After& one : *all) {
+    if (one.needed != core::Needed::each) continue;
+    const auto other = object(client, object_path(Kind::job, ns, one.job));
+    if (!other) continue;  // the coordinator says what is wrong with it
+    const auto theirs = Tasks::of(*other);
+    if (!theirs) continue;
+    const std::string here = mine->numbers(own), there = theirs->numbers(own);
+    if (here != there)
+      return invalid("--after: each:" + one.job +
+                     " pairs tasks by their position, and here these " + "are " + here +
+                     ", there " + there + ": use the same --array for both");
+  }
+  return Nothing{};
+}
+
 }  // namespace
 
 Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
@@ -155,6 +180,7 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted) {
   if (wanted.document) return create_document(client, *wanted.document, wanted.ns, false);
   Json manifest = read_json(wanted.text);
   if (Status found = wait_for_repairs(client, wanted.ns, manifest); !found) return found.error();
+  if (Status pair = tasks_pair(client, wanted.ns, manifest); !pair) return pair.error();
   return create_job(client, wanted.ns, dumped(manifest), false);
 }
 

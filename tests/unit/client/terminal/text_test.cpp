@@ -170,6 +170,11 @@ TEST(Failures, RuleTextNamesViolatedLimit) {
   EXPECT_EQ(failed_indexes(R"(1,"podFailurePolicy":{"rules":[{"action":"FailIndex"}]})", "7"),
             "index 7 failed more than spec.backoffLimitPerIndex (1) allows, or by a FailIndex "
             "rule");
+  EXPECT_EQ(rule_text(read_json(R"({"metadata":{"annotations":{"muster.dev/after":"ok:x,each:a"}},
+                "spec":{"completions":9,"backoffLimitPerIndex":0},"status":{"failedIndexes":"7",
+                "conditions":[{"type":"Failed","status":"True","reason":"FailedIndexes"}]}})")),
+            "index 7 failed more than spec.backoffLimitPerIndex (0) allows, or never ran, because "
+            "the same index of job a did not succeed");
   std::string odd = "1";
   for (int i = 3; i < 100; i += 2) odd += "," + std::to_string(i);
   EXPECT_EQ(failed_indexes("1", odd),
