@@ -5,6 +5,7 @@
 #include "client/documents/placed.hpp"
 #include "client/settings/files.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/values/names.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -195,6 +196,10 @@ Manifests read_manifests(const std::vector<std::string>& files) {
     }
   }
   return std::move(reader.out);
+}
+
+std::string name_from(const std::string& text) {
+  return core::dns_label_errors(text).empty() ? text : base_name(text);
 }
 
 Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random) {

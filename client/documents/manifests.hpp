@@ -27,6 +27,9 @@ struct Manifests {
 Manifests read_manifests(const std::vector<std::string>& files);
 Manifests parse_manifests(const std::string& text, const std::string& shown_file);
 
+// A valid name for a job that people call `text`, which may already be one.
+std::string name_from(const std::string& text);
+
 struct CommandJob {
   int32_t completions = 0;
   int32_t parallelism = 0;
