@@ -50,6 +50,13 @@ struct ResourceWishes {
   std::string after;  // the annotation muster.dev/after; empty: none
 };
 
+// What to do if another job has the name of a job to be created.
+enum class IfExists {
+  refuse,
+  number,   // create J-2, J-3 and so on, whichever is free
+  replace,  // delete the other job if it has finished
+};
+
 // Which indexes of a job to run again.
 struct RetryWishes {
   bool failed = false;  // only the indexes that failed

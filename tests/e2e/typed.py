@@ -259,5 +259,27 @@ class Arrays(cli.Cluster):
         self.assertFalse(list(self.dir.glob("**/inputs-*")))
 
 
+class Names(cli.Cluster):
+    def test_unique_names_get_numbers(self):
+        run = ["submit", "-o", "name", "--name", "again", "-n", "1"]
+        names = [self.muster(*run, "--unique", "--", "true").stdout for _ in range(4)]
+        self.assertEqual(names, [f"job.batch/again{n}\n" for n in ("", "-2", "-3", "-4")])
+        refused = self.muster(*run, "--", "true", code=5).stderr
+        self.assertIn("--unique", refused)
+        self.assertIn("--replace", refused)
+        text = cli.manifest("again", "true", 1, 1)
+        self.assertEqual(self.muster("submit", "-o", "name", "--unique", self.file("j.yaml", text)).stdout, "job.batch/again-5\n")
+
+    def test_replace_replaces_finished_jobs_only(self):
+        run = ["submit", "--replace", "--name", "r", "-n", "1", "--", "sh", "-c"]
+        self.muster(*run, "echo first; while [ ! -e go ]; do sleep 0.02; done")
+        self.assertIn("job/r has not finished", self.muster(*run, "true", code=5).stderr)
+        self.file("go", "")
+        self.muster("wait", "job/r")
+        self.muster(*run, "echo second")
+        self.muster("wait", "job/r")
+        self.assertEqual(self.muster("logs", "job/r").stdout, "second\n")
+
+
 if __name__ == "__main__":
     sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)

@@ -183,6 +183,17 @@ void add_job_rows(FlagRows& rows, JobWords& w) {
   add_command_rows(
       rows, w,
       "Retries per index; an index that exhausts them fails without affecting others (default 0)");
+  rows.insert(rows.end(),
+              {{"--unique", "",
+                "If the coordinator has a job of this name, append a number: J-2, J-3 and so on",
+                &w.unique},
+               {"--replace",
+                "",
+                "Replace a finished job of this name on the coordinator",
+                &w.replace,
+                kAnything,
+                0,
+                {"--unique"}}});
   add_resource_rows(rows, w);
 }
 
@@ -254,6 +265,8 @@ std::optional<Usage> read_command(const std::vector<std::string>& rest,
 }
 
 std::optional<Usage> read_job(const std::string& verb, JobWords& w, const Given& given) {
+  if (w.unique) w.o.exists = IfExists::number;
+  if (w.replace) w.o.exists = IfExists::replace;
   const auto of_command = read_form(verb, w, given);
   if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
   if (std::get<bool>(of_command)) return std::nullopt;

@@ -12,6 +12,7 @@ struct JobWords {
   RunOptions o;
   std::vector<std::string> of_command;  // flags that cannot be combined with a manifest
   std::vector<std::string> rest, variables;
+  bool unique = false, replace = false;
   std::string timeout, exported = "ALL", dir, shown, printed;
   std::map<std::string, std::vector<std::string>> resources;  // by flag
 };

@@ -16,7 +16,8 @@ struct RunOptions {
   int32_t completions = 0;
   int32_t parallelism = 0;  // 0: the number of slots
   std::string name;
-  std::optional<int32_t> retries;  // backoffLimitPerIndex
+  IfExists exists = IfExists::refuse;  // of another job with this name, on a coordinator
+  std::optional<int32_t> retries;      // backoffLimitPerIndex
   std::vector<std::string> command;
   EachWishes each;                           // of the command form, in place of `completions`
   ResourceWishes resources;                  // of the command form

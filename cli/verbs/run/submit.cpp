@@ -43,7 +43,7 @@ std::variant<Submitted, int> create(const SubmitOptions& given) {
   if (*inputs)
     if (Status shared = share_inputs(*inputs_dir, wanted->job.inputs); !shared)
       return fail(shared.error());
-  auto job = create_wanted(*client, *wanted);
+  auto job = create_wanted(*client, *wanted, options.exists);
   if (!job) return fail(job.error());
   std::string name = text_at(*job, {"metadata", "name"});
   if (options.output == Output::json)

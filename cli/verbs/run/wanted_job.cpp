@@ -1,5 +1,6 @@
 #include "cli/verbs/run/wanted_job.hpp"
 
+#include "cli/verbs/run/named_job.hpp"
 #include "client/connect/objects.hpp"
 #include "client/documents/document_writes.hpp"
 #include "client/documents/manifests.hpp"
@@ -175,13 +176,20 @@ Status put_configs(ApiClient& client, const std::vector<Document>& configs, cons
   return Nothing{};
 }
 
-Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted) {
+Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists) {
   if (Status put = put_configs(client, wanted.configs, wanted.ns); !put) return put.error();
-  if (wanted.document) return create_document(client, *wanted.document, wanted.ns, false);
   Json manifest = read_json(wanted.text);
-  if (Status found = wait_for_repairs(client, wanted.ns, manifest); !found) return found.error();
-  if (Status pair = tasks_pair(client, wanted.ns, manifest); !pair) return pair.error();
-  return create_job(client, wanted.ns, dumped(manifest), false);
+  if (!wanted.document) {
+    if (Status found = wait_for_repairs(client, wanted.ns, manifest); !found) return found.error();
+    if (Status pair = tasks_pair(client, wanted.ns, manifest); !pair) return pair.error();
+  }
+  const std::string first = text_at(manifest, {"metadata", "name"});
+  return create_named(client, wanted.ns, first, exists, [&](const std::string& name) {
+    if (name != first) manifest["metadata"]["name"] = name;
+    if (!wanted.document) return create_job(client, wanted.ns, dumped(manifest), false);
+    return create_document(client, *wanted.document, wanted.ns, false,
+                           name == first ? "" : dumped(manifest));
+  });
 }
 
 int print_manifest(const WantedJob& wanted, Output output) {
