@@ -2,6 +2,7 @@
 
 #include "base/text/nearest.hpp"
 #include "cli/grammar/grammar.hpp"
+#include "cli/grammar/typed_words.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -352,17 +353,68 @@ void add_row(const Declared& to, const FlagRow& row) {
   if (!row.needs.empty()) option->needs(to.app->get_option(row.needs));
 }
 
+Declared declare(CLI::App& root, const Verb& verb) {
+  Declared declared{verb,
+                    root.add_subcommand(verb.title.name, verb.title.help)->group(verb.title.group)};
+  declared.app->set_help_flag("-h,--help", kHelpHelp);
+  declared.app->footer(verb.footer);
+  for (const FlagRow& row : rows_of(verb)) add_row(declared, row);
+  return declared;
+}
+
 std::vector<Declared> declare_all(CLI::App& root) {
   std::vector<Declared> out;
-  for (Verb& verb : all_verbs()) {
-    Declared declared{
-        verb, root.add_subcommand(verb.title.name, verb.title.help)->group(verb.title.group)};
-    declared.app->set_help_flag("-h,--help", kHelpHelp);
-    declared.app->footer(verb.footer);
-    for (const FlagRow& row : rows_of(verb)) add_row(declared, row);
-    out.push_back(declared);
-  }
+  for (const Verb& verb : all_verbs()) out.push_back(declare(root, verb));
   return out;
+}
+
+// Checks a line of a script's flags, which must be like those of the command line.
+std::optional<Usage> check_line(const std::string& verb, const ScriptFlags& script,
+                                const ScriptFlags::Line& line) {
+  const auto root = new_root();
+  const auto all = all_verbs();  // a value of its own: parsing sets the options that it owns
+  const auto found = std::ranges::find(all, verb, [](const Verb& one) { return one.title.name; });
+  const Declared declared = declare(*root, *found);
+  const std::string place = script.file + ":" + std::to_string(line.number) + ": ";
+  try {
+    std::vector<std::string> words(line.words.rbegin(), line.words.rend());
+    words.push_back(verb);
+    root->parse(words);
+  } catch (const CLI::CallForHelp&) {
+    return Usage{place + "`--help` is for the command line"};
+  } catch (const CLI::ParseError& error) {
+    return Usage{place + complaint(error, *declared.app, found->refuses)};
+  }
+  const std::vector<std::string> rest = typed_words(rows_of(*found), line.words).rest;
+  if (!rest.empty())
+    return Usage{place + "`" + rest.front() + "`: must be a flag of muster " + verb};
+  return std::nullopt;
+}
+
+// If the first argument is a script, adds its flags to `words` and puts what follows it, its
+// arguments, into `tail`. `dashes`: `words` ended with `--`.
+std::optional<Usage> take_script(const std::vector<Declared>& verbs, bool dashes,
+                                 std::vector<std::string>& words, std::vector<std::string>& tail) {
+  if (words.size() < 2) return std::nullopt;
+  const auto found =
+      std::ranges::find(verbs, words[1], [](const Declared& one) { return one.verb.title.name; });
+  if (found == verbs.end() || !found->verb.script) return std::nullopt;
+  const FlagRows rows = rows_of(found->verb);
+  const TypedWords typed = typed_words(rows, {words.begin() + 2, words.end()});
+  if (typed.rest.empty()) return std::nullopt;
+  const ReadScript read = found->verb.script(typed.rest.front(), typed.flags);
+  if (const auto* wrong = std::get_if<Usage>(&read)) return *wrong;
+  const auto* script = std::get_if<ScriptFlags>(&read);
+  if (script == nullptr) return std::nullopt;
+  for (const ScriptFlags::Line& line : script->lines)
+    if (auto wrong = check_line(words[1], *script, line)) return wrong;
+  std::vector<std::string> arguments(typed.rest.begin() + 1, typed.rest.end());
+  if (dashes && !arguments.empty()) arguments.emplace_back("--");
+  tail.insert(tail.begin(), arguments.begin(), arguments.end());
+  words.resize(2);
+  const auto flags = with_script_flags(rows, *script, typed);
+  words.insert(words.end(), flags.begin(), flags.end());
+  return std::nullopt;
 }
 
 // Checks what was parsed for a verb.
@@ -400,6 +452,8 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   const std::vector<std::string> early = take_early(words);
   const auto root = new_root();
   const std::vector<Declared> verbs = declare_all(*root);
+  if (auto wrong = take_script(verbs, dashes != given.end(), words, tail))
+    return usage(words[1], wrong->message);
   std::vector<std::string> names, of_commands;
   bool one_dash = false;
   for (const auto& [verb, app, keys] : verbs) {

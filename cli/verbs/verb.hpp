@@ -11,6 +11,7 @@
 #include <any>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -108,6 +109,27 @@ struct Given {
   const std::vector<std::string>& tail;  // the command after `--`
 };
 
+// A flag with its value, as typed.
+struct TypedFlag {
+  std::string name;  // "--name"; "-x" if it has no long name
+  std::vector<std::string> words;
+};
+
+// The flags that a script has for the verb that runs it. Flags on the command line win.
+struct ScriptFlags {
+  struct Line {
+    size_t number = 0;
+    std::vector<std::string> words;
+  };
+  std::string file;                // as shown in messages
+  std::vector<std::string> first;  // valid flags; those of the lines win
+  std::vector<Line> lines;
+  // For some flags, those that win over them besides the flag itself.
+  std::map<std::string, std::set<std::string>> yields;
+};
+// monostate: not a script.
+using ReadScript = std::variant<std::monostate, ScriptFlags, Usage>;
+
 struct Verb {
   struct Title {
     std::string group, name, help;  // `group`: its heading in `muster --help`
@@ -128,6 +150,10 @@ struct Verb {
     std::string why;
   } refuses = {};
   bool configured = true;  // false: ignores the configuration, even an invalid one
+  // Of a verb that takes scripts: reads the file that is its first argument, before the flags are
+  // parsed. What follows a script on the command line are its arguments.
+  std::function<ReadScript(const std::string& file, const std::vector<TypedFlag>& typed)> script =
+      {};
   // Checks the values, once they are parsed. Owns what the rows point into.
   std::function<Judged(const Given&)> finish;
 };

@@ -159,6 +159,17 @@ size_t script_place(const std::vector<std::string>& command) {
   return 0;
 }
 
+// Why a placeholder must not stand in the script of a shell, and what would be right.
+std::string read_as_code(const std::vector<std::string>& command, size_t script,
+                         const std::string& typed, const std::string& variable) {
+  const std::string& shell = command.front();
+  const std::string why = typed + " in the script of " + shell + " would be read as code: ";
+  if (command[script] == typed)
+    return why + "to run each line of a file as a command, use --commands FILE";
+  return why + "pass it as an argument, " + shell + " -c 'echo \"$1\"' sh " + typed +
+         ", or use \"$" + variable + "\"; to run lines as commands, use --commands FILE";
+}
+
 }  // namespace
 
 Result<std::vector<core::Input>> parse_csv(const std::string& text) {
@@ -222,6 +233,24 @@ Result<Inputs> read_inputs(const EachWishes& each) {
       if (value.find('\0') != std::string::npos)
         return invalid("input " + std::to_string(i) +
                        " contains a null byte: use -0 if null bytes separate the inputs");
+  return out;
+}
+
+Result<Inputs> read_commands(const std::string& file) {
+  auto text = read_text(file);
+  if (!text) return text.error();
+  Inputs out;
+  for (core::Input& line : split(*text, '\n')) {
+    std::string& command = line.front();
+    if (command.ends_with('\r')) command.pop_back();
+    const size_t first = command.find_first_not_of(" \t");
+    if (first == std::string::npos || command[first] == '#') continue;
+    if (command.find('\0') != std::string::npos)
+      return invalid(shown_path(file) + ": contains a null byte, so it is not a file of commands");
+    out.rows.push_back(std::move(line));
+  }
+  if (out.rows.empty()) return invalid(shown_path(file) + ": has no commands");
+  if (out.rows.size() > kRowsMax) return too_many(out.rows.size());
   return out;
 }
 
@@ -304,9 +333,7 @@ Result<std::vector<std::string>> with_references(const std::vector<std::string>&
       std::string variable(core::kInputVariable);
       if (column != 0 && columns > 1) variable += "_" + std::to_string(column);
       if (script != 0 && i == script && !one.is_index)
-        wrong = std::string(typed) + " in the script of " + command.front() +
-                " would be read as code: pass it as an argument, " + command.front() +
-                " -c 'echo \"$1\"' sh " + std::string(typed) + ", or use \"$" + variable + "\"";
+        wrong = read_as_code(command, script, std::string(typed), variable);
       word.append("$(").append(variable).append(one.part).append(1, ')');
     };
     const auto keep = [&word](std::string_view text) { word += unexpanded(text); };

@@ -29,6 +29,10 @@ struct Inputs {
 // the records of a CSV file. "-" is stdin. invalid: unreadable, empty or too many.
 Result<Inputs> read_inputs(const EachWishes& each);
 
+// The lines of a file of commands, without blank lines, comments and the CR of Windows. "-" is
+// stdin. invalid: unreadable, no command or too many.
+Result<Inputs> read_commands(const std::string& file);
+
 // "1-100", "0-15:4", "1,5,9-12", as a set of numbers; "%10" (at most 10 at once) sets `at_once`.
 Result<Inputs> array_inputs(const std::string& text, int32_t& at_once);
 

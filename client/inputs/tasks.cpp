@@ -1,5 +1,8 @@
 #include "client/inputs/tasks.hpp"
 
+#include "client/settings/submitter.hpp"
+
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -13,6 +16,17 @@ bool is_array(const Json& job) {
     for (const Json& variable : at(container, {"env"}))
       if (text_at(variable, {"name"}) == kTaskVariable) return true;
   return false;
+}
+
+// Adds variables to the manifest of a command; those that it has already stay.
+void add_variables(Json& manifest,
+                   const std::vector<std::pair<std::string, std::string>>& variables) {
+  Json& env = manifest["spec"]["template"]["spec"]["containers"][0]["env"];
+  const auto there = [&env](const std::string& name) {
+    return std::ranges::any_of(env, [&name](const Json& one) { return one["name"] == name; });
+  };
+  for (const auto& [name, value] : variables)
+    if (!there(name)) env.push_back({{"name", name}, {"value", value}});
 }
 
 }  // namespace
@@ -64,17 +78,21 @@ void add_task_variables(Json& manifest, const std::vector<uint32_t>& numbers) {
   uint32_t step = numbers.size() < 2 ? 1 : numbers[1] - numbers[0];
   for (size_t i = 2; i < numbers.size(); ++i)
     if (numbers[i] - numbers[i - 1] != step) step = 1;
-  const std::pair<const char*, std::string> variables[] = {
-      {kTaskVariable, "$(MUSTER_INPUT)"},
-      {"SLURM_ARRAY_TASK_COUNT", std::to_string(numbers.size())},
-      {"SLURM_ARRAY_TASK_MIN", std::to_string(numbers.front())},
-      {"SLURM_ARRAY_TASK_MAX", std::to_string(numbers.back())},
-      {"SLURM_ARRAY_TASK_STEP", std::to_string(step)},
-      {"SLURM_ARRAY_JOB_ID", "$(MUSTER_JOB_NAME)"},
-      {"SLURM_JOB_ID", "$(MUSTER_POD_NAME)"},
-      {"SLURM_JOB_NAME", "$(MUSTER_JOB_NAME)"}};
-  Json& env = manifest["spec"]["template"]["spec"]["containers"][0]["env"];
-  for (const auto& [name, value] : variables) env.push_back({{"name", name}, {"value", value}});
+  add_variables(manifest, {{kTaskVariable, "$(MUSTER_INPUT)"},
+                           {"SLURM_ARRAY_TASK_COUNT", std::to_string(numbers.size())},
+                           {"SLURM_ARRAY_TASK_MIN", std::to_string(numbers.front())},
+                           {"SLURM_ARRAY_TASK_MAX", std::to_string(numbers.back())},
+                           {"SLURM_ARRAY_TASK_STEP", std::to_string(step)},
+                           {"SLURM_ARRAY_JOB_ID", "$(MUSTER_JOB_NAME)"},
+                           {"SLURM_JOB_ID", "$(MUSTER_POD_NAME)"},
+                           {"SLURM_JOB_NAME", "$(MUSTER_JOB_NAME)"}});
+}
+
+void add_script_variables(Json& manifest, const std::string& dir) {
+  add_variables(manifest, {{"SLURM_JOB_ID", "$(MUSTER_POD_NAME)"},
+                           {"SLURM_JOB_NAME", "$(MUSTER_JOB_NAME)"},
+                           {"SLURM_NTASKS", "1"},
+                           {"SLURM_SUBMIT_DIR", unexpanded(dir)}});
 }
 
 std::string Tasks::numbers(const core::IndexSet& indexes) const {

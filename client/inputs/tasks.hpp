@@ -39,5 +39,7 @@ Result<std::string> indexes_of_tasks(const Json& job, const std::string& tasks);
 // that of a task the name of its pod. SLURM_JOBID is not among them: with it, Open MPI's mpirun
 // would call srun. `numbers`: of the tasks, ascending; not empty.
 void add_task_variables(Json& manifest, const std::vector<uint32_t>& numbers);
+// Adds those that Slurm gives the script of any job that was submitted in `dir`.
+void add_script_variables(Json& manifest, const std::string& dir);
 
 }  // namespace muster::cli

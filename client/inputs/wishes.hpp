@@ -27,9 +27,11 @@ struct EachWishes {
   bool null = false;               // inputs end with a null byte instead of a line break
   std::string csv;                 // in place of `files`: a record is an input
   std::string array;               // in place of both: "1-100"
-  bool any() const { return !files.empty() || !csv.empty() || !array.empty(); }
+  std::string commands{};          // in place of all: a line is the command of an index
+  bool any() const { return !files.empty() || !csv.empty() || !array.empty() || !commands.empty(); }
   bool reads_stdin() const {
-    return csv == "-" || std::find(files.begin(), files.end(), "-") != files.end();
+    return csv == "-" || commands == "-" ||
+           std::find(files.begin(), files.end(), "-") != files.end();
   }
 };
 

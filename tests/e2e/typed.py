@@ -281,5 +281,78 @@ class Names(cli.Cluster):
         self.assertEqual(self.muster("logs", "job/r").stdout, "second\n")
 
 
+SBATCH = """#!/bin/bash
+#SBATCH -p serial
+#SBATCH -J array_test
+#SBATCH -a 4-10:2
+#SBATCH --output=out_array_%A_%a.out
+#MUSTER --retries 0
+echo "task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_JOB_ID: $(cat <input.$SLURM_ARRAY_TASK_ID.dat) $*"
+"""
+
+
+class Scripts(cli.Case):
+    def test_a_script_runs_as_it_is(self):
+        self.file("job.sh", "#!/bin/bash -e\n#SBATCH --cpus-per-task=1\ncd $SLURM_SUBMIT_DIR\n"
+                            "echo \"$0 $# $2 $SLURM_NTASKS $SLURM_JOB_NAME\" {} '$(HOME) $$' \"$(wc -c)\"; false; echo on\n")
+        r = self.muster("run", "job.sh", "--name", "a b", code=1)
+        self.assertRegex(r.stdout, r"^job\.sh 2 a b 1 job-sh-\w{5} \{\} \$\(HOME\) \$\$ 0\n$")
+        self.file("job.sh", "#!/bin/sh\nexit $1\n")
+        self.muster("run", "job.sh", "7", code=7)
+
+    def test_p20_other_interpreters_leave_no_file(self):
+        self.file("job.py", "#!/usr/bin/env python3\nimport sys, os\n# " + "x" * 9000 + "\nprint(sys.argv[1:], len(sys.stdin.read()))\nsys.exit(3)\n")
+        self.assertEqual(self.muster("run", "job.py", "a b", code=3).stdout, "['a b'] 0\n")
+        self.assertEqual([path.name for path in (self.dir / "tmp").iterdir() if not path.name.startswith("muster")], [])
+
+    def test_missing_interpreter_is_named(self):
+        self.file("job.sh", "#!/no/such/shell\necho\n")
+        self.assertIn("/no/such/shell", self.muster("run", "job.sh", code=127).stderr)
+
+    def test_wrong_scripts_are_refused_before_anything_runs(self):
+        for text, why in (("#!/bin/bash\r\ntouch ran\r\n", "job.sh:1: ends with CR LF"), ("#SBATCH -n 1\ntouch ran\n", "job.sh:1: a script starts with #!"),
+                          ("#!\ntouch ran\n", "must be followed by an interpreter"), ("#!/bin/sh\n#SBATCH --nodes=4\ntouch ran\n", "muster mpirun"),
+                          ("#!/bin/sh\n#MUSTER --retrys 1\ntouch ran\n", "job.sh:2: `--retrys`: unknown flag; did you mean --retries?")):
+            self.file("job.sh", text)
+            self.assertIn(why, self.muster("run", "job.sh", code=2).stderr)
+        self.assertFalse((self.dir / "ran").exists())
+
+    def test_scripts_and_manifests_come_from_stdin_too(self):
+        self.assertEqual(self.muster("run", "-", "x", stdin="#!/bin/sh\necho $1 $(wc -c)\n").stdout, "x 0\n")
+        self.assertEqual(self.muster("run", "-", stdin=cli.manifest("m", "echo manifest", 1, 1)).stdout, "manifest\n")
+
+    def test_lines_of_a_file_are_commands(self):
+        self.file("jobs.txt", "echo one >o1 && echo first\n# no\n\nX=5; echo \"x is $X, it's {} $(HOME)\" | tr a-z A-Z\r\nfalse || exit 3\n")
+        r = self.muster("run", "-k", "--commands", "jobs.txt", code=1)
+        self.assertEqual(r.stdout, f"0 | first\n1 | X IS 5, IT'S {{}} \n")
+        self.assertRegex(r.stderr, r"2 +false \|\| exit 3 +0 +\S+ +exit 3")
+        self.assertTrue((self.dir / "o1").exists())
+        self.assertEqual(self.muster("run", "--commands", "-", stdin="exit 4", code=4).stdout, "")
+        self.assertIn("use --commands FILE", self.muster("run", "--each", "jobs.txt", "--", "sh", "-c", "{}", code=5).stderr)
+
+
+class ScriptsThere(cli.Cluster):
+    def test_an_array_script_is_carried_with_its_job(self):
+        for i in (4, 6, 8, 10):
+            self.file(f"input.{i}.dat", f"data {i}\n")
+        self.file("sub/job.sh", SBATCH)
+        blocker = self.muster("submit", "-o", "name", "-n", "1", "--cpus", "4", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.02; done").stdout.strip()
+        poll("it runs", lambda: self.status(blocker.split("/")[1]).get("ready") == 1)
+        r = self.muster("submit", "-c", "1", "sub/job.sh", "an argument")
+        self.assertEqual(r.stdout, "job.batch/array-test created\n")
+        self.assertEqual(r.stderr, "muster: warning: sub/job.sh: no meaning here: --partition, --output\n")
+        (self.dir / "sub/job.sh").write_text("#!/bin/sh\necho edited\n")  # before any task has started
+        self.file("go", "")
+        self.muster("wait", "job/array-test")
+        self.assertEqual(self.muster("logs", "job/array-test", "--task", "8").stdout, "task 8 of array-test: data 8 an argument\n")
+        self.assertEqual(self.status("array-test")["succeeded"], 4)
+
+    def test_names_of_scripts_get_numbers(self):
+        self.file("job.sh", "#!/bin/sh\n#SBATCH -J Again\n")
+        names = [self.muster("submit", "-o", "name", "job.sh").stdout for _ in range(2)]
+        self.assertEqual(names, ["job.batch/again\n", "job.batch/again-2\n"])
+        self.assertIn("already exists", self.muster("submit", "-J", "again", "job.sh", code=5).stderr, "a typed name is kept")
+
+
 if __name__ == "__main__":
     sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)

@@ -28,17 +28,18 @@ struct ResourceFlag {
   const char *name, *type, *help;
   Status (*read)(const std::string& text, ResourceWishes& into);
   bool repeats = false;
+  const char* letter = "";  // with a comma: "-t,"
 };
 constexpr ResourceFlag kResourceFlags[] = {
     {"--cpus", "N",
      "CPUs that each index needs free on its node, such as 2 or 0.5; CMD gets them as "
      "OMP_NUM_THREADS, unless that is set, and SLURM_CPUS_PER_TASK",
-     read_cpus},
+     read_cpus, false, "-c,"},
     {"--mem", "SIZE", "Memory for each index, such as 4Gi; both its request and its limit",
      read_memory},
     {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
     {"--time", "T", "Time limit of each attempt, such as 90m or 1:30:00 (default: no limit)",
-     read_time},
+     read_time, false, "-t,"},
     {"--signal", "SIG[@T]",
      "Signal for each index T before the limit of --time, such as USR1@2m (default: a minute); "
      "B:USR1@2m: for CMD itself, not for its descendants",
@@ -55,7 +56,9 @@ constexpr ResourceFlag kResourceFlags[] = {
 
 void add_resource_rows(FlagRows& rows, JobWords& w) {
   for (const ResourceFlag& one : kResourceFlags)
-    add_of_command(rows, w, {{one.name, one.type, one.help, &w.resources[one.name]}});
+    add_of_command(
+        rows, w,
+        {{std::string(one.letter) + one.name, one.type, one.help, &w.resources[one.name]}});
   ResourceWishes& wishes = w.o.resources;
   add_of_command(
       rows, w,
@@ -92,11 +95,15 @@ void add_index_rows(FlagRows& rows, JobWords& w) {
         "Run CMD for each record of a CSV file with a header (- reads stdin); {NAME} or {1} is a "
         "column",
         &each.csv},
-       {"--array", "RANGES",
+       {"-a,--array", "RANGES",
         "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with %10 for at "
         "most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT and "
         "SLURM_ARRAY_TASK_ID",
-        &each.array}});
+        &each.array},
+       {"--commands", "FILE",
+        "Run each line of a file (- reads stdin) as a command of sh, without CMD; blank lines and "
+        "lines that start with # are skipped",
+        &each.commands}});
   add_of_command(rows, w,
                  {{"-j,--parallelism", "P", "Maximum running at once (default: one per slot)",
                    &w.o.parallelism, whole(1, kNumberMax)}});
@@ -115,43 +122,72 @@ std::optional<Usage> read_resources(JobWords& w) {
   return std::nullopt;
 }
 
+// The flag that says what the indexes are; empty: none does.
+std::variant<std::string, Usage> index_flag(const EachWishes& each, bool counted) {
+  std::vector<std::string> flags;
+  if (counted) flags.emplace_back("-n");
+  if (!each.array.empty()) flags.emplace_back("--array");
+  if (!each.files.empty()) flags.emplace_back("--each");
+  if (!each.csv.empty()) flags.emplace_back("--each-csv");
+  if (!each.commands.empty()) flags.emplace_back("--commands");
+  if (flags.size() > 1)
+    return Usage{flags[0] + " and " + flags[1] +
+                 " are mutually exclusive: each says what the indexes are"};
+  if (std::count(each.files.begin(), each.files.end(), "-") > 1)
+    return Usage{"--each - can be given only once: there is only one stdin"};
+  if (each.null && each.files.empty()) return Usage{"-0 applies to --each FILE"};
+  return flags.empty() ? "" : flags.front();
+}
+
+// What runs for each index: a script with its arguments, or a command.
+std::optional<Usage> read_program(const std::string& verb, const std::string& flag, JobWords& w,
+                                  const std::vector<std::string>& tail) {
+  RunOptions& o = w.o;
+  if (!o.file.empty())
+    return Usage{(o.script ? o.script->name : flag) + " and -f are mutually exclusive: " +
+                 (o.script ? "a script" : flag) + " runs a command, -f a manifest"};
+  if (o.script && flag == "--commands")
+    return Usage{"--commands and " + o.script->name +
+                 " are mutually exclusive: the lines of the file are all that runs"};
+  if (o.script) {
+    o.command = tail;
+    if (flag.empty()) o.completions = 1;
+    return std::nullopt;
+  }
+  if (auto wrong = read_command(w.rest, tail, o.command)) return wrong;
+  if (flag == "--commands") {
+    if (o.command.empty()) return std::nullopt;
+    return Usage{"--commands takes no command: its lines are what runs; use --each FILE -- " +
+                 o.command.front() + " {}"};
+  }
+  if (o.command.empty())
+    return Usage{flag + " needs a command: muster " + verb + " " +
+                 (flag == "-n"        ? "-n 10 -- CMD ARG..."
+                  : flag == "--array" ? "--array 1-100 -- CMD {}"
+                                      : flag + " FILE -- CMD {}")};
+  return std::nullopt;
+}
+
 // Whether the words describe a command; an error if they describe neither that nor a manifest.
 std::variant<bool, Usage> read_form(const std::string& verb, JobWords& w, const Given& given) {
   RunOptions& o = w.o;
-  const std::string example = "muster " + verb + " -n 10 -- CMD ARG...";
   const std::vector<std::string>& tail = given.tail;
   const bool counted = given.flags.contains("--completions");
-  if (!counted && !o.each.any() && has_placeholder(tail) && stdin_is_piped()) o.each.files = {"-"};
-  if (!counted && !o.each.any()) {
-    if (!tail.empty()) return Usage{"a command needs -n or --each: " + example};
+  if (!counted && !o.each.any() && !o.script && has_placeholder(tail) && stdin_is_piped())
+    o.each.files = {"-"};
+  if (!counted && !o.each.any() && !o.script) {
+    if (!tail.empty())
+      return Usage{"a command needs -n or --each: muster " + verb + " -n 10 -- CMD ARG..."};
     if (w.rest.size() + (o.file.empty() ? 0 : 1) != 1)
-      return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
+      return Usage{"needs one manifest, JOB.yaml, one script, or -n N -- CMD"};
     if (o.file.empty()) o.file = w.rest.front();
     return false;
   }
-  std::vector<std::string> flags;
-  if (counted) flags.emplace_back("-n");
-  if (!o.each.array.empty()) flags.emplace_back("--array");
-  if (!o.each.files.empty()) flags.emplace_back("--each");
-  if (!o.each.csv.empty()) flags.emplace_back("--each-csv");
-  const std::string flag = flags.front();
-  if (flags.size() > 1)
-    return Usage{flag + " and " + flags[1] +
-                 " are mutually exclusive: each says what the indexes are"};
-  if (std::count(o.each.files.begin(), o.each.files.end(), "-") > 1)
-    return Usage{"--each - can be given only once: there is only one stdin"};
-  if (o.each.null && o.each.files.empty()) return Usage{"-0 applies to --each FILE"};
+  const auto flag = index_flag(o.each, counted);
+  if (const auto* wrong = std::get_if<Usage>(&flag)) return *wrong;
   if (auto wrong = read_surroundings(w)) return *wrong;
   if (auto wrong = read_resources(w)) return *wrong;
-  if (auto wrong = read_command(w.rest, tail, o.command)) return *wrong;
-  if (!o.file.empty())
-    return Usage{flag + " and -f are mutually exclusive: " + flag +
-                 " runs a command, -f a manifest"};
-  if (o.command.empty())
-    return Usage{flag + " needs a command: " +
-                 (counted ? example
-                          : "muster " + verb + " " + flag +
-                                (o.each.array.empty() ? " FILE" : " 1-100") + " -- CMD {}")};
+  if (auto wrong = read_program(verb, std::get<std::string>(flag), w, tail)) return *wrong;
   return true;
 }
 
@@ -160,7 +196,7 @@ std::variant<bool, Usage> read_form(const std::string& verb, JobWords& w, const 
 void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
   add_of_command(
       rows, w,
-      {{"--name", "J", "Name of the job (default: derived from the command)", &w.o.name},
+      {{"-J,--name", "J", "Name of the job (default: derived from the command)", &w.o.name},
        {"--retries,--backoff-limit-per-index", "R", retries, &w.o.retries, whole(0, kNumberMax)},
        {"--export", "NAMES",
         "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored with the job "
@@ -170,15 +206,15 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
        {"--no-limits", "",
         "Run CMD with the umask and limits (ulimit) of its node instead of those of this shell",
         &w.o.no_limits},
-       {"--chdir", "DIR", "Working directory of CMD (default: the current directory)", &w.dir}});
+       {"-D,--chdir", "DIR", "Working directory of CMD (default: the current directory)", &w.dir}});
 }
 
 void add_job_rows(FlagRows& rows, JobWords& w) {
-  rows.insert(
-      rows.end(),
-      {{"job", "JOB.yaml | -- CMD ARG...", "Manifest of the job, or a command after --", &w.rest},
-       {"-f,--file", "JOB.yaml", "Manifest of the job, with its ConfigMaps (- reads stdin)",
-        &w.o.file}});
+  rows.insert(rows.end(),
+              {{"job", "JOB.yaml | SCRIPT ARG... | -- CMD ARG...",
+                "Manifest of the job, a batch script, or a command after --", &w.rest},
+               {"-f,--file", "JOB.yaml", "Manifest of the job, with its ConfigMaps (- reads stdin)",
+                &w.o.file}});
   add_index_rows(rows, w);
   add_command_rows(
       rows, w,

@@ -17,6 +17,12 @@ struct JobWords {
   std::map<std::string, std::vector<std::string>> resources;  // by flag
 };
 
+// What --help says about scripts.
+inline constexpr char kScripts[] =
+    "SCRIPT is a file that starts with #!; it is read at once, and runs as one index if no flag "
+    "says more. Before its first command, it may have lines with flags: #MUSTER with those above, "
+    "and #SBATCH with Slurm's. Flags before SCRIPT win, and what follows it are its arguments.\n";
+
 // What --help says about placeholders.
 inline constexpr char kPlaceholders[] =
     "With --each, {} in a word of CMD is the input: {.} without extension, {/} basename, {//} "

@@ -3,6 +3,7 @@
 #include "cli/verbs/run/job_flags.hpp"
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/run/run_options.hpp"
+#include "cli/verbs/run/script_flags.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
@@ -196,14 +197,16 @@ Verb run_verb() {
           "  muster run --each files.txt -- convert {} {.}.png\n"
           "  find . -name '*.log' -print0 | muster run -0 --each - -- gzip {}\n"
           "  muster run --each-csv grid.csv -- ./train --lr {lr} --seed {seed}\n"
+          "  muster run --commands jobs.txt\n"
           "  muster run --data-dir ./sweep job.yaml      # continue after a crash\n"
           "  muster run --data-dir ./sweep --retry-failed\n"
           "CMD runs as typed, with this shell's environment and directory. A command that cannot "
           "be started fails the job.\n" +
-          std::string(kPlaceholders) + kOutputFiles +
+          std::string(kScripts) + kPlaceholders + kOutputFiles +
           "Exit codes: 0 Complete, 1 Failed, 4 out of descriptors, threads or memory, 124 "
           "--timeout expired, 130 interrupted; with -n 1, that of the command.",
       .takes_command = true,
+      .script = script_reader({w, &w->o}),
       .finish = [w](const Given& given) -> Judged {
         return judged(read_run(*w, w->retry, given), w->o);
       }};

@@ -3,6 +3,7 @@
 
 #include "cli/verbs/verb.hpp"
 #include "client/follow/pod_output.hpp"
+#include "client/inputs/batch_script.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/wishes.hpp"
 #include "client/settings/submitter.hpp"
@@ -19,6 +20,9 @@ struct RunOptions {
   IfExists exists = IfExists::refuse;  // of another job with this name, on a coordinator
   std::optional<int32_t> retries;      // backoffLimitPerIndex
   std::vector<std::string> command;
+  std::optional<BatchScript> script;         // the command form; `command` are its arguments
+  std::optional<std::string> text;           // of `file`, where it can be read only once
+  std::vector<std::string> warnings;         // to be printed first
   EachWishes each;                           // of the command form, in place of `completions`
   ResourceWishes resources;                  // of the command form
   Export exported;                           // likewise

@@ -2,6 +2,7 @@
 #include "cli/verbs/jobs/wait.hpp"
 #include "cli/verbs/run/job_flags.hpp"
 #include "cli/verbs/run/run_options.hpp"
+#include "cli/verbs/run/script_flags.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
@@ -104,13 +105,15 @@ Verb submit_verb() {
               "Examples:\n  muster submit job.yaml\n"
               "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
               "  muster submit --array 1-100%10 -- ./step --seed {}\n"
+              "  muster submit --array 1-100%10 job.sh ARG\n"
               "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
               "CMD runs as typed, with this shell's environment and directory, on nodes that have "
               "its files. Without -j, as many run at once as the nodes have slots for. A command "
               "that cannot be started fails the job.\n" +
-              std::string(kPlaceholders) +
+              std::string(kScripts) + kPlaceholders +
               "Exit codes: 0 created; with --wait, those of muster wait.",
           .takes_command = true,
+          .script = script_reader({w, &w->o}),
           .finish = [w](const Given& given) -> Judged {
             RunOptions& o = w->o;
             if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;

@@ -40,6 +40,32 @@ Status words_are_text(const std::vector<std::string>& command) {
   return Nothing{};
 }
 
+// The program of each index as the manifest has it. What a script contains stays as it is; its
+// arguments may refer to inputs, like the words of a command.
+Result<std::vector<std::string>> program_of(const RunOptions& options,
+                                            const std::optional<Inputs>& inputs) {
+  if (!options.each.commands.empty())
+    return std::vector<std::string>{"sh", "-c", "$(" + std::string(core::kInputVariable) + ")"};
+  std::vector<std::string> words;
+  if (options.script) words = command_of(*options.script);
+  for (std::string& word : words) word = unexpanded(word);
+  if (inputs && !options.command.empty()) {
+    auto references = with_references(options.command, *inputs);
+    if (!references) return references.error();
+    words.insert(words.end(), references->begin(), references->end());
+  } else {
+    for (const std::string& word : options.command) words.push_back(unexpanded(word));
+  }
+  return words;
+}
+
+// What the job is called after.
+std::vector<std::string> called_after(const RunOptions& options) {
+  if (options.script) return {options.script->name};
+  if (options.each.commands.empty()) return options.command;
+  return {options.each.commands == "-" ? "commands" : options.each.commands};
+}
+
 Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
                              const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
   WantedJob out{{}, "", options.target.ns};
@@ -75,17 +101,18 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
     out.job.environment["SLURM_CPUS_PER_TASK"] = std::to_string(threads);
   }
   std::random_device random;
-  CommandJob job{
-      options.completions, parallelism,         options.name, options.retries.value_or(0),
-      options.command,     options.environment, options.dir};
-  if (inputs) {
-    auto words = with_references(options.command, *inputs);
-    if (!words) return words.error();
-    job.words = std::move(*words);
-  }
+  auto words = program_of(options, inputs);
+  if (!words) return words.error();
+  const CommandJob job{
+      options.completions,   parallelism,         options.name, options.retries.value_or(0),
+      called_after(options), options.environment, options.dir,  std::move(*words)};
   out.job.manifest = command_manifest(job, [&random](uint32_t below) { return random() % below; });
   out.job.manifest = with_resources(std::move(out.job.manifest), options.resources);
   if (inputs && !inputs->numbers.empty()) add_task_variables(out.job.manifest, inputs->numbers);
+  if (options.script) {
+    std::error_code ignored;
+    add_script_variables(out.job.manifest, std::filesystem::current_path(ignored));
+  }
   if (options.mpi) {
     const FoundLauncher launcher = find_launcher(options.mpi->kind);
     if (options.mpi->tag_output && launcher.kind == MpiLauncher::unknown)
@@ -130,14 +157,18 @@ Status tasks_pair(ApiClient& client, const std::string& ns, const Json& manifest
 }  // namespace
 
 Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
+  for (const std::string& warning : options.warnings)
+    std::cerr << "muster: warning: " << warning << std::endl;
   const bool reads = options.file == "-" || options.each.reads_stdin();
   if (!reads && stdin_waits())
     return invalid(
         "the piped input would not be read: use --each - to run CMD for each of its lines, or "
         "</dev/null to ignore it");
   if (!options.each.any()) return std::optional<Inputs>();
-  auto inputs = options.each.array.empty() ? read_inputs(options.each)
-                                           : array_inputs(options.each.array, options.parallelism);
+  auto inputs = !options.each.commands.empty() ? read_commands(options.each.commands)
+                : options.each.array.empty()
+                    ? read_inputs(options.each)
+                    : array_inputs(options.each.array, options.parallelism);
   if (!inputs) return inputs.error();
   if (inputs->blank > 0)
     std::cerr << "muster: warning: " << inputs->blank << " of " << inputs->rows.size()
@@ -150,7 +181,8 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
                              const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
   if (options.completions > 0) return of_command(options, slots, inputs, inputs_dir);
   WantedJob out{{}, "", options.target.ns};
-  Manifests manifests = read_manifests({options.file});
+  Manifests manifests = options.text ? parse_manifests(*options.text, shown_path(options.file))
+                                     : read_manifests({options.file});
   if (manifests.error) return *manifests.error;
   for (Document& one : manifests.documents) {
     if (one.kind == "ConfigMap") {

@@ -30,8 +30,8 @@ Status put_configs(ApiClient& client, const std::vector<Document>& configs, cons
 // has its name.
 Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists);
 
-// Reads the inputs of the command, if it has any, and sets the number of its indexes. Also invalid:
-// something is piped to stdin that nothing would read.
+// Prints the warnings of the options, reads the inputs of the command, if it has any, and sets the
+// number of its indexes. Also invalid: something is piped to stdin that nothing would read.
 Result<std::optional<Inputs>> take_inputs(RunOptions& options);
 
 // Default parallelism of a command on a coordinator, where nodes may join later: the most that an

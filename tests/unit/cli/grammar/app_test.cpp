@@ -20,6 +20,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 namespace muster::cli {
 namespace {
 
@@ -84,6 +87,107 @@ TEST(App, RunRejectsWrongArguments) {
             std::string::npos);
   EXPECT_NE(complaint({"run", "-n", "2", "-f", "job.yaml", "--", "true"}), "");
   EXPECT_NE(complaint({"run", "--timeout", "soon", "job.yaml"}).find("--timeout"),
+            std::string::npos);
+}
+
+// A file in a directory that is removed with it.
+class ScriptFile {
+ public:
+  explicit ScriptFile(const std::string& text, bool executable = false) {
+    std::string name = "/tmp/muster-script-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    path_ = dir_ + "/job.sh";
+    std::ofstream(path_) << text;
+    if (executable) std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  ~ScriptFile() { std::filesystem::remove_all(dir_); }
+  ScriptFile(const ScriptFile&) = delete;
+  ScriptFile& operator=(const ScriptFile&) = delete;
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::string dir_, path_;
+};
+
+TEST(App, ScriptIsOneIndexAndWhatFollowsAreItsArguments) {
+  const ScriptFile script("#!/bin/sh\necho \"$@\"\n");
+  const auto o = options<RunOptions>({"run", "-k", script.path(), "--epochs", "3", "-n", "2"});
+  ASSERT_TRUE(o.script.has_value());
+  EXPECT_EQ(o.script->name, "job.sh");
+  EXPECT_EQ(o.completions, 1);
+  EXPECT_TRUE(o.keep_order);
+  EXPECT_EQ(o.command, (std::vector<std::string>{"--epochs", "3", "-n", "2"}));
+  EXPECT_EQ(options<RunOptions>({"run", script.path(), "a", "--", "-b"}).command,
+            (std::vector<std::string>{"a", "--", "-b"}));
+  EXPECT_EQ(options<RunOptions>({"run", "-n", "4", script.path(), "--", "-b"}).command,
+            std::vector<std::string>{"-b"});
+  EXPECT_EQ(options<RunOptions>({"run", "-n", "4", script.path()}).completions, 4);
+}
+
+TEST(App, FlagsOfAScriptYieldToTheCommandLine) {
+  const ScriptFile script(
+      "#!/bin/bash\n"
+      "#SBATCH -J My_Sweep -a 4-10:2 --time=10 --mem=4000 -p long\n"
+      "#MUSTER --retries 3 --time 1h --env A=1 # more\n"
+      "hostname\n");
+  const auto o = options<RunOptions>({"run", script.path()});
+  EXPECT_EQ(o.name, "my-sweep");
+  EXPECT_EQ(o.exists, IfExists::number);
+  EXPECT_EQ(o.each.array, "4-10:2");
+  EXPECT_EQ(o.resources.memory, "4000Mi");
+  EXPECT_EQ(o.resources.time_s, 3600) << "#MUSTER wins over #SBATCH";
+  EXPECT_EQ(o.retries, 3);
+  ASSERT_EQ(o.warnings.size(), 1u);
+  EXPECT_EQ(o.warnings[0], std::string(script.path()) + ": no meaning here: --partition");
+  const auto other =
+      options<RunOptions>({"run", "-n", "2", "-J", "b", "-t", "5m", "--env", "B=2", script.path()});
+  EXPECT_EQ(other.name, "b");
+  EXPECT_EQ(other.exists, IfExists::refuse) << "the name was typed";
+  EXPECT_EQ(other.completions, 2);
+  EXPECT_EQ(other.each.array, "");
+  EXPECT_EQ(other.resources.time_s, 300);
+  EXPECT_EQ(other.environment, (Variables{{"A", "1"}, {"B", "2"}}));
+}
+
+TEST(App, WrongScriptsAreRefusedWithTheirLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"#!/bin/sh\r\n", "job.sh:1: ends with CR LF"},
+      {"#SBATCH -n 1\n", "job.sh:1: a script starts with #!"},
+      {"#!/bin/sh\n#SBATCH -n 4\n", "job.sh:2: -n 4: a script runs as one task on one node"},
+      {"#!/bin/sh\n#MUSTER --retries x\n", "job.sh:2: --retries: `x`: must be a whole number"},
+      {"#!/bin/sh\n\n#MUSTER --retry 1\n", "job.sh:3: `--retry`: unknown flag"},
+      {"#!/bin/sh\n#MUSTER retries\n", "job.sh:2: `retries`: must be a flag of muster run"},
+      {"#!/bin/sh\n#MUSTER --help\n", "job.sh:2: `--help` is for the command line"},
+  };
+  for (const auto& [text, said] : cases) {
+    const ScriptFile script(text);
+    EXPECT_NE(complaint({"run", script.path()}).find(said), std::string::npos) << said;
+  }
+  const ScriptFile script("#!/bin/sh\n");
+  EXPECT_NE(complaint({"run", "-f", "a.yaml", script.path()}).find("mutually exclusive"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--commands", "a", script.path()}).find("mutually exclusive"),
+            std::string::npos);
+}
+
+TEST(App, ExecutableForSeveralIndexesIsACommandUnlessItHasOptions) {
+  const ScriptFile program("#!/bin/sh\necho\n", true);
+  EXPECT_FALSE(options<RunOptions>({"run", "-n", "2", program.path()}).script.has_value());
+  EXPECT_TRUE(options<RunOptions>({"run", program.path()}).script.has_value());
+  const ScriptFile script("#!/bin/sh\n#SBATCH -c 1\n", true);
+  EXPECT_TRUE(options<RunOptions>({"run", "--array", "1-2", script.path()}).script.has_value());
+}
+
+TEST(App, CommandsTakeNoCommand) {
+  const auto o = options<RunOptions>({"run", "--commands", "jobs.txt", "-j", "2"});
+  EXPECT_EQ(o.each.commands, "jobs.txt");
+  EXPECT_TRUE(o.command.empty());
+  EXPECT_NE(complaint({"run", "--commands", "a", "--", "sh"}).find("use --each FILE -- sh {}"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--commands", "a", "--each", "b"}).find("mutually exclusive"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--commands", "a", "-0"}).find("-0 applies to --each FILE"),
             std::string::npos);
 }
 

@@ -39,6 +39,22 @@ TEST_F(InputsOfFiles, ALineIsAnInput) {
   EXPECT_THAT(read->rows, ElementsAre(ElementsAre("x y"), ElementsAre(""), ElementsAre("z")));
 }
 
+TEST_F(InputsOfFiles, ALineIsACommand) {
+  const auto read =
+      read_commands(file("a",
+                         "\xef\xbb\xbf"
+                         "echo a | wc\r\n\n  # not this\n#nor this\n \t\n\techo \"#\"\ncd x\ty"));
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->rows, ElementsAre(ElementsAre("echo a | wc"), ElementsAre("\techo \"#\""),
+                                      ElementsAre("cd x\ty")));
+  EXPECT_EQ(read->blank, 0u);
+  EXPECT_THAT(read_commands(file("b", "# nothing\n\n")).error().message,
+              HasSubstr("b: has no commands"));
+  EXPECT_THAT(read_commands(file("c", std::string("a\0b", 3))).error().message,
+              HasSubstr("c: contains a null byte"));
+  EXPECT_FALSE(read_commands(dir_ + "/none"));
+}
+
 TEST_F(InputsOfFiles, BlankLinesAreCountedAndMarksOfEditorsSkipped) {
   const auto read = read_inputs({.files = {file("a", "\xef\xbb\xbfx\n\ny\n\n")}});
   ASSERT_TRUE(read);
@@ -168,6 +184,7 @@ TEST(Placeholders, AreRefusedInShellCode) {
     return words ? "" : words.error().message;
   };
   EXPECT_THAT(refusal({"sh", "-c", "echo {}"}), HasSubstr("would be read as code"));
+  EXPECT_THAT(refusal({"sh", "-c", "{}"}), HasSubstr("use --commands FILE"));
   EXPECT_THAT(refusal({"/bin/bash", "-e", "-o", "pipefail", "-c", "echo {}"}),
               HasSubstr("would be read as code"));
   EXPECT_THAT(refusal({"/bin/bash", "-ec", "echo {/}"}), HasSubstr("use \"$MUSTER_INPUT\""));

@@ -1,0 +1,100 @@
+#include "cli/verbs/run/script_flags.hpp"
+
+#include "client/inputs/sbatch_options.hpp"
+#include "client/settings/files.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+// The flags that say what the indexes of a command are. Only one of them can be given.
+constexpr const char* kIndexFlags[] = {"--completions", "--array", "--each", "--each-csv",
+                                       "--commands"};
+constexpr size_t kReadMax = 1 << 20;  // enough to see that a script is too long
+
+bool of_indexes(const TypedFlag& flag) {
+  return std::ranges::find(kIndexFlags, flag.name) != std::end(kIndexFlags);
+}
+
+// The text of the file, up to kReadMax bytes if it can be read again. Absent: it cannot be read.
+std::optional<std::string> text_in(const std::string& file, bool again) {
+  if (!again) {
+    auto text = read_file(file);
+    return text ? std::optional(std::move(*text)) : std::nullopt;
+  }
+  std::ifstream in(file, std::ios::binary);
+  std::string text(kReadMax, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || !in.is_open()) return std::nullopt;
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+std::string value_of(const TypedFlag& flag) {
+  if (flag.words.size() > 1) return flag.words[1];
+  const std::string& word = flag.words.front();
+  const size_t equals = word.find('=');
+  if (word.starts_with("--")) return equals == std::string::npos ? "" : word.substr(equals + 1);
+  return word.substr(std::min<size_t>(2, word.size()));
+}
+
+std::string listed_lines(const std::vector<size_t>& lines) {
+  std::string text = lines.size() == 1 ? "line " : "lines ";
+  for (size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(lines[i]);
+  return text;
+}
+
+ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& typed,
+                       RunOptions& o) {
+  const bool indexes = std::ranges::any_of(typed, of_indexes);
+  struct stat found {};
+  const bool there = file != "-" && stat(file.c_str(), &found) == 0;
+  const bool regular = there && S_ISREG(found.st_mode);
+  if ((file != "-" && !there) || (!regular && (indexes || S_ISDIR(found.st_mode)))) return {};
+  auto text = text_in(file, regular);
+  if (!text) return {};
+  const bool executable = file.find('/') != std::string::npos && access(file.c_str(), X_OK) == 0;
+  if (!is_batch_script(*text) || (indexes && executable && !has_options(*text))) {
+    if (!regular) o.text = std::move(*text);
+    return {};
+  }
+  const std::string shown = shown_path(file);
+  auto script = parse_batch_script(shown, *text);
+  if (!script) return Usage{script.error().message};
+  std::string cpus;
+  for (const TypedFlag& flag : typed)
+    if (flag.name == "--cpus") cpus = value_of(flag);
+  auto sbatch = read_sbatch(shown, script->sbatch, cpus);
+  if (!sbatch) return Usage{sbatch.error().message};
+  std::string unused;
+  for (const std::string& option : sbatch->without_meaning)
+    unused += (unused.empty() ? "" : ", ") + option;
+  if (!unused.empty()) o.warnings.push_back(shown + ": no meaning here: " + unused);
+  if (!script->late.empty())
+    o.warnings.push_back(
+        shown + ": options after the first command are ignored: " + listed_lines(script->late));
+  ScriptFlags out{.file = shown, .first = std::move(sbatch->flags), .lines = {}, .yields = {}};
+  for (OptionLine& line : script->muster) out.lines.push_back({line.number, std::move(line.words)});
+  for (const char* flag : kIndexFlags)
+    out.yields[flag].insert(std::begin(kIndexFlags), std::end(kIndexFlags));
+  out.yields["--unique"] = {"--name", "--replace"};  // it goes with the name of #SBATCH
+  o.script = std::move(*script);
+  return out;
+}
+
+}  // namespace
+
+std::function<ReadScript(const std::string& file, const std::vector<TypedFlag>& typed)>
+script_reader(std::shared_ptr<RunOptions> o) {
+  return [o = std::move(o)](const std::string& file, const std::vector<TypedFlag>& typed) {
+    return read_script(file, typed, *o);
+  };
+}
+
+}  // namespace muster::cli
