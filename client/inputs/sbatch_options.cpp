@@ -209,11 +209,11 @@ Status read_export(const std::string& value, Seen& seen) {
 // "afterok:A:B,afterany:C", by the names of jobs.
 Status read_dependency(const std::string& value, Seen& seen) {
   static const std::map<std::string, std::string> kKinds = {
-      {"afterok", "ok"}, {"afternotok", "notok"}, {"afterany", "any"}};
+      {"afterok", "ok"}, {"afternotok", "notok"}, {"afterany", "any"}, {"aftercorr", "each"}};
   const auto wrong = [](const std::string& why) {
     return invalid(why +
-                   "; there are afterok:JOB, afternotok:JOB and afterany:JOB, by the names "
-                   "of jobs");
+                   "; there are afterok:JOB, afternotok:JOB, afterany:JOB and aftercorr:JOB, by "
+                   "the names of jobs");
   };
   std::string after;
   if (value.find('?') != std::string::npos) return wrong("all dependencies must hold: no `?`");
@@ -238,31 +238,25 @@ Status read_input(const std::string& value, Seen&) {
 
 Status read_output_file(const std::string& value, Seen& seen) {
   seen.out.output = value;
-  seen.has_no_meaning("--output");
   return Nothing{};
 }
 
 Status read_error_file(const std::string& value, Seen& seen) {
   seen.out.error = value;
-  seen.has_no_meaning("--error");
   return Nothing{};
 }
 
-Status read_signal(const std::string& value, Seen& seen) {
-  seen.out.signal = value;
-  seen.has_no_meaning("--signal");
-  return Nothing{};
-}
-
-Status read_requeue(const std::string&, Seen& seen) {
-  seen.out.requeue = true;
-  seen.has_no_meaning("--requeue");
-  return Nothing{};
-}
-
-Status read_no_requeue(const std::string&, Seen& seen) {
-  seen.out.requeue = false;
-  seen.has_no_meaning("--no-requeue");
+// "[R][B]:USR1@60", of which R is about reservations.
+Status read_limit_signal(const std::string& value, Seen& seen) {
+  const size_t colon = value.find(':');
+  const std::string letters = colon == std::string::npos ? "" : value.substr(0, colon);
+  if (letters.find_first_not_of("BR") != std::string::npos)
+    return invalid("must be such as USR1@60 or B:USR1@60");
+  const std::string text = (letters.find('B') == std::string::npos ? "" : "B:") +
+                           (colon == std::string::npos ? value : value.substr(colon + 1));
+  ResourceWishes wishes;
+  if (Status right = read_signal(text, wishes); !right) return right;
+  seen.flags["--signal"] = text;
   return Nothing{};
 }
 
@@ -291,13 +285,11 @@ constexpr Option kOptions[] = {
     {"job-name", 'J', Takes::value, read_name},
     {"mem", 0, Takes::value, read_memory_limit},
     {"mem-per-cpu", 0, Takes::value, read_memory_per_cpu},
-    {"no-requeue", 0, Takes::nothing, read_no_requeue},
     {"nodes", 'N', Takes::value, read_one},
     {"ntasks", 'n', Takes::value, read_one},
     {"ntasks-per-node", 0, Takes::value, read_one},
     {"output", 'o', Takes::value, read_output_file},
-    {"requeue", 0, Takes::nothing, read_requeue},
-    {"signal", 0, Takes::value, read_signal},
+    {"signal", 0, Takes::value, read_limit_signal},
     {"time", 't', Takes::value, read_time_limit},
 
     {"account", 'A'},
@@ -315,6 +307,7 @@ constexpr Option kOptions[] = {
     {"mail-user"},
     {"nice", 0, Takes::perhaps},
     {"no-kill", 'k', Takes::perhaps},
+    {"no-requeue", 0, Takes::nothing},
     {"nodefile", 'F'},
     {"nodelist", 'w'},
     {"overcommit", 'O', Takes::nothing},
@@ -325,6 +318,7 @@ constexpr Option kOptions[] = {
     {"qos", 'q'},
     {"quiet", 'Q', Takes::nothing},
     {"reboot", 0, Takes::nothing},
+    {"requeue", 0, Takes::nothing},
     {"spread-job", 0, Takes::nothing},
     {"test-only", 0, Takes::nothing},
     {"use-min-nodes", 0, Takes::nothing},
@@ -417,7 +411,8 @@ class LineReader {
     if (right) return right;
     // Readers that muster's own flags share name those.
     std::string why = right.error().message;
-    if (why.starts_with("--after: ")) why.erase(0, 9);
+    for (const std::string_view flag : {"--after: ", "--signal: "})
+      if (why.starts_with(flag)) why.erase(0, flag.size());
     const bool quotes = why.starts_with('`');  // the value
     return invalid(name + (quotes ? "" : " " + value) + ": " + why);
   }

@@ -17,9 +17,7 @@ namespace muster::cli {
 struct SbatchOptions {
   std::vector<std::string> flags;            // "--mem=4000Mi"
   std::vector<std::string> without_meaning;  // "--partition", each once, in order
-  // Read, but without a meaning so far.
-  std::optional<std::string> output, error, signal;
-  std::optional<bool> requeue;
+  std::optional<std::string> output, error;  // files, for those who can write them
 };
 
 // `file`: as shown in messages. Of several lines with the same option, the last one counts.

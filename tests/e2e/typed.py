@@ -340,11 +340,13 @@ class ScriptsThere(cli.Cluster):
         poll("it runs", lambda: self.status(blocker.split("/")[1]).get("ready") == 1)
         r = self.muster("submit", "-c", "1", "sub/job.sh", "an argument")
         self.assertEqual(r.stdout, "job.batch/array-test created\n")
-        self.assertEqual(r.stderr, "muster: warning: sub/job.sh: no meaning here: --partition, --output\n")
+        self.assertEqual(r.stderr, "muster: warning: sub/job.sh: no meaning here: --partition\n")
         (self.dir / "sub/job.sh").write_text("#!/bin/sh\necho edited\n")  # before any task has started
         self.file("go", "")
         self.muster("wait", "job/array-test")
-        self.assertEqual(self.muster("logs", "job/array-test", "--task", "8").stdout, "task 8 of array-test: data 8 an argument\n")
+        said = "task 8 of array-test: data 8 an argument\n"
+        self.assertEqual((self.dir / "out_array_array-test_8.out").read_text(), said)
+        self.assertEqual(self.muster("logs", "job/array-test", "--task", "8").stdout, said)
         self.assertEqual(self.status("array-test")["succeeded"], 4)
 
     def test_names_of_scripts_get_numbers(self):

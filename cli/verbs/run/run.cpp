@@ -206,7 +206,7 @@ Verb run_verb() {
           "Exit codes: 0 Complete, 1 Failed, 4 out of descriptors, threads or memory, 124 "
           "--timeout expired, 130 interrupted; with -n 1, that of the command.",
       .takes_command = true,
-      .script = script_reader({w, &w->o}),
+      .script = script_reader({w, &w->o}, false),
       .finish = [w](const Given& given) -> Judged {
         return judged(read_run(*w, w->retry, given), w->o);
       }};

@@ -50,7 +50,7 @@ std::string listed_lines(const std::vector<size_t>& lines) {
   return text;
 }
 
-ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& typed,
+ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& typed, bool files,
                        RunOptions& o) {
   const bool indexes = std::ranges::any_of(typed, of_indexes);
   struct stat found {};
@@ -72,6 +72,14 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
     if (flag.name == "--cpus") cpus = value_of(flag);
   auto sbatch = read_sbatch(shown, script->sbatch, cpus);
   if (!sbatch) return Usage{sbatch.error().message};
+  for (const auto& [flag, value] :
+       {std::pair("--output", &sbatch->output), std::pair("--error", &sbatch->error)}) {
+    if (!*value) continue;
+    if (files)
+      sbatch->flags.push_back(std::string(flag) + "=" + **value);
+    else
+      sbatch->without_meaning.emplace_back(flag);
+  }
   std::string unused;
   for (const std::string& option : sbatch->without_meaning)
     unused += (unused.empty() ? "" : ", ") + option;
@@ -91,9 +99,9 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
 }  // namespace
 
 std::function<ReadScript(const std::string& file, const std::vector<TypedFlag>& typed)>
-script_reader(std::shared_ptr<RunOptions> o) {
-  return [o = std::move(o)](const std::string& file, const std::vector<TypedFlag>& typed) {
-    return read_script(file, typed, *o);
+script_reader(std::shared_ptr<RunOptions> o, bool files) {
+  return [o = std::move(o), files](const std::string& file, const std::vector<TypedFlag>& typed) {
+    return read_script(file, typed, files, *o);
   };
 }
 

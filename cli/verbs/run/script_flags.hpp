@@ -13,8 +13,9 @@ namespace muster::cli {
 
 // Reads a file that may be a script. A script is stored in `o`, and its flags are returned. An
 // executable that was typed with its path, for several indexes, stays a command unless it has
-// options. `o` shares the life of what the flags are parsed into.
+// options. `o` shares the life of what the flags are parsed into. `files`: pods can write their
+// output to files (--output and --error of submit).
 std::function<ReadScript(const std::string& file, const std::vector<TypedFlag>& typed)>
-script_reader(std::shared_ptr<RunOptions> o);
+script_reader(std::shared_ptr<RunOptions> o, bool files);
 
 }  // namespace muster::cli

@@ -113,7 +113,7 @@ Verb submit_verb() {
               std::string(kScripts) + kPlaceholders +
               "Exit codes: 0 created; with --wait, those of muster wait.",
           .takes_command = true,
-          .script = script_reader({w, &w->o}),
+          .script = script_reader({w, &w->o}, true),
           .finish = [w](const Given& given) -> Judged {
             RunOptions& o = w->o;
             if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
