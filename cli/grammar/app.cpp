@@ -409,6 +409,10 @@ std::optional<Usage> take_script(const std::vector<Declared>& verbs, bool dashes
   for (const ScriptFlags::Line& line : script->lines)
     if (auto wrong = check_line(words[1], *script, line)) return wrong;
   std::vector<std::string> arguments(typed.rest.begin() + 1, typed.rest.end());
+  const std::string flag = first_flag(rows, arguments);
+  if (!flag.empty())
+    std::cerr << "muster: warning: " << flag << " is an argument of " << script->file
+              << ": flags of muster " << words[1] << " must precede it" << std::endl;
   if (dashes && !arguments.empty()) arguments.emplace_back("--");
   tail.insert(tail.begin(), arguments.begin(), arguments.end());
   words.resize(2);

@@ -82,6 +82,14 @@ TypedWords typed_words(const FlagRows& rows, const std::vector<std::string>& wor
   return out;
 }
 
+std::string first_flag(const FlagRows& rows, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag.starts_with("--") && row_named(rows, flag) != nullptr) return flag;
+  }
+  return "";
+}
+
 std::vector<std::string> with_script_flags(const FlagRows& rows, const ScriptFlags& script,
                                            const TypedWords& typed) {
   // Whether `flag` is overridden by one of `others`.

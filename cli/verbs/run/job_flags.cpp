@@ -1,6 +1,7 @@
 #include "cli/verbs/run/job_flags.hpp"
 
 #include "base/text/nearest.hpp"
+#include "cli/verbs/run/script_flags.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/resources.hpp"
@@ -179,7 +180,9 @@ std::variant<bool, Usage> read_form(const std::string& verb, JobWords& w, const 
     if (!tail.empty())
       return Usage{"a command needs -n or --each: muster " + verb + " -n 10 -- CMD ARG..."};
     if (w.rest.size() + (o.file.empty() ? 0 : 1) != 1)
-      return Usage{"needs one manifest, JOB.yaml, one script, or -n N -- CMD"};
+      return Usage{"needs one manifest, JOB.yaml, one script, or -n N -- CMD; - is stdin"};
+    if (is_script_file(o.file))
+      return Usage{"-f " + o.file + ": is a script, not a manifest: muster " + verb + " " + o.file};
     if (o.file.empty()) o.file = w.rest.front();
     return false;
   }

@@ -105,4 +105,11 @@ script_reader(std::shared_ptr<RunOptions> o, bool files) {
   };
 }
 
+bool is_script_file(const std::string& file) {
+  struct stat found {};
+  if (stat(file.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
+  const auto text = text_in(file, true);
+  return text && is_batch_script(*text);
+}
+
 }  // namespace muster::cli

@@ -18,4 +18,7 @@ namespace muster::cli {
 std::function<ReadScript(const std::string& file, const std::vector<TypedFlag>& typed)>
 script_reader(std::shared_ptr<RunOptions> o, bool files);
 
+// Whether this is a script, and not a manifest.
+bool is_script_file(const std::string& file);
+
 }  // namespace muster::cli

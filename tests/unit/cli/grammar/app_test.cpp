@@ -123,6 +123,11 @@ TEST(App, ScriptIsOneIndexAndWhatFollowsAreItsArguments) {
   EXPECT_EQ(options<RunOptions>({"run", "-n", "4", script.path(), "--", "-b"}).command,
             std::vector<std::string>{"-b"});
   EXPECT_EQ(options<RunOptions>({"run", "-n", "4", script.path()}).completions, 4);
+  testing::internal::CaptureStderr();
+  options<RunOptions>({"run", script.path(), "--epochs", "--dry-run"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "muster: warning: --dry-run is an argument of " + std::string(script.path()) +
+                ": flags of muster run must precede it\n");
 }
 
 TEST(App, FlagsOfAScriptYieldToTheCommandLine) {
@@ -166,6 +171,8 @@ TEST(App, WrongScriptsAreRefusedWithTheirLine) {
   }
   const ScriptFile script("#!/bin/sh\n");
   EXPECT_NE(complaint({"run", "-f", "a.yaml", script.path()}).find("mutually exclusive"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "-f", script.path()}).find("is a script, not a manifest: muster run"),
             std::string::npos);
   EXPECT_NE(complaint({"run", "--commands", "a", script.path()}).find("mutually exclusive"),
             std::string::npos);
