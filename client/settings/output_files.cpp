@@ -48,7 +48,6 @@ Result<std::string> output_file_pattern(const std::string& text, const std::stri
                      "attempt, %N node, %p pod, %% a percent sign");
     out += letter;
   }
-  if (text.empty()) return invalid("needs the name of a file, such as logs/%j-%a.out");
   auto pattern = core::OutputPattern::parse(out);
   if (!pattern.ok()) return pattern.error();
   return out;

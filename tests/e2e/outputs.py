@@ -316,8 +316,9 @@ class Logs(Cluster):
             self.muster("delete", "job/c")
         self.assertEqual((self.dir / "mine").read_text(), "precious\n")
         for wrong, why in ((["-n", "2", "--output", "same"], "is the same file for all indexes"), (["-n", "1", "--output", "%y"], "`%y` in %y is unknown"),
-                           (["-n", "1", "--output", ""], "needs the name of a file"), (["-n", "1", "--error", "d/"], "names a directory")):
-            self.assertIn(why, self.muster("submit", *wrong, "--", "true", code=2).stderr, wrong)
+                           (["-n", "1", "--error", "d/"], "names a directory")):
+            self.assertIn(why, self.muster("submit", *wrong, "--", "true", code=5).stderr, wrong)
+        self.assertIn("--output needs the name of a file", self.muster("submit", "-n", "1", "--output=", "--", "true", code=2).stderr)
 
     def test_signal_before_the_limit_lets_a_pod_save_its_work(self):
         script = "trap 'echo saved; exit 0' USR1; echo up; while :; do sleep 0.05; done"

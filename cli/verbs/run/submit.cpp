@@ -98,34 +98,38 @@ Verb submit_verb() {
       rows, *w,
       "Print the created job, or with --dry-run its manifest (yaml by default, never name), as:",
       {"yaml", "json", "name"});
-  return {.title = {"Jobs", "submit", "Start a job on a coordinator and leave it running"},
-          .rows = std::move(rows),
-          .asks = {&w->o.target, "--namespace"},
-          .footer =
-              "Examples:\n  muster submit job.yaml\n"
-              "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
-              "  muster submit --array 1-100%10 -- ./step --seed {}\n"
-              "  muster submit --array 1-100%10 job.sh ARG\n"
-              "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
-              "CMD runs as typed, with this shell's environment and directory, on nodes that have "
-              "its files. Without -j, as many run at once as the nodes have slots for. A command "
-              "that cannot be started fails the job.\n" +
-              std::string(kScripts) + kPlaceholders +
-              "Exit codes: 0 created; with --wait, those of muster wait.",
-          .takes_command = true,
-          .script = script_reader({w, &w->o}, true),
-          .finish = [w](const Given& given) -> Judged {
-            RunOptions& o = w->o;
-            if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
-            if (auto wrong = read_job("submit", *w, given)) return *wrong;
-            if (given.flags.contains("--timeout") && !w->wait)
-              return Usage{"--timeout needs --wait"};
-            if (w->wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
-            if (w->printed == "name" && o.dry_run)
-              return Usage{"-o name: --dry-run prints yaml or json"};
-            o.output = read_output(w->printed);
-            return SubmitOptions{o, w->wait};
-          }};
+  return {
+      .title = {"Jobs", "submit", "Start a job on a coordinator and leave it running"},
+      .rows = std::move(rows),
+      .asks = {&w->o.target, "--namespace"},
+      .footer =
+          "Examples:\n  muster submit job.yaml\n"
+          "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
+          "  muster submit --array 1-100%10 -- ./step --seed {}\n"
+          "  muster submit --array 1-100%10 job.sh ARG\n"
+          "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
+          "CMD runs as typed, with this shell's environment and directory, on nodes that have "
+          "its files. Without -j, as many run at once as the nodes have slots for. A command "
+          "that cannot be started fails the job.\n" +
+          std::string(kScripts) + kPlaceholders +
+          "Exit codes: 0 created; with --wait, those of muster wait.",
+      .takes_command = true,
+      .script = script_reader({w, &w->o}, true),
+      .finish = [w](const Given& given) -> Judged {
+        RunOptions& o = w->o;
+        if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+        if (auto wrong = read_job("submit", *w, given)) return *wrong;
+        for (const auto& [flag, file] :
+             {std::pair("--output", &o.out_file), std::pair("--error", &o.err_file)})
+          if (given.flags.contains(flag) && file->empty())
+            return Usage{std::string(flag) + " needs the name of a file, such as logs/%j-%a.out"};
+        if (given.flags.contains("--timeout") && !w->wait) return Usage{"--timeout needs --wait"};
+        if (w->wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
+        if (w->printed == "name" && o.dry_run)
+          return Usage{"-o name: --dry-run prints yaml or json"};
+        o.output = read_output(w->printed);
+        return SubmitOptions{o, w->wait};
+      }};
 }
 
 }  // namespace muster::cli
