@@ -254,17 +254,23 @@ class LaterFormats(World):
         eventually(lambda: written() != was, "the end is in the spool")
         os.kill(keeper, 9)
         eventually(lambda: not pathlib.Path("/proc", str(keeper)).exists(), "the keeper is gone")
+        own = max(self.version(path) for path in spool.iterdir())
         for path in spool.iterdir():
-            self.set_version(path, 3)
+            self.set_version(path, own + 1)
         was = written()
         cluster.start_agent("node-0")
-        eventually(lambda: "has version 3, but this keeper reads only versions up to 2" in cluster.log("node-0"), "the reason")
+        eventually(lambda: f"has version {own + 1}, but this keeper reads only versions up to {own}" in cluster.log("node-0"), "the reason")
         self.assertEqual(written(), was)
         cluster.kill_agent("node-0")
         for path in spool.iterdir():
-            self.set_version(path, 2)
+            self.set_version(path, own)
         cluster.start_agent("node-0")
         self.assertEqual(condition(cluster.wait("unseen", finished), "Failed")["reason"], "PodFailurePolicy")
+
+    @staticmethod
+    def version(path):
+        """That of a segment; 0: it is a spare."""
+        return struct.unpack_from("=I", path.read_bytes(), 13)[0]
 
     @staticmethod
     def set_version(path, version):

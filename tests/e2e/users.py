@@ -679,7 +679,7 @@ class Owners(RootKeeper):
     def test_files_for_output_are_opened_as_the_owner(self):
         shared = self.dir / "shared"
         shared.mkdir()
-        shared.chmod(0o1777)
+        shared.chmod(0o777)
         job = sh_job("j", "echo mine; echo too >&2", 1)
         job["metadata"]["annotations"] = {"muster.dev/stdout": f"{shared}/%j-%i", "muster.dev/umask": "0077"}
         self.assertEqual(self.finish("alice", job), "Complete")
