@@ -196,7 +196,8 @@ class RegistryActor : public GatedActor<registry_actor> {
     registry::Admission admission = registry_.admit(m.object, asked, now());
     while (auto* unknown = std::get_if<registry::ReadJob>(&admission)) {
       const auto loaded = load_job_(unknown->job);
-      registry_.set_read(unknown->job, loaded ? &loaded->job.object() : nullptr);
+      if (!loaded) return gate_.reply<Status>(m.done, loaded.error());
+      registry_.set_read(unknown->job, &loaded->job.object());
       admission = registry_.admit(m.object, asked, now());
     }
     if (auto* holder = std::get_if<registry::AskHolder>(&admission))

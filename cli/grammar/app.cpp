@@ -376,6 +376,8 @@ std::optional<Usage> check_line(const std::string& verb, const ScriptFlags& scri
   const auto found = std::ranges::find(all, verb, [](const Verb& one) { return one.title.name; });
   const Declared declared = declare(*root, *found);
   const std::string place = script.file + ":" + std::to_string(line.number) + ": ";
+  if (const std::string word = empty_flag(rows_of(*found), line.words); !word.empty())
+    return Usage{place + "`" + word + "` needs a value"};
   try {
     std::vector<std::string> words(line.words.rbegin(), line.words.rend());
     words.push_back(verb);
@@ -482,6 +484,10 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
     const std::vector<std::string> more = early_of(spoken, early);
     words.insert(words.begin() + 2, more.begin(), more.end());
   }
+  if (!meant.empty())
+    if (const std::string word = empty_flag(rows_of(verbs[found - names.begin()].verb), words);
+        !word.empty())
+      return usage(meant, "`" + word + "` needs a value");
   try {
     root->parse(std::vector<std::string>(words.rbegin(), words.rend() - 1));
   } catch (const CLI::CallForHelp& help) {

@@ -90,6 +90,15 @@ std::string first_flag(const FlagRows& rows, const std::vector<std::string>& wor
   return "";
 }
 
+std::string empty_flag(const FlagRows& rows, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (!word.starts_with("--") || !word.ends_with('=')) continue;
+    const FlagRow* row = row_named(rows, word.substr(0, word.size() - 1));
+    if (row != nullptr && takes_value(*row)) return word;
+  }
+  return "";
+}
+
 std::vector<std::string> with_script_flags(const FlagRows& rows, const ScriptFlags& script,
                                            const TypedWords& typed) {
   // Whether `flag` is overridden by one of `others`.

@@ -21,6 +21,10 @@ TypedWords typed_words(const FlagRows& rows, const std::vector<std::string>& wor
 // The first of these words that is a long flag; empty: none is.
 std::string first_flag(const FlagRows& rows, const std::vector<std::string>& words);
 
+// The first of these words that is a flag with an empty value, "--output=", for which CLI11 would
+// take the next word; empty: none is.
+std::string empty_flag(const FlagRows& rows, const std::vector<std::string>& words);
+
 // The words to parse in place of `typed` where a script is its first argument: the flags of the
 // script that are not overridden, those that were typed, and the file.
 std::vector<std::string> with_script_flags(const FlagRows& rows, const ScriptFlags& script,

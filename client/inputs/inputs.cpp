@@ -165,7 +165,8 @@ std::string read_as_code(const std::vector<std::string>& command, size_t script,
   const std::string& shell = command.front();
   const std::string why = typed + " in the script of " + shell + " would be read as code: ";
   if (command[script] == typed)
-    return why + "to run each line of a file as a command, use --commands FILE";
+    return why + "to run each line of a file as a command, use --commands FILE, or eval \"$" +
+           variable + "\"";
   return why + "pass it as an argument, " + shell + " -c 'echo \"$1\"' sh " + typed +
          ", or use \"$" + variable + "\"; to run lines as commands, use --commands FILE";
 }

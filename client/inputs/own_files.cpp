@@ -4,9 +4,8 @@
 #include "client/terminal/text.hpp"
 #include "core/pod_name.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -52,20 +51,19 @@ std::vector<std::string> OwnFiles::paths(int64_t index, int64_t attempt,
                                 .task = inputs_.of(index).value_or("")});
   std::vector<std::string> out;
   for (const std::string* file : {&of_pod.out, &of_pod.err})
-    if (!file->empty()) out.push_back(*file);
+    if (!file->empty() && *file != "/dev/null" && std::ranges::find(out, *file) == out.end())
+      out.push_back(*file);
   return out;
 }
 
 Status read_own_file(const std::string& path, std::optional<int64_t> lines,
                      const std::function<bool(std::string_view)>& write) {
   std::error_code error;
-  const bool file = std::filesystem::is_regular_file(path, error);
-  errno = error ? error.value() : EINVAL;
   std::ifstream in;
-  if (file) in.open(path, std::ios::binary);
+  if (std::filesystem::is_regular_file(path, error)) in.open(path, std::ios::binary);
   if (!in.is_open())
-    return invalid("the output is in " + path +
-                   " on its node, which cannot be read here: " + std::strerror(errno));
+    return invalid("the output is in " + path + " on its node, which cannot be read here: " +
+                   (error ? error.message() : "not a regular file"));
   if (lines) {
     in.seekg(0, std::ios::end);
     const std::streamoff size = in.tellg();

@@ -50,6 +50,8 @@ std::vector<std::string> parts_of(const std::string& text, char between) {
   return parts;
 }
 
+constexpr size_t kSizeDigits = 12;  // so that a product with a number of CPUs is one, too
+
 // A size of memory as a quantity: "4000" and "4000M" are MiB. Empty: not a size.
 std::string memory_of(const std::string& value) {
   const size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
@@ -57,7 +59,8 @@ std::string memory_of(const std::string& value) {
   if (unit.size() == 2 && std::toupper(static_cast<unsigned char>(unit[1])) == 'B') unit.pop_back();
   if (unit.empty()) unit = "M";
   const char letter = static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
-  if (digits == 0 || unit.size() != 1 || std::string_view("KMGT").find(letter) == std::string::npos)
+  if (digits == 0 || digits > kSizeDigits || unit.size() != 1 ||
+      std::string_view("KMGT").find(letter) == std::string::npos)
     return "";
   return value.substr(0, digits) + letter + "i";
 }
@@ -237,11 +240,13 @@ Status read_input(const std::string& value, Seen&) {
 }
 
 Status read_output_file(const std::string& value, Seen& seen) {
+  if (value.empty()) return invalid("needs the name of a file");
   seen.out.output = value;
   return Nothing{};
 }
 
 Status read_error_file(const std::string& value, Seen& seen) {
+  if (value.empty()) return invalid("needs the name of a file");
   seen.out.error = value;
   return Nothing{};
 }
@@ -258,6 +263,11 @@ Status read_limit_signal(const std::string& value, Seen& seen) {
   if (Status right = read_signal(text, wishes); !right) return right;
   seen.flags["--signal"] = text;
   return Nothing{};
+}
+
+// Jobs start as soon as they can.
+Status read_later(const std::string&, Seen&) {
+  return invalid("a job cannot be held or begin later here: submit it then, or use --after");
 }
 
 enum class Takes { nothing, value, perhaps };  // perhaps: only after `=`, or right after a letter
@@ -293,7 +303,7 @@ constexpr Option kOptions[] = {
     {"time", 't', Takes::value, read_time_limit},
 
     {"account", 'A'},
-    {"begin", 'b'},
+    {"begin", 'b', Takes::value, read_later},
     {"comment"},
     {"constraint", 'C'},
     {"contiguous", 0, Takes::nothing},
@@ -301,7 +311,7 @@ constexpr Option kOptions[] = {
     {"exclude", 'x'},
     {"exclusive", 0, Takes::perhaps},
     {"get-user-env", 0, Takes::perhaps},
-    {"hold", 'H', Takes::nothing},
+    {"hold", 'H', Takes::nothing, read_later},
     {"licenses", 'L'},
     {"mail-type"},
     {"mail-user"},
@@ -326,13 +336,15 @@ constexpr Option kOptions[] = {
     {"wait", 'W', Takes::nothing},
 };
 
-// By its long name or, as getopt takes it, by the beginning of only one.
-const Option* find_long(std::string_view name) {
+// By its long name or, as getopt takes it, by the beginning of only one. invalid: of several.
+Result<const Option*> find_long(std::string_view name) {
   const Option* found = nullptr;
   for (const Option& one : kOptions) {
     if (one.name == name) return &one;
     if (!one.name.starts_with(name)) continue;
-    if (found != nullptr) return nullptr;
+    if (found != nullptr)
+      return invalid("`--" + std::string(name) + "`: could be --" + std::string(found->name) +
+                     " or --" + std::string(one.name));
     found = &one;
   }
   return found;
@@ -363,7 +375,9 @@ class LineReader {
   Status read_long(const std::string& word) {
     const size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(0, equals);
-    const Option* option = find_long(std::string_view(name).substr(2));
+    const auto known = find_long(std::string_view(name).substr(2));
+    if (!known) return known.error();
+    const Option* const option = *known;
     const bool given = equals < word.size();
     std::string value = given ? word.substr(equals + 1) : "";
     if (option == nullptr) {

@@ -2,6 +2,8 @@
 
 #include "core/spec/values/output_pattern.hpp"
 
+#include <string_view>
+
 namespace muster::cli {
 namespace {
 
@@ -42,6 +44,10 @@ Result<std::string> output_file_pattern(const std::string& text, const std::stri
     const size_t from = at++;
     while (at < text.size() && text[at] >= '0' && text[at] <= '9') out += text[at++];
     const char letter = at < text.size() ? letter_of(text[at], array) : '\0';
+    const bool wide = at > from + 1;
+    if (wide && (at - from > 3 || std::string_view("air").find(text[at]) == std::string_view::npos))
+      return invalid("`" + text.substr(from, at + 1 - from) + "` in " + text +
+                     ": only %a, %i and %r can have a number of digits, at most 20");
     if (letter == 0)
       return invalid("`" + text.substr(from, at + 1 - from) + "` in " + text +
                      " is unknown; there are %j job, %a task of the array or index, %i index, %r "

@@ -49,13 +49,21 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) const char* Start
   for (int i = 0; i < 2; ++i) {
     if (paths[i][0] == '\0') continue;
     const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC;
-    const int fd = open(paths[i], flags | (truncate_ ? O_TRUNC : 0), 0666);
-    if (fd < 0) return paths[i];
+    const int fd = open(paths[i], flags | O_NONBLOCK, 0666);
+    if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0) return paths[i];
     const bool both = i == 0 && paths[1][0] == '\0';
     if (dup2(fd, 1 + i) < 0 || (both && dup2(fd, 2) < 0)) return paths[i];
     close(fd);
   }
   return nullptr;
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"))) void StartSettings::begin_files()
+    const {
+  if (!truncate_) return;
+  const char* const paths[] = {out_.c_str(), err_.c_str()};
+  for (int i = 0; i < 2; ++i)  // others, such as devices, cannot be emptied
+    if (paths[i][0] != '\0' && ftruncate(1 + i, 0) < 0) errno = 0;
 }
 
 }  // namespace muster::keeper

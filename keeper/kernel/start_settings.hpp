@@ -21,9 +21,12 @@ class StartSettings {
   StartSettings(const core::ProcessSettings& settings, mode_t mask, bool fresh);
   // In the child, after its setsid().
   void apply() const;
-  // In the child, once it has its user and directory: opens the job's files as its output. The one
-  // that cannot be opened, with errno; null: all is well.
+  // In the child, once it has its user and privileges: opens the job's files as its output. The one
+  // that cannot be opened, with errno; null: all is well. It waits for no reader of a FIFO.
   const char* redirect() const;
+  // In the child, right before its exec, when it can no longer be refused: empties files that begin
+  // anew.
+  void begin_files() const;
 
  private:
   struct SoftLimit {

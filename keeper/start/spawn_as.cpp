@@ -138,6 +138,7 @@ int owner_main(void* argument) {
   if (too_late(plan->not_after_ms))
     fail("it could not be started while its node's lease lasted", ETIME);
   die_with_keeper(0);
+  plan->settings->begin_files();
   int error = ENOENT;
   for (const char* const* program = plan->programs; *program != nullptr; ++program) {
     execve(*program, plan->argv, plan->envp);

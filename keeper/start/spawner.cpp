@@ -63,15 +63,16 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   for (const int fd : {plan->report, plan->space})
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) < 0) fail(kCwd);
-  plan->file = plan->settings->redirect();
-  if (plan->file != nullptr) fail(kOpen);
   if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->envp)) fail(kSecret);
   if (plan->privileges.any() && !give_up(plan->privileges)) fail("securityContext");
+  plan->file = plan->settings->redirect();
+  if (plan->file != nullptr) fail(kOpen);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN
   // Last, because earlier steps may have waited for a disk or been frozen.
   if (too_late(plan->not_after_ms)) fail(kLate);
+  plan->settings->begin_files();
   execve(plan->path, plan->argv, plan->envp);
   fail("exec");
   return kExitCannotStart;

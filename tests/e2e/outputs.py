@@ -318,7 +318,16 @@ class Logs(Cluster):
         for wrong, why in ((["-n", "2", "--output", "same"], "is the same file for all indexes"), (["-n", "1", "--output", "%y"], "`%y` in %y is unknown"),
                            (["-n", "1", "--error", "d/"], "names a directory")):
             self.assertIn(why, self.muster("submit", *wrong, "--", "true", code=5).stderr, wrong)
-        self.assertIn("--output needs the name of a file", self.muster("submit", "-n", "1", "--output=", "--", "true", code=2).stderr)
+        self.assertIn("--output needs the name of a file", self.muster("submit", "-n", "1", "--output", "", "--", "true", code=2).stderr)
+        # What cannot be read is reported, and the others are printed; what is not kept is not missed.
+        (self.dir / "logs/a-005.out").unlink()
+        left = self.muster("logs", "job/a", "--tail", "1", code=5)
+        self.assertEqual(left.stdout, "1#0 | more\n2#0 | more\n")
+        self.assertIn("a-005.out on its node, which cannot be read here: No such file", left.stderr)
+        pod = next(line.split()[0] for line in self.muster("get", "pods", "--no-headers").stdout.splitlines() if line.startswith("a-2-"))
+        self.assertEqual(self.muster("logs", pod, "--tail", "1").stdout, "more\n")
+        self.muster("submit", "--name", "n", "-n", "2", "--output", "/dev/null", "--wait", "--", "echo", "x")
+        self.assertEqual(self.muster("logs", "job/n").stdout, "")
 
     def test_signal_before_the_limit_lets_a_pod_save_its_work(self):
         script = "trap 'echo saved; exit 0' USR1; echo up; while :; do sleep 0.05; done"

@@ -279,6 +279,10 @@ class Names(cli.Cluster):
         self.muster(*run, "echo second")
         self.muster("wait", "job/r")
         self.assertEqual(self.muster("logs", "job/r").stdout, "second\n")
+        # What replaces it must be possible.
+        self.assertIn('"none" not found', self.muster("submit", "--replace", "--name", "r", "--after", "ok:none", "-n", "1", "--", "true",
+                                                      code=3).stderr)
+        self.assertEqual(self.muster("logs", "job/r").stdout, "second\n")
 
 
 SBATCH = """#!/bin/bash
@@ -340,7 +344,7 @@ class ScriptsThere(cli.Cluster):
         poll("it runs", lambda: self.status(blocker.split("/")[1]).get("ready") == 1)
         r = self.muster("submit", "-c", "1", "sub/job.sh", "an argument")
         self.assertEqual(r.stdout, "job.batch/array-test created\n")
-        self.assertEqual(r.stderr, "muster: warning: sub/job.sh: no meaning here: --partition\n")
+        self.assertEqual(r.stderr, "muster: warning: sub/job.sh: ignored: --partition\n")
         (self.dir / "sub/job.sh").write_text("#!/bin/sh\necho edited\n")  # before any task has started
         self.file("go", "")
         self.muster("wait", "job/array-test")
@@ -348,6 +352,20 @@ class ScriptsThere(cli.Cluster):
         self.assertEqual((self.dir / "out_array_array-test_8.out").read_text(), said)
         self.assertEqual(self.muster("logs", "job/array-test", "--task", "8").stdout, said)
         self.assertEqual(self.status("array-test")["succeeded"], 4)
+
+    def test_an_empty_value_takes_no_other_word(self):
+        script = self.file("job.sh", "#!/bin/sh\necho\n")
+        for words in (["--output=", "--dry-run", "-n", "1", "--", "true"], ["--output=", "job.sh"]):
+            self.assertIn("`--output=` needs a value", self.muster("submit", *words, code=2).stderr)
+        self.file("job.sh", "#!/bin/sh\n#SBATCH --output=\necho\n")
+        self.assertIn("job.sh:2: --output", self.muster("submit", "--dry-run", "job.sh", code=2).stderr)
+        self.assertIn("echo", (self.dir / script).read_text())
+
+    def test_typed_flags_and_lines_win_over_sbatch(self):
+        self.file("job.sh", "#!/bin/sh\n#SBATCH -a 1-4%3 --mem-per-cpu=1G\n#MUSTER --cpus 4\necho\n")
+        spec = json.loads(self.muster("submit", "--dry-run", "-o", "json", "-j", "1", "job.sh").stdout)["spec"]
+        self.assertEqual(spec["parallelism"], 1)
+        self.assertEqual(spec["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"], "4Gi")
 
     def test_names_of_scripts_get_numbers(self):
         self.file("job.sh", "#!/bin/sh\n#SBATCH -J Again\n")

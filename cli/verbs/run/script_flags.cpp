@@ -68,6 +68,12 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
   auto script = parse_batch_script(shown, *text);
   if (!script) return Usage{script.error().message};
   std::string cpus;
+  for (const OptionLine& line : script->muster)
+    for (size_t i = 0; i < line.words.size(); ++i)
+      for (const std::string name : {"--cpus", "-c"}) {
+        if (line.words[i] == name && i + 1 < line.words.size()) cpus = line.words[i + 1];
+        if (line.words[i].starts_with(name + "=")) cpus = line.words[i].substr(name.size() + 1);
+      }
   for (const TypedFlag& flag : typed)
     if (flag.name == "--cpus") cpus = value_of(flag);
   auto sbatch = read_sbatch(shown, script->sbatch, cpus);
@@ -83,7 +89,7 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
   std::string unused;
   for (const std::string& option : sbatch->without_meaning)
     unused += (unused.empty() ? "" : ", ") + option;
-  if (!unused.empty()) o.warnings.push_back(shown + ": no meaning here: " + unused);
+  if (!unused.empty()) o.warnings.push_back(shown + ": ignored: " + unused);
   if (!script->late.empty())
     o.warnings.push_back(
         shown + ": options after the first command are ignored: " + listed_lines(script->late));

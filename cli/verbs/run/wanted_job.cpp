@@ -94,6 +94,10 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
     if (text->empty()) continue;
     auto pattern = output_file_pattern(*text, out.job.dir, !options.each.array.empty());
     if (!pattern) return invalid(std::string(flag) + ": " + pattern.error().message);
+    if (options.completions > 1 && *pattern != "/dev/null")
+      if (const auto fits = core::OutputPattern::parse(*pattern)->fits(true, true); !fits)
+        return invalid(std::string(flag) + ": " + *text +
+                       " is the same file for all indexes; add %a, the task or index");
     *file = std::move(*pattern);
   }
   if (const int64_t threads = threads_of(options.resources); threads > 0) {
@@ -165,11 +169,12 @@ Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
         "the piped input would not be read: use --each - to run CMD for each of its lines, or "
         "</dev/null to ignore it");
   if (!options.each.any()) return std::optional<Inputs>();
+  int32_t at_once = 0;  // of the array; -j wins
   auto inputs = !options.each.commands.empty() ? read_commands(options.each.commands)
-                : options.each.array.empty()
-                    ? read_inputs(options.each)
-                    : array_inputs(options.each.array, options.parallelism);
+                : options.each.array.empty()   ? read_inputs(options.each)
+                                               : array_inputs(options.each.array, at_once);
   if (!inputs) return inputs.error();
+  if (options.parallelism == 0) options.parallelism = at_once;
   if (inputs->blank > 0)
     std::cerr << "muster: warning: " << inputs->blank << " of " << inputs->rows.size()
               << " inputs are empty: blank lines count\n";
@@ -208,6 +213,21 @@ Status put_configs(ApiClient& client, const std::vector<Document>& configs, cons
   return Nothing{};
 }
 
+// A job is replaced only if the new one can be created.
+Status dependencies_exist(ApiClient& client, const std::string& ns, const Json& manifest) {
+  const std::string name = text_at(manifest, {"metadata", "name"});
+  auto all =
+      core::parse_after(text_at(manifest, {"metadata", "annotations", core::kAfterKey.data()}));
+  if (!all) return Nothing{};  // it has none
+  for (const core::After& one : *all) {
+    if (one.job == name)
+      return invalid("--replace: the new job would wait for job/" + name + ", which it replaces");
+    if (auto found = object(client, object_path(Kind::job, ns, one.job)); !found)
+      return found.error();
+  }
+  return Nothing{};
+}
+
 Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists) {
   if (Status put = put_configs(client, wanted.configs, wanted.ns); !put) return put.error();
   Json manifest = read_json(wanted.text);
@@ -215,6 +235,9 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists 
     if (Status found = wait_for_repairs(client, wanted.ns, manifest); !found) return found.error();
     if (Status pair = tasks_pair(client, wanted.ns, manifest); !pair) return pair.error();
   }
+  if (exists == IfExists::replace)
+    if (Status there = dependencies_exist(client, wanted.ns, manifest); !there)
+      return there.error();
   const std::string first = text_at(manifest, {"metadata", "name"});
   return create_named(client, wanted.ns, first, exists, [&](const std::string& name) {
     if (name != first) manifest["metadata"]["name"] = name;

@@ -250,7 +250,7 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
   if (const std::string cpu = text_at(notes, {"muster.dev/cpu-seconds"}); !cpu.empty())
     rows.push_back({"CPU time:", cpu + "s"});
   if (const std::string peak = text_at(notes, {"muster.dev/peak-memory-bytes"}); !peak.empty())
-    rows.push_back({"Peak memory:", peak + " bytes"});
+    rows.push_back({"Peak memory:", memory_text({{"peakMemoryBytes", std::stod(peak)}}, {})});
   if (const std::string at_time = text_at(pod, {"status", "startTime"}); !at_time.empty())
     rows.push_back({"Started:", at_time + " (" + ago(at_time) + ")"});
   if (const std::string ended = failure_of(pod).ended; !ended.empty())

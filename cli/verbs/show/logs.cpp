@@ -11,8 +11,8 @@
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
-#include "client/inputs/own_files.hpp"
 #include "client/follow/pod_output.hpp"
+#include "client/inputs/own_files.hpp"
 #include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -44,6 +44,25 @@ int print_log(ApiClient& client, const std::string& path, const std::string& lea
                                  });
   if (!response) return fail(response.error());
   return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+}
+
+// Prints files in place of a log. Those that cannot be read are reported, and the others printed.
+int print_files(const std::vector<std::string>& paths, std::optional<int64_t> tail,
+                const std::string& lead) {
+  int code = kDone;
+  for (const std::string& path : paths) {
+    std::string rest;  // of a line that has not ended
+    Status read = read_own_file(path, tail, [&](std::string_view part) {
+      if (lead.empty()) return write(part);
+      rest += part;
+      for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
+        if (!write(lead + rest.substr(0, end + 1))) return false;
+      return true;
+    });
+    if (!rest.empty()) write(lead + rest + "\n");
+    if (!read) code = fail(read.error());
+  }
+  return code;
 }
 
 class JobLogs {
@@ -83,6 +102,7 @@ class JobLogs {
                         "--attempt: -f follows an attempt of one index, but there are " +
                             std::to_string(chosen->size()) + ": choose one with --index I",
                         {}});
+    int code = kDone;
     for (auto [index, attempt] : *chosen) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(index) +
@@ -90,38 +110,18 @@ class JobLogs {
       const std::string lead = !o_.prefix.value_or(chosen->size() > 1 || o_.failed)
                                    ? ""
                                    : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
-      if (int code = print(path, lead); code != kDone) return code;
-      if (files.any())
-        if (Status read = print_files(files, index, attempt, lead); !read)
-          return fail(read.error());
+      if (int failed = print(path, lead); failed != kDone) return failed;
+      if (!files.any()) continue;
+      const auto node = files.on_node() ? node_of(index, attempt) : std::string();
+      if (!node) return fail(node.error());
+      if (int failed = print_files(files.paths(index, attempt, *node), tail(), lead);
+          failed != kDone)
+        code = failed;
     }
-    return kDone;
+    return code;
   }
 
  private:
-  Status print_files(const OwnFiles& files, int64_t index, int64_t attempt,
-                     const std::string& lead) {
-    std::string node;
-    if (files.on_node()) {
-      auto found = node_of(index, attempt);
-      if (!found) return found.error();
-      node = std::move(*found);
-    }
-    for (const std::string& path : files.paths(index, attempt, node)) {
-      std::string rest;  // of a line that has not ended
-      Status read = read_own_file(path, tail(), [&](std::string_view part) {
-        if (lead.empty()) return write(part);
-        rest += part;
-        for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
-          if (!write(lead + rest.substr(0, end + 1))) return false;
-        return true;
-      });
-      if (!read) return read;
-      if (!rest.empty()) write(lead + rest + "\n");
-    }
-    return Nothing{};
-  }
-
   Result<std::string> node_of(int64_t index, int64_t attempt) {
     std::string node;
     Status read = each_attempt(client_, o_.target.ns, o_.job, "index=" + std::to_string(index),
@@ -291,12 +291,20 @@ class JobLogs {
 
 // Text alone would not show that a coordinator answers, so the pod is asked for first.
 int log_of_pod(const LogsOptions& o, ApiClient& client) {
-  if (auto pod = object(client, object_path(Kind::pod, o.target.ns, o.pod)); !pod)
-    return fail(pod.error());
+  const auto pod = object(client, object_path(Kind::pod, o.target.ns, o.pod));
+  if (!pod) return fail(pod.error());
   std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=All";
   if (o.follow) path += "&follow=true";
   if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);
-  return print_log(client, path, o.prefix.value_or(false) ? o.pod + " | " : "");
+  const std::string lead = o.prefix.value_or(false) ? o.pod + " | " : "";
+  if (int failed = print_log(client, path, lead); failed != kDone) return failed;
+  const auto index = index_of(*pod), attempt = attempt_of(*pod);
+  const std::string name = text_at(*pod, {"metadata", "labels", "batch.kubernetes.io/job-name"});
+  if (!index || !attempt || name.empty()) return kDone;
+  const auto job = object(client, object_path(Kind::job, o.target.ns, name));
+  if (!job) return kDone;  // its pods outlive it
+  return print_files(OwnFiles(*job).paths(*index, *attempt, text_at(*pod, {"spec", "nodeName"})),
+                     o.tail, lead);
 }
 
 struct LogsWords {

@@ -80,7 +80,7 @@ void validate_limit_signal(const StringMap& annotations, const JobSpec& spec, Vi
   else if (!spec.pod.active_deadline_s)
     found.invalid(path, it->second,
                   "needs a time limit of the pod, spec.template.spec.activeDeadlineSeconds");
-  else if (parsed->before_ms >= *spec.pod.active_deadline_s * 1000)
+  else if ((parsed->before_ms + 999) / 1000 >= *spec.pod.active_deadline_s)
     found.invalid(path, it->second,
                   "must come later than the start: the pod's time limit is " +
                       std::to_string(*spec.pod.active_deadline_s) + "s");

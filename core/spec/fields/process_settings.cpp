@@ -77,6 +77,7 @@ std::string wrong_file(const std::string& text, const JobSpec& spec) {
   if (!text.starts_with('/')) return "must be an absolute path";
   const auto pattern = OutputPattern::parse(text);
   if (!pattern.ok()) return pattern.error().message;
+  if (text == "/dev/null") return "";
   if (spec.pod.containers.size() + spec.pod.init_containers.size() > 1)
     return "must not be set: the pods have several containers, which would write to one file";
   const int64_t most = spec.completions ? std::max<int64_t>(*spec.completions, 1) : INT32_MAX;

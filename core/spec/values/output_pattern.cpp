@@ -9,6 +9,7 @@ constexpr std::string_view kConversions = "jiatnp";
 constexpr char kAllConversions[] =
     "%j job, %i index, %a attempt, %t task of an array, %n node, %p pod, %% a percent sign";
 constexpr size_t kDigitsMax = 20;
+constexpr size_t kPathMax = 4096;  // as PATH_MAX
 
 // A name never acts as a path, wherever it comes from.
 std::string one_name(const std::string& text) {
@@ -31,6 +32,8 @@ std::string digits_of(const std::optional<int64_t>& value, size_t digits) {
 
 Result<OutputPattern> OutputPattern::parse(std::string_view text) {
   OutputPattern out;
+  if (text.size() > kPathMax)
+    return invalid("longer than " + std::to_string(kPathMax) + " bytes, the maximum for a path");
   out.text_ = text;
   std::string literal;
   const auto end_literal = [&] {
@@ -73,6 +76,7 @@ Result<OutputPattern> OutputPattern::parse(std::string_view text) {
 std::string OutputPattern::path(const OutputPod& pod) const {
   std::string out;
   for (const Part& part : parts_) {
+    if (out.size() > kPathMax) break;  // too long to be opened
     switch (part.conversion) {
       case 'j':
         out += one_name(pod.job);

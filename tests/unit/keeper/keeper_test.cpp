@@ -155,7 +155,8 @@ TEST_P(KeeperTest, WritesToFilesInPlaceOfLogs) {
   EXPECT_EQ(write(4, 0, {.err = other}).exit_code, 0);
   EXPECT_EQ(read_file(root_ / "out4"), "out 4\n");
   fs::create_symlink(file, root_ / "link");
-  for (const char* wrong : {"link", "none/file", "."}) {
+  ASSERT_EQ(mkfifo((root_ / "fifo").c_str(), 0600), 0);  // without a reader
+  for (const char* wrong : {"link", "none/file", ".", "fifo"}) {
     const std::string path = (root_ / wrong).string();
     const keeper::Ended end = write(5 + static_cast<uint32_t>(*wrong), 0, {.out = path});
     EXPECT_TRUE(end.not_here()) << end.exit_code;

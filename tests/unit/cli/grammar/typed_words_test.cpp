@@ -61,6 +61,13 @@ TEST(TypedWords, ArgumentsBeginAfterFlagsAndTheirValues) {
   }
 }
 
+TEST(TypedWords, EmptyValueIsFound) {
+  Values values;
+  const FlagRows rows = some_rows(values);
+  EXPECT_EQ(empty_flag(rows, {"--keep-order", "--env=", "--array"}), "--env=");
+  EXPECT_EQ(empty_flag(rows, {"--env=A=", "--keep-order=", "--other=", "env="}), "");
+}
+
 TEST(TypedWords, FlagsOfTheCommandLineWin) {
   Values values;
   const FlagRows rows = some_rows(values);

@@ -23,14 +23,17 @@ TEST(Joblog, HasTheColumnsOfGnuParallelAndThenOurs) {
       "'$(OTHER)'\t0\t1\tfailure\tj-0-x2bqd\t1.235\t60.500\t4096\n");
   EXPECT_EQ(
       log.line(read_json(R"j({"index":1,"attempt":0,"node":"","pod":"p","counted":"ignored"})j")),
-      "2\t\t0.000\t0.000\t0\t0\t0\t0\t./step --in c '$HOME' 1 '$(OTHER)'\t1\t0\tnone\tp\t0.000\t0.000\t0\n");
+      "2\t\t0.000\t0.000\t0\t0\t0\t0\t./step --in c '$HOME' 1 "
+      "'$(OTHER)'\t1\t0\tnone\tp\t0.000\t0.000\t0\n");
 }
 
 TEST(Joblog, EscapesCommandToOneLine) {
   Joblog log(read_json(
       R"j({"spec":{"template":{"spec":{"containers":[{"command":["sh","-c","a\tb\nc"]}]}}}})j"));
   const std::string line = log.line(read_json(R"j({"pod":"j-abcde","counted":"succeeded"})j"));
-  EXPECT_EQ(line, "1\t\t0.000\t0.000\t0\t0\t0\t0\tsh -c 'a\\tb\\nc'\t-\t0\tsuccess\tj-abcde\t0.000\t0.000\t0\n");
+  EXPECT_EQ(line,
+            "1\t\t0.000\t0.000\t0\t0\t0\t0\tsh -c "
+            "'a\\tb\\nc'\t-\t0\tsuccess\tj-abcde\t0.000\t0.000\t0\n");
 }
 
 }  // namespace

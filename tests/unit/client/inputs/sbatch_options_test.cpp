@@ -120,6 +120,11 @@ TEST(Sbatch, OptionsWithoutMeaningAreNamedOnce) {
 
 TEST(Sbatch, ErrorsNameTheLineAndWhatIsRight) {
   const std::pair<const char*, const char*> cases[] = {
+      {"-J a|--output=", "job.sh:3: --output : needs the name of a file"},
+      {"--t=5", "job.sh:2: `--t`: could be --time or --test-only"},
+      {"-H", "a job cannot be held or begin later here"},
+      {"--begin=now+1hour", "a job cannot be held or begin later here"},
+      {"--mem-per-cpu=9999999999999G", "must be a size such as 4000 (MiB) or 4G"},
       {"-J a|-n 4", "job.sh:3: -n 4: a script runs as one task on one node: use --array for"},
       {"--nodes=2-4", "job.sh:2: --nodes 2-4: a script runs as one task"},
       {"--ntasks-per-node=8", "muster mpirun for an MPI program"},

@@ -56,8 +56,7 @@ Records read_all(std::string_view bytes, size_t* at = nullptr, std::string boot 
 
 // A segment of random entries, and what a reader must find in it.
 struct Story {
-  Story(uint32_t version, unsigned seed, int entries)
-      : with_usage(version != 2), random(seed) {
+  Story(uint32_t version, unsigned seed, int entries) : with_usage(version != 2), random(seed) {
     encoder.begin(bytes, header_of(version));
     for (int i = 0; i < entries; ++i) step();
     encoder.seal(bytes);

@@ -299,15 +299,15 @@ PodsEnded typical_ends(uint32_t n) {
   Chance chance(1);
   PodsEnded r{.at_ms = kNow, .backoff_failures = 3, .backoff_last_ms = kNow - 4000};
   for (uint32_t i = 0; i < n; ++i) {
-    r.ends.push_back({.pod = {100'000 + i * 3, i % 5 == 0 ? 1u : 0u},
-                      .end = {.cause = EndCause::exited,
-                              .exit_code = i % 10 == 0 ? 1 : 0,
-                              .ended_at = kNow - static_cast<Millis>(chance.below(100)),
-                              .used = {chance.below(9'000), chance.below(9'000),
-                                       4096 * chance.below(9'000)}},
-                      .start = {{static_cast<int32_t>(1000 + chance.below(4'000'000)),
-                                 kNow - 100 - static_cast<Millis>(chance.below(60'000))}},
-                      .counted = i % 10 == 0 ? Counted::failed : Counted::succeeded});
+    r.ends.push_back(
+        {.pod = {100'000 + i * 3, i % 5 == 0 ? 1u : 0u},
+         .end = {.cause = EndCause::exited,
+                 .exit_code = i % 10 == 0 ? 1 : 0,
+                 .ended_at = kNow - static_cast<Millis>(chance.below(100)),
+                 .used = {chance.below(9'000), chance.below(9'000), 4096 * chance.below(9'000)}},
+         .start = {{static_cast<int32_t>(1000 + chance.below(4'000'000)),
+                    kNow - 100 - static_cast<Millis>(chance.below(60'000))}},
+         .counted = i % 10 == 0 ? Counted::failed : Counted::succeeded});
   }
   return r;
 }

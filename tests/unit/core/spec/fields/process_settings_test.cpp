@@ -76,6 +76,7 @@ TEST(ProcessSettings, FilesMustBeApartFromEachOther) {
   const std::pair<const char*, const char*> cases[] = {
       {"/logs/%j-%i.out", ""},
       {"/logs/%t", ""},
+      {"/dev/null", ""},
       {"logs/%i", "must be an absolute path"},
       {"/logs/%j.out", "is the same file for all indexes; add %i"},
       {"/logs/%x", "`%x` in /logs/%x is unknown"},

@@ -29,6 +29,18 @@ TEST(OutputPattern, ExpandsPlaceholders) {
   }
 }
 
+TEST(OutputPattern, PathsAreNoLongerThanTheirPartsAllow) {
+  EXPECT_FALSE(OutputPattern::parse("/" + std::string(4096, 'a')).ok());
+  std::string many = "/";
+  for (int i = 0; i < 2000; ++i) many += "%t";
+  OutputPod pod = kPod;
+  pod.task = std::string(100'000, 'x');
+  const auto pattern = OutputPattern::parse(many);
+  ASSERT_TRUE(pattern.ok());
+  EXPECT_GT(pattern->path(pod).size(), 4096u) << "too long to be opened";
+  EXPECT_LT(pattern->path(pod).size(), 200'000u);
+}
+
 TEST(OutputPattern, RejectsUnknownPlaceholders) {
   const std::pair<const char*, const char*> cases[] = {
       {"%x.out",
