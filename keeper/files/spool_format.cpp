@@ -321,6 +321,8 @@ SpoolDecoder::Read SpoolDecoder::next(Records& records) {
 }
 
 void SpoolDecoder::add(Record record, Records& records) {
+  // If it was carried from an earlier segment, its start and end are there, and may be torn here.
+  if (records.contains(record.entry)) return;
   record.segment = number_;
   record.this_boot = this_boot();
   forget_times(record);

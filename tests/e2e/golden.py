@@ -63,6 +63,7 @@ class Verbs(cli.Cluster):
         text = re.sub(r"\b(rows|one|slow|late|missing|nonindexed)(-\d)?-[a-z0-9]{5}\b", r"\1\2-XXXXX", text)
         text = re.sub(r"(muster\.dev/pid|Pid): +\d+", r"\1: PID", text)
         text = re.sub(r"\b\d+(ms|s)\b(?!\w)", "SPAN", text)
+        text = re.sub(r"(Peak memory: +)\d+[KM]i", r"\1SIZE", text)
         text = re.sub(r"\b\d\d:\d\d\n", "CLOCK\n", text)
         return re.sub(r"(?<=\S) {2,}(?=\S)", "  ", text)
 

@@ -275,9 +275,11 @@ class World::Link final : public actors::AgentLink {
     auto it = world_.coordinator_->agent_of.find(node);
     if (it == world_.coordinator_->agent_of.end()) return;
     uint32_t agent = it->second;
-    if (!known && world_.boot_ms_ - world_.agents_[agent]->heard_at < kGraceMs / 2)
-      world_.broken.push_back("declared lost although it responded: " +
-                              world_.agents_[agent]->name);
+    // One that has never been welcomed as this node, because its work-dir became an older one in
+    // between, has become another.
+    const Agent& there = *world_.agents_[agent];
+    if (!known && there.id == node && world_.boot_ms_ - there.heard_at < kGraceMs / 2)
+      world_.broken.push_back("declared lost although it responded: " + there.name);
     world_.at(0, [this, agent] { world_.break_link(agent); });
   }
 

@@ -71,6 +71,7 @@ struct Story {
     if (known.empty() || what < 4) {
       Record r;
       r.entry = any(20) == 0 ? number(UINT64_MAX) : ++last_entry;
+      while (known.contains(r.entry)) r.entry = ++last_entry;
       r.key = {number(UINT64_MAX), static_cast<uint32_t>(number(UINT32_MAX)),
                static_cast<uint32_t>(number(UINT32_MAX)), static_cast<uint16_t>(number(UINT16_MAX)),
                static_cast<uint16_t>(number(UINT16_MAX))};
