@@ -84,7 +84,7 @@ TypedWords typed_words(const FlagRows& rows, const std::vector<std::string>& wor
 
 std::string first_flag(const FlagRows& rows, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
-    const std::string flag = word.substr(0, word.find('='));
+    std::string flag = word.substr(0, word.find('='));
     if (flag.starts_with("--") && row_named(rows, flag) != nullptr) return flag;
   }
   return "";

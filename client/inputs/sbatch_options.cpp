@@ -421,7 +421,7 @@ class LineReader {
       seen_.has_no_meaning("--" + std::string(option.name));
       return Nothing{};
     }
-    const Status right = option.read(value, seen_);
+    Status right = option.read(value, seen_);
     if (right) return right;
     // Readers that muster's own flags share name those.
     std::string why = right.error().message;
