@@ -215,7 +215,7 @@ Status KeeperExecutor::confine(SpawnOrder& order, const core::node::TemplateCont
   order.no_new_privileges = wanted.no_new_privileges;
   order.dropped_capabilities = wanted.dropped;
   const bool gives_up = order.no_new_privileges || order.dropped_capabilities != 0;
-  if (gives_up && !(keeper_.get() != nullptr && keeper_->abilities().confines))
+  if (gives_up && !keeper_can(&KeeperClient::Abilities::confines))
     return too_old("does not support securityContext");
   return Nothing{};
 }
@@ -320,13 +320,13 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault)
       as_owner ? core::node::Command{} : command_for(start, devices);
   if (!command) return command.error();
   fault = Fault::here;
-  if (!command->secrets.empty() && !(keeper_.get() != nullptr && keeper_->abilities().secrets))
+  if (!command->secrets.empty() && !keeper_can(&KeeperClient::Abilities::secrets))
     return too_old("does not support secrets");
-  if (job.fence_after_ms && !(keeper_.get() != nullptr && keeper_->abilities().fences))
+  if (job.fence_after_ms && !keeper_can(&KeeperClient::Abilities::fences))
     return too_old("does not support muster.dev/fence-after");
-  if (job.process.files() && !(keeper_.get() != nullptr && keeper_->abilities().files))
+  if (job.process.files() && !keeper_can(&KeeperClient::Abilities::files))
     return too_old("does not write output to files");
-  if (job.signal && !(keeper_.get() != nullptr && keeper_->abilities().files))
+  if (job.signal && !keeper_can(&KeeperClient::Abilities::files))
     return too_old("does not support muster.dev/signal");
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {
@@ -360,7 +360,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault)
 }
 
 bool KeeperExecutor::queues() const {
-  return keeper_.get() != nullptr && keeper_->abilities().queue;
+  return keeper_can(&KeeperClient::Abilities::queue);
 }
 
 core::node::Trouble KeeperExecutor::check() {
@@ -429,11 +429,11 @@ kj::Promise<kj::AutoCloseFd> KeeperExecutor::open_log(const LogName& name) {
 }
 
 void KeeperExecutor::release(const std::vector<PodId>& pods) {
-  if (keeper_.get() != nullptr && keeper_->abilities().spaces) keeper_->release(pods);
+  if (keeper_can(&KeeperClient::Abilities::spaces)) keeper_->release(pods);
 }
 
 void KeeperExecutor::keep(const std::vector<PodId>& pods) {
-  if (keeper_.get() != nullptr && keeper_->abilities().spaces) keeper_->keep(pods);
+  if (keeper_can(&KeeperClient::Abilities::spaces)) keeper_->keep(pods);
 }
 
 void KeeperExecutor::end_all() {

@@ -54,9 +54,7 @@ class KeeperExecutor final : public Executor,
   void kill(const std::vector<core::node::KillOrder>& kills) override;
   void signal(const std::vector<core::node::SignalOrder>& signals) override;
   void forget(const std::vector<uint64_t>& entries) override;
-  bool runs_users() const override {
-    return keeper_.get() != nullptr && keeper_->abilities().run_as;
-  }
+  bool runs_users() const override { return keeper_can(&KeeperClient::Abilities::run_as); }
   bool takes_templates() const override { return !runs_users() || keeper_->abilities().templates; }
   void listen(SessionListener& listener) override { sessions_ = &listener; }
   Status start_session(SessionStart start) override;
@@ -64,12 +62,16 @@ class KeeperExecutor final : public Executor,
   void write_session(const SessionKey& key, uint64_t offset, std::string_view data,
                      bool eof) override;
   kj::Promise<kj::AutoCloseFd> open_log(const LogName& name) override;
-  bool mounts() const override { return keeper_.get() != nullptr && keeper_->abilities().mounts; }
+  bool mounts() const override { return keeper_can(&KeeperClient::Abilities::mounts); }
   void release(const std::vector<PodId>& pods) override;
   void keep(const std::vector<PodId>& pods) override;
   void end_all() override;
 
  private:
+  // Whether a keeper is connected that can do this.
+  bool keeper_can(bool KeeperClient::Abilities::*what) const {
+    return keeper_.get() != nullptr && keeper_->abilities().*what;
+  }
   void on_started(std::vector<core::node::ProcessStart> started) override;
   void on_ended(std::vector<keeper::Ended> ended) override;
   void on_taken(std::vector<InputTaken> taken) override;

@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <iostream>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -199,6 +200,11 @@ Result<Json> create_job(ApiClient& client, const std::string& ns, const std::str
 
 bool is_indexed(const Json& job) {
   return text_at(job, {"spec", "completionMode"}) == "Indexed";
+}
+
+std::vector<core::After> awaited_jobs(const Json& job) {
+  auto all = core::parse_after(text_at(job, {"metadata", "annotations", core::kAfterKey.data()}));
+  return all ? std::move(*all) : std::vector<core::After>();
 }
 
 JobEnd end_of(const Json& job) {

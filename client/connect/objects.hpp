@@ -4,6 +4,7 @@
 #include "client/connect/http.hpp"
 #include "client/settings/target.hpp"
 #include "client/terminal/json.hpp"
+#include "core/spec/fields/after.hpp"
 
 #include <optional>
 #include <string>
@@ -69,6 +70,10 @@ enum class JobEnd { none, complete, failed };
 JobEnd end_of(const Json& job);
 
 bool is_indexed(const Json& job);
+
+// The jobs that this one waits for (muster.dev/after); none if that is absent or malformed, which
+// the coordinator says.
+std::vector<core::After> awaited_jobs(const Json& job);
 
 // The index of an Indexed pod, and its attempt, recovered from its uid; absent: unknown.
 std::optional<int64_t> index_of(const Json& pod);

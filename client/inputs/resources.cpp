@@ -1,5 +1,6 @@
 #include "client/inputs/resources.hpp"
 
+#include "client/terminal/text.hpp"
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/limit_signal.hpp"
@@ -7,7 +8,6 @@
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -18,13 +18,6 @@ namespace {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
 constexpr const char* kUnlimited = "true";  // --scratch without a value
-
-std::optional<int64_t> whole_number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
 
 // Parses a time as Slurm writes it: "1:30:00", "2-00:00:00"; absent: not a time.
 std::optional<Millis> clock_time(std::string_view text) {

@@ -4,11 +4,11 @@
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/resources.hpp"
 #include "client/settings/submitter.hpp"
+#include "client/terminal/text.hpp"
 #include "core/spec/values/quantity.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -32,13 +32,6 @@ struct Seen {
 
 // Reads the value of an option. The error says what would be right.
 using Reader = Status (*)(const std::string& value, Seen& seen);
-
-std::optional<int64_t> count_in(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
 
 std::vector<std::string> parts_of(const std::string& text, char between) {
   std::vector<std::string> parts;
@@ -92,7 +85,7 @@ std::optional<int64_t> seconds_of(std::string_view text) {
   const bool has_days = dash != std::string_view::npos;
   std::vector<int64_t> parts;
   for (const std::string& part : parts_of(std::string(text.substr(has_days ? dash + 1 : 0)), ':')) {
-    const auto number = count_in(part);
+    const auto number = whole_number(part);
     if (!number || *number > kPartMax) return std::nullopt;
     parts.push_back(*number);
   }
@@ -100,7 +93,7 @@ std::optional<int64_t> seconds_of(std::string_view text) {
   const bool from_hours = has_days || parts.size() == 3;
   if (!from_hours) parts.insert(parts.begin(), 0);
   parts.resize(3);
-  const auto days = has_days ? count_in(text.substr(0, dash)) : 0;
+  const auto days = has_days ? whole_number(text.substr(0, dash)) : 0;
   if (!days || *days > kPartMax) return std::nullopt;
   return ((*days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2];
 }
@@ -125,7 +118,7 @@ Status read_array(const std::string& value, Seen& seen) {
 }
 
 Status read_cpu_count(const std::string& value, Seen& seen) {
-  const auto count = count_in(value);
+  const auto count = whole_number(value);
   if (!count || *count == 0) return invalid("must be a number above 0");
   seen.flags["--cpus"] = value;
   return Nothing{};
@@ -134,7 +127,7 @@ Status read_cpu_count(const std::string& value, Seen& seen) {
 // "2", "a100:2": the kind of GPU is a label of nodes here.
 Status read_gpu_count(const std::string& value, Seen& seen) {
   const size_t colon = value.rfind(':');
-  const auto count = count_in(colon == std::string::npos ? value : value.substr(colon + 1));
+  const auto count = whole_number(colon == std::string::npos ? value : value.substr(colon + 1));
   if (!count) return invalid("must be a number of GPUs, such as 1");
   if (colon != std::string::npos)
     seen.has_no_meaning("the kind of GPU, " + value.substr(0, colon) + " (see --node-selector)");
@@ -156,7 +149,7 @@ Status read_gres(const std::string& value, Seen& seen) {
       continue;
     }
     std::string count = colon == one.size() ? "1" : one.substr(colon + 1);
-    if (!count_in(count.substr(count.rfind(':') + 1))) count += ":1";  // "gpu:a100"
+    if (!whole_number(count.substr(count.rfind(':') + 1))) count += ":1";  // "gpu:a100"
     if (Status right = read_gpu_count(count, seen); !right) return right;
   }
   return Nothing{};
@@ -164,7 +157,7 @@ Status read_gres(const std::string& value, Seen& seen) {
 
 // Jobs of a script are one task on one node each.
 Status read_one(const std::string& value, Seen&) {
-  const auto least = count_in(value.substr(0, value.find('-')));
+  const auto least = whole_number(value.substr(0, value.find('-')));
   if (!least || *least == 0) return invalid("must be a number above 0");
   if (*least > 1)
     return invalid(
@@ -439,7 +432,8 @@ class LineReader {
 // A size for each of some CPUs, as a size.
 std::string multiplied(const std::string& amount, int64_t count) {
   const size_t unit = amount.size() - 2;
-  return std::to_string(count_in(amount.substr(0, unit)).value_or(0) * count) + amount.substr(unit);
+  return std::to_string(whole_number(amount.substr(0, unit)).value_or(0) * count) +
+         amount.substr(unit);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
-#include "core/spec/fields/after.hpp"
 
 #include <algorithm>
 #include <map>
@@ -57,11 +56,8 @@ bool fails_indexes(const Json& job) {
 // The jobs that this one follows index by index: "a, b". An index fails without an attempt if it
 // fails in one of them.
 std::string followed_jobs(const Json& job) {
-  const std::string key(core::kAfterKey);
-  const auto all = core::parse_after(text_at(job, {"metadata", "annotations", key.c_str()}));
   std::string names;
-  if (!all) return names;
-  for (const core::After& one : *all)
+  for (const core::After& one : awaited_jobs(job))
     if (one.needed == core::Needed::each) names += (names.empty() ? "" : ", ") + one.job;
   return names;
 }

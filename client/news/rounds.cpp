@@ -164,13 +164,10 @@ bool all_succeeded(const Json& job) {
 }
 
 Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest) {
-  const std::string key(core::kAfterKey);
-  const std::string before = text_at(manifest, {"metadata", "annotations", key.c_str()});
-  const auto wanted = core::parse_after(before);
-  if (before.empty() || !wanted) return Nothing{};  // the coordinator says what is wrong with it
+  const std::vector<core::After> wanted = awaited_jobs(manifest);
   const core::IndexSet own = own_indexes(manifest);
   std::string after;
-  for (const core::After& one : *wanted) {
+  for (const core::After& one : wanted) {
     std::string job = one.job;
     const bool each = one.needed == core::Needed::each;
     if (each || one.needed == core::Needed::ok) {
@@ -181,8 +178,8 @@ Status wait_for_repairs(ApiClient& client, const std::string& ns, Json& manifest
     after.append(after.empty() ? "" : ",").append(core::name(one.needed)).append(":").append(job);
   }
   // Two names of one chain become one: then each waits as it was asked to.
-  if (const auto replaced = core::parse_after(after); replaced && *replaced != *wanted)
-    manifest["metadata"]["annotations"][key] = after;
+  if (const auto replaced = core::parse_after(after); replaced && *replaced != wanted)
+    manifest["metadata"]["annotations"][std::string(core::kAfterKey)] = after;
   return Nothing{};
 }
 

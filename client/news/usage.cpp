@@ -29,13 +29,6 @@ std::string share_text(double part, double whole) {
   return " (" + std::to_string(std::llround(100 * part / whole)) + "%)";
 }
 
-std::string seconds_text(double seconds) {
-  if (seconds >= 100) return short_span(static_cast<Millis>(std::llround(seconds * 1000)));
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.3fs", seconds);
-  return text.data();
-}
-
 // As quantities are written, rounded to three or four digits.
 std::string bytes_text(double bytes) {
   std::array<char, 32> text;
@@ -60,7 +53,7 @@ Requested requested_by(const Json& job) {
 std::string cpu_text(const Json& usage, double ran_seconds, const Requested& requested) {
   if (!usage.is_object()) return "-";
   const double used = real_at(usage, "userSeconds") + real_at(usage, "systemSeconds");
-  return seconds_text(used) + share_text(used, requested.cpus * ran_seconds);
+  return precise_span(used) + share_text(used, requested.cpus * ran_seconds);
 }
 
 std::string memory_text(const Json& usage, const Requested& requested) {

@@ -3,7 +3,10 @@
 #include "base/printable.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 
 namespace muster::cli {
@@ -32,6 +35,13 @@ std::string short_span(Millis span_ms) {
   return std::to_string(span_ms / kDay) + "d";
 }
 
+std::string precise_span(double seconds) {
+  if (seconds >= 100) return short_span(static_cast<Millis>(std::llround(seconds * 1000)));
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.3fs", seconds);
+  return text.data();
+}
+
 std::string clock_span(Millis span_ms) {
   const Millis s = std::max<Millis>(span_ms, 0) / kSecond;
   char text[48];
@@ -43,6 +53,13 @@ std::string clock_span(Millis span_ms) {
                   static_cast<long long>(s % 60));
   }
   return text;
+}
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
 }
 
 std::string url_encoded(std::string_view text) {

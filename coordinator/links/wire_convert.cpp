@@ -174,8 +174,7 @@ std::vector<std::pair<std::string_view, std::string_view>> marks_of(
   if (!job.owner_uid && std::any_of(job.containers.begin(), job.containers.end(),
                                     [](const auto& one) { return one.confinement.any(); }))
     marks.emplace_back("MUSTER_SECURITY_CONTEXT", core::node::kConfinementMark);
-  if (!job.process.out.empty() || !job.process.err.empty())
-    marks.emplace_back("MUSTER_OUTPUT_FILES", core::kStdoutKey);
+  if (job.process.files()) marks.emplace_back("MUSTER_OUTPUT_FILES", core::kStdoutKey);
   if (job.signal) marks.emplace_back("MUSTER_LIMIT_SIGNAL", core::kSignalKey);
   return marks;
 }

@@ -138,12 +138,10 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
 // Jobs follow each other by index; Slurm's arrays do by task. With the same numbers, both are the
 // same. Other jobs than arrays, and numbers that cannot be read here, have nothing to compare.
 Status tasks_pair(ApiClient& client, const std::string& ns, const Json& manifest) {
-  const std::string key(core::kAfterKey);
   const auto mine = Tasks::of(manifest);
-  const auto all = core::parse_after(text_at(manifest, {"metadata", "annotations", key.c_str()}));
-  if (!mine || !all) return Nothing{};
+  if (!mine) return Nothing{};
   const core::IndexSet own = own_indexes(manifest);
-  for (const core::After& one : *all) {
+  for (const core::After& one : awaited_jobs(manifest)) {
     if (one.needed != core::Needed::each) continue;
     const auto other = object(client, object_path(Kind::job, ns, one.job));
     if (!other) continue;  // the coordinator says what is wrong with it
@@ -154,6 +152,18 @@ Status tasks_pair(ApiClient& client, const std::string& ns, const Json& manifest
       return invalid("--after: each:" + one.job +
                      " pairs tasks by their position, and here these " + "are " + here +
                      ", there " + there + ": use the same --array for both");
+  }
+  return Nothing{};
+}
+
+// A job is replaced only if the new one can be created.
+Status dependencies_exist(ApiClient& client, const std::string& ns, const Json& manifest) {
+  const std::string name = text_at(manifest, {"metadata", "name"});
+  for (const core::After& one : awaited_jobs(manifest)) {
+    if (one.job == name)
+      return invalid("--replace: the new job would wait for job/" + name + ", which it replaces");
+    if (auto found = object(client, object_path(Kind::job, ns, one.job)); !found)
+      return found.error();
   }
   return Nothing{};
 }
@@ -209,21 +219,6 @@ Status put_configs(ApiClient& client, const std::vector<Document>& configs, cons
   for (const Document& config : configs) {
     auto put = put_document(client, config, config.ns.empty() ? ns : config.ns);
     if (!put) return put.error();
-  }
-  return Nothing{};
-}
-
-// A job is replaced only if the new one can be created.
-Status dependencies_exist(ApiClient& client, const std::string& ns, const Json& manifest) {
-  const std::string name = text_at(manifest, {"metadata", "name"});
-  auto all =
-      core::parse_after(text_at(manifest, {"metadata", "annotations", core::kAfterKey.data()}));
-  if (!all) return Nothing{};  // it has none
-  for (const core::After& one : *all) {
-    if (one.job == name)
-      return invalid("--replace: the new job would wait for job/" + name + ", which it replaces");
-    if (auto found = object(client, object_path(Kind::job, ns, one.job)); !found)
-      return found.error();
   }
   return Nothing{};
 }

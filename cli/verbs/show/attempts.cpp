@@ -23,22 +23,18 @@ std::string index_text(const Json& attempt) {
   return attempt.contains("index") ? attempt["index"].dump() : std::string("-");
 }
 
-// How long it ran; nullopt if it never started.
-std::optional<Millis> ran_ms(const Json& attempt) {
+// How long it ran, in seconds; nullopt if it never started.
+std::optional<double> ran_seconds(const Json& attempt) {
   const auto from = parse_time(text_at(attempt, {"started"}));
   const auto to = parse_time(text_at(attempt, {"ended"}));
   if (!from || !to || *to < *from) return std::nullopt;
-  return *to - *from;
+  return static_cast<double>(*to - *from) / 1000;
 }
 
 // "2.100s"; "-" if it never started.
 std::string ran(const Json& attempt) {
-  const auto span = ran_ms(attempt);
-  if (!span) return "-";
-  const Millis ms = *span;
-  if (ms >= 100'000) return short_span(ms);
-  std::string text = std::to_string(ms % 1000);
-  return std::to_string(ms / 1000) + "." + std::string(3 - text.size(), '0') + text + "s";
+  const auto seconds = ran_seconds(attempt);
+  return seconds ? precise_span(*seconds) : "-";
 }
 
 }  // namespace
@@ -82,8 +78,7 @@ int execute(const AttemptsOptions& options) {
           rows.push_back(
               {index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
                text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
-               cpu_text(at(attempt, {"usage"}),
-                        static_cast<double>(ran_ms(attempt).value_or(0)) / 1000, requested),
+               cpu_text(at(attempt, {"usage"}), ran_seconds(attempt).value_or(0), requested),
                memory_text(at(attempt, {"usage"}), requested), attempt_counted(attempt),
                attempt_cause(attempt)});
           if (inputs.any())

@@ -243,10 +243,9 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
     }
     rows.push_back({"Command:", command});
   }
-  if (const std::string pid = text_at(pod, {"metadata", "annotations", "muster.dev/pid"});
-      !pid.empty())
-    rows.push_back({"Pid:", pid});
   const Json& notes = at(pod, {"metadata", "annotations"});
+  if (const std::string pid = text_at(notes, {"muster.dev/pid"}); !pid.empty())
+    rows.push_back({"Pid:", pid});
   if (const std::string cpu = text_at(notes, {"muster.dev/cpu-seconds"}); !cpu.empty())
     rows.push_back({"CPU time:", cpu + "s"});
   if (const std::string peak = text_at(notes, {"muster.dev/peak-memory-bytes"}); !peak.empty())
