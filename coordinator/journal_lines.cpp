@@ -79,6 +79,17 @@ void put_pod_end(Line& to, const core::PodEnd& end) {
   });
 }
 
+Line container_now(const core::ContainerNow& one) {
+  Line out = {{"phase", core::name(one.phase)}, {"restarts", one.restarts}};
+  put(out, "sinceMs", one.since);
+  if (!one.last) return out;
+  Line last;
+  put_end(last, *one.last);
+  put(last, "startedMs", one.last->started_at);
+  out["last"] = std::move(last);
+  return out;
+}
+
 // Writes the members of a record except its instant.
 struct RecordLine {
   Line& to;
@@ -126,6 +137,7 @@ struct RecordLine {
       out["restarts"] = one.restarts;
       out["startedMs"] = one.started_ms;
       out["readiness"] = core::name(one.readiness);
+      if (!one.containers.empty()) out["containers"] = list_of(one.containers, container_now);
       return out;
     });
   }

@@ -63,6 +63,24 @@ struct ContainerEndOf {
   }
 };
 
+// Same order as ContainerPhase in schema/types.capnp.
+enum class ContainerPhase : uint8_t {
+  unborn,   // it has not run yet
+  waiting,  // to be restarted
+  running,
+  ended,  // for good
+};
+
+// A container of a pod that runs.
+template <class Time>
+struct ContainerNowOf {
+  ContainerPhase phase = ContainerPhase::unborn;
+  std::optional<Time> since{};  // running: when its process started
+  int32_t restarts = 0;
+  std::optional<ContainerEndOf<Time>> last{};  // how its newest process that has ended did
+  bool operator==(const ContainerNowOf&) const = default;
+};
+
 template <class Time>
 struct PodEndOf {
   EndCause cause = EndCause::exited;
@@ -98,19 +116,32 @@ struct PodEndReport : PodEndOf<Time> {
 };
 
 using ContainerEnd = ContainerEndOf<Millis>;  // instants since the epoch
+using ContainerNow = ContainerNowOf<Millis>;
 using PodEnd = PodEndOf<Millis>;
+
+template <class To, class From, class F>
+ContainerEndOf<To> with_times(const ContainerEndOf<From>& end, F time_of) {
+  ContainerEndOf<To> out{end.cause, end.exit_code, end.signal, end.restarts, {}, {}};
+  if (end.started_at) out.started_at = time_of(*end.started_at);
+  out.ended_at = time_of(end.ended_at);
+  return out;
+}
+
+template <class To, class From, class F>
+ContainerNowOf<To> with_times(const ContainerNowOf<From>& now, F time_of) {
+  ContainerNowOf<To> out{.phase = now.phase, .restarts = now.restarts};
+  if (now.since) out.since = time_of(*now.since);
+  if (now.last) out.last = with_times<To>(*now.last, time_of);
+  return out;
+}
 
 // The same end with its times converted by `time_of`.
 template <class To, class From, class F>
 PodEndOf<To> with_times(const PodEndOf<From>& end, F time_of) {
   PodEndOf<To> out{end.cause, end.exit_code, end.signal, {}, end.message, {}};
   out.containers.reserve(end.containers.size());
-  for (const ContainerEndOf<From>& one : end.containers) {
-    auto& to = out.containers.emplace_back(
-        ContainerEndOf<To>{one.cause, one.exit_code, one.signal, one.restarts, {}, {}});
-    if (one.started_at) to.started_at = time_of(*one.started_at);
-    to.ended_at = time_of(one.ended_at);
-  }
+  for (const ContainerEndOf<From>& one : end.containers)
+    out.containers.push_back(with_times<To>(one, time_of));
   out.ended_at = time_of(end.ended_at);
   out.used = end.used;
   return out;

@@ -107,6 +107,7 @@ struct PodStart {
   ageMs @2 :UInt64;
   restarts @3 :UInt32;         # restarts in place so far, of all containers
   readiness @4 :T.Readiness;
+  containers @5 :List(T.ContainerNow); # init containers first; empty: one container, never restarted
 }
 
 struct PodEnd {

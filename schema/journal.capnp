@@ -167,6 +167,7 @@ struct Start {
   restarts @3 :Int32;
   started @4 :UInt64;                 # coded, base atMs
   readiness @5 :T.Readiness;
+  containers @6 :List(T.ContainerNow);
 }
 
 struct End {
@@ -291,6 +292,7 @@ struct Pod {
   meta @23 :List(PodMetaChange);
   spared @24 :Bool;                   # its gang broke
   used @25 :T.Usage;                  # absent: not known
+  now @26 :List(T.ContainerNow);      # until it has ended
 }
 
 # What startup and lists need to know about an unloaded finished job.

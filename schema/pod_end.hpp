@@ -67,19 +67,37 @@ inline core::Usage read_usage(Usage::Reader in) {
   return {in.getUserUs(), in.getSystemUs(), in.getPeakBytes()};
 }
 
+// `code` encodes a time as a number.
+template <class Time, class Code>
+void write_container(const core::ContainerEndOf<Time>& end, ContainerEnd::Builder to, Code code) {
+  to.setCause(to_wire(end.cause));
+  to.setExitCode(end.exit_code);
+  to.setSignal(end.signal);
+  to.setRestarts(end.restarts);
+  if (end.started_at) to.setStarted(code(*end.started_at));
+  to.setEnded(code(end.ended_at));
+}
+
 // `code` encodes a time as a number; `init(size)` creates the list and is not called for an empty
 // one.
 template <class Time, class Init, class Code>
 void write_containers(const std::vector<core::ContainerEndOf<Time>>& ends, Init init, Code code) {
   if (ends.empty()) return;
   auto list = init(static_cast<unsigned>(ends.size()));
-  for (unsigned i = 0; i < ends.size(); ++i) {
-    list[i].setCause(to_wire(ends[i].cause));
-    list[i].setExitCode(ends[i].exit_code);
-    list[i].setSignal(ends[i].signal);
-    list[i].setRestarts(ends[i].restarts);
-    if (ends[i].started_at) list[i].setStarted(code(*ends[i].started_at));
-    list[i].setEnded(code(ends[i].ended_at));
+  for (unsigned i = 0; i < ends.size(); ++i) write_container(ends[i], list[i], code);
+}
+
+// As write_containers().
+template <class Time, class Init, class Code>
+void write_containers_now(const std::vector<core::ContainerNowOf<Time>>& all, Init init,
+                          Code code) {
+  if (all.empty()) return;
+  auto list = init(static_cast<unsigned>(all.size()));
+  for (unsigned i = 0; i < all.size(); ++i) {
+    list[i].setPhase(static_cast<ContainerPhase>(all[i].phase));
+    if (all[i].since) list[i].setSince(code(*all[i].since));
+    list[i].setRestarts(all[i].restarts);
+    if (all[i].last) write_container(*all[i].last, list[i].initLast(), code);
   }
 }
 
@@ -90,6 +108,18 @@ core::ContainerEndOf<Time> read_container(ContainerEnd::Reader in, Decode time, 
       cause(in.getCause()), in.getExitCode(), in.getSignal(), in.getRestarts(), {},
       time(in.getEnded())};
   if (in.getStarted() != 0) out.started_at = time(in.getStarted());
+  return out;
+}
+
+// As read_container(). A phase of a later version is `waiting`.
+template <class Time, class Decode, class Cause>
+core::ContainerNowOf<Time> read_container_now(ContainerNow::Reader in, Decode time, Cause cause) {
+  const bool known = in.getPhase() <= ContainerPhase::ENDED;
+  core::ContainerNowOf<Time> out{.phase = known ? static_cast<core::ContainerPhase>(in.getPhase())
+                                                : core::ContainerPhase::waiting,
+                                 .restarts = in.getRestarts()};
+  if (in.getSince() != 0) out.since = time(in.getSince());
+  if (in.hasLast()) out.last = read_container<Time>(in.getLast(), time, cause);
   return out;
 }
 

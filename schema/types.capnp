@@ -46,6 +46,21 @@ struct ContainerEnd {
   ended @5 :UInt64;
 }
 
+enum ContainerPhase {
+  unborn @0;                   # it has not run yet
+  waiting @1;                  # to be restarted
+  running @2;
+  ended @3;                    # for good
+}
+
+# One container of a pod that runs. `since` is encoded like the times of a ContainerEnd.
+struct ContainerNow {
+  phase @0 :ContainerPhase;
+  since @1 :UInt64;            # running: when its process started
+  restarts @2 :Int32;
+  last @3 :ContainerEnd;       # how its newest process that has ended did; absent: none has
+}
+
 # What the processes of a pod have used.
 struct Usage {
   userUs @0 :UInt64;           # CPU time, in microseconds

@@ -245,6 +245,7 @@ capnp::MessageSize size_of(const core::node::Report& report) {
   // Words for a call, a start (4, and 2 for its pod), an end (9 and 2), its message and its
   // containers, with some to spare.
   uint64_t words = 64 + report.starts.size() * 7 + report.ends.size() * 13;
+  for (const auto& start : report.starts) words += start.containers.size() * 12;
   for (const auto& end : report.ends) {
     words += end.message.size() / 8 + 1 + end.containers.size() * 6;
   }
@@ -261,6 +262,9 @@ void write_report(const core::node::Report& report, Millis now,
     starts[i].setAgeMs(age(now, from.at));
     starts[i].setRestarts(static_cast<uint32_t>(from.restarts));
     starts[i].setReadiness(wire::to_wire(from.readiness));
+    wire::write_containers_now(
+        from.containers, [&](unsigned size) { return starts[i].initContainers(size); },
+        [now](BootInstant at) { return 1 + age(now, at.ms); });
   }
   write_ends(report.ends, now, out.initEnds(static_cast<unsigned>(report.ends.size())));
 }

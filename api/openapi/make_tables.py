@@ -16,13 +16,13 @@ try:
 except ImportError:
     sys.exit("make_tables.py: python3 has no module yaml; install python3-yaml (./dev setup does)")
 
-PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "bytes", "any"}
+PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "bytes", "localname", "strings", "fields", "any"}
 PACKAGES = {"meta": "io.k8s.apimachinery.pkg.apis.meta.v1", "pod": "io.k8s.api.core.v1"}
-# NAME[!] TYPE [NUMBER] [LIST] [atomic] [unread] [kept | refused [even empty | unless VALUE | in part]]
+# NAME[!] TYPE [NUMBER] [LIST] [plain] [default VALUE] [atomic] [unread] [kept | refused [even empty | unless VALUE | in part]]
 LINE = re.compile(r"""(?P<name>\w+)(?P<required>!?)\ (?P<shape>\[\]|\{\}|)(?P<type>\w+)
     (\ (?P<number>[1-9]\d*))?
     (\ by\ (?P<keys>\w+(,\w+)*)(?P<replaced>\ replaced)?|\ (?P<merged>merged)|\ (?P<set>set))?
-    (\ (?P<atomic>atomic))?(\ (?P<unread>unread))?
+    (\ (?P<plain>plain))?(\ default\ (?P<default>\S+))?(\ (?P<atomic>atomic))?(\ (?P<unread>unread))?
     (\ (?P<use>kept|refused\ even\ empty|refused\ in\ part|refused\ unless\ (?P<value>\S+)|refused))?""", re.VERBOSE)
 
 problems = []
@@ -43,6 +43,9 @@ class Field:
         self.set = bool(part["set"] or part["merged"])
         self.merged = bool(part["merged"] or (self.keys and not part["replaced"]))
         self.atomic, self.unread = bool(part["atomic"]), bool(part["unread"])
+        self.plain, self.default = bool(part["plain"]), part["default"] or ""
+        if self.plain and (self.type not in ("bool", "int32", "int64") or self.list or self.map):
+            self.wrong("only numbers and bools can be plain")
         self.does, self.value = part["use"] or "acts", part["value"] or ""
         self.use = "refused_unless" if self.value else self.does.replace(" ", "_")
         if (self.keys or self.set) and not self.list:
@@ -110,6 +113,9 @@ def check(types):
                 field.wrong("defined twice")
             if field.number and field.number in numbers:
                 field.wrong(f"another field has the number {field.number}")
+            of_object = field.name in ("apiVersion", "kind") and any(f.name == "apiVersion" for f in kind.fields)
+            if not field.number and not of_object and not field.use.startswith("refused"):
+                field.wrong("has no number, so it is not in protobuf")
             seen.add(field.name)
             numbers.add(field.number)
             if field.list:
@@ -130,9 +136,11 @@ def field_text(field, index):
     parts += [f".{flag} = true" for flag in ("list", "map") if getattr(field, flag)]
     if field.number:
         parts.append(f".number = {field.number}")
-    parts += [f".{flag} = true" for flag in ("required", "set", "merged", "atomic", "unread") if getattr(field, flag)]
+    parts += [f".{flag} = true" for flag in ("required", "set", "merged", "atomic", "unread", "plain") if getattr(field, flag)]
     if field.keys:
         parts.append(f".keys = kKeys_{'_'.join(field.keys)}")
+    if field.default:
+        parts.append(f".preset = {quoted(field.default)}")
     if field.use != "acts":
         parts.append(f".use = ApiField::Use::{field.use}")
     if field.value:
@@ -199,7 +207,8 @@ def document_text(types):
         out.append(f"\n### {kind.name}\n\n" + (f"{where}: " if where else "") + kind.about +
                    "\n\n| field | type | use | meaning |\n| --- | --- | --- | --- |\n")
         for field in kind.fields:
-            shape = "`" + ("[]" if field.list else "{}" if field.map else "") + field.type + "`"
+            name = "string" if field.type == "localname" else field.type
+            shape = "`" + ("[]" if field.list else "{}" if field.map else "") + name + "`"
             if field.type in anchors:
                 shape = f"[{shape}](#{anchors[field.type]})"
             required = " (required)" if field.required else ""

@@ -99,7 +99,7 @@ bool Exchange::of_events_group() const {
 }
 
 Form Exchange::form() const {
-  if (accept.find("as=Table") != std::string::npos) return Form::table;
+  if (accepted.form != Form::plain) return accepted.form;
   return of_events_group() ? Form::events_v1 : Form::plain;
 }
 
@@ -223,6 +223,17 @@ kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> tex
 }
 
 kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
+  if (std::string_view(type) != kJsonType || text.empty())
+    return send_bytes(code, std::move(text), type);
+  if (accepted.encoding == Encoding::yaml)
+    return send_bytes(code, std::move(text), "application/yaml");
+  if (accepted.encoding == Encoding::protobuf)
+    if (auto framed = json_to_protobuf(Json::parse(text)))
+      return send_bytes(code, std::move(*framed), kProtobufType);
+  return send_bytes(code, std::move(text), type);
+}
+
+kj::Promise<void> Exchange::send_bytes(int code, std::string text, const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   headers.add("X-Content-Type-Options", "nosniff");
@@ -240,6 +251,15 @@ kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
 kj::Promise<void> Exchange::send_status(int code, std::string_view reason, std::string_view message,
                                         OrderedJson details) {
   return send(code, dumped(status_json(code, reason, message, std::move(details))) + "\n");
+}
+
+kj::Promise<void> Exchange::bad_options(const Error& error) {
+  const char* options = method == kj::HttpMethod::GET      ? "ListOptions"
+                        : method == kj::HttpMethod::POST   ? "CreateOptions"
+                        : method == kj::HttpMethod::PUT    ? "UpdateOptions"
+                        : method == kj::HttpMethod::DELETE ? "DeleteOptions"
+                                                           : "PatchOptions";
+  return send_error(error, options, "");
 }
 
 kj::Promise<void> Exchange::send_error(const Error& error, const std::string& resource,

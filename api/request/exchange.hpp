@@ -9,6 +9,7 @@
 #include "api/access/caller.hpp"
 #include "api/http/framing.hpp"
 #include "api/http/url.hpp"
+#include "api/request/accept.hpp"
 #include "api/view/query/object_json.hpp"
 #include "api/view/render/render.hpp"
 #include "base/peer/pool.hpp"
@@ -25,6 +26,7 @@
 
 namespace muster::api {
 
+constexpr const char* kJsonType = "application/json";
 constexpr size_t kBodyMax = 3u << 20;   // bytes
 enum class BodyType { object, bytes };  // JSON or YAML; application/octet-stream
 
@@ -60,6 +62,7 @@ class Exchange {
   std::string unknown_why;  // why the caller is unknown, for the log; empty: it sent no token
   bool expired = false;     // its token is no longer valid, so a watch must end
   std::string content_type, accept, user_agent, if_none_match, authorization;  // as sent
+  Accepted accepted{};                                       // how objects are sent
   std::vector<std::string> warnings;                         // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response
 
@@ -97,15 +100,21 @@ class Exchange {
   kj::Promise<kj::Maybe<std::string>> read_body(size_t most = kBodyMax,
                                                 BodyType wanted = BodyType::object);
 
-  kj::Promise<void> send(int code, std::string text, const char* content_type = "application/json");
+  // Sends the text of a JSON object, or of another content type. An object is encoded as `accepted`
+  // says, if it can be.
+  kj::Promise<void> send(int code, std::string text, const char* content_type = kJsonType);
   kj::Promise<void> send_status(int code, std::string_view reason, std::string_view message,
                                 OrderedJson details = nullptr);
   kj::Promise<void> bad(std::string_view message) {
     return send_status(400, "BadRequest", message);
   }
+  // For options of the request: one that cannot be read is a 400, one with a wrong value a 422.
+  kj::Promise<void> bad_options(const Error& error);
   // Sends the status that matches the error; `name` and `resource` go into its details.
   kj::Promise<void> send_error(const Error& error, const std::string& resource,
                                const std::string& name);
+  // Sends a body as it is.
+  kj::Promise<void> send_bytes(int code, std::string bytes, const char* content_type);
   // Sends the head of a response of unknown length; the caller writes the body.
   kj::Own<kj::AsyncOutputStream> open(const char* content_type);
 

@@ -5,6 +5,7 @@
 #include "api/view/query/object_json.hpp"
 #include "base/text/json_text.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/values/violations.hpp"
 
 #include <memory>
 #include <utility>
@@ -40,8 +41,11 @@ Json generated_parts(const ParsedJob& job, const Json& said) {
 
 Result<WriteOptions> apply_options(const Url& url) {
   auto options = write_options(url);
-  if (options.ok() && options->field_manager.empty())
-    return Error{Errc::invalid, "fieldManager: Required value: is required for apply patch", {}};
+  if (options.ok() && options->field_manager.empty()) {
+    core::Violations found;
+    found.required("fieldManager", "is required for apply patch");
+    return Error{Errc::invalid, "the options are invalid", found.take()};
+  }
   return options;
 }
 

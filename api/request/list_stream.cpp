@@ -1,25 +1,43 @@
 #include "api/request/list_stream.hpp"
 
+#include "api/kube/schema/protobuf.hpp"
+
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 namespace muster::api {
 namespace {
 
 constexpr size_t kWriteBytes = 128 * 1024;  // approximate bytes per write
 constexpr size_t kLooksAtOnce = 1024;       // jobs visited and objects judged per turn
+constexpr size_t kProtobufMax = 16u << 20;  // bytes of a list that is sent as protobuf
 
 class ListStream {
  public:
   ListStream(StreamContext& context, Exchange& exchange, const Query& query, ListPage page)
       : context_(context),
+        exchange_(exchange),
         query_(query),
         wanted_(query_.wanted()),
         page_(std::move(page)),
         form_(exchange.form()),
-        who_(exchange.who()) {
+        who_(exchange.who()),
+        memory_(context.watch_memory, exchange.who()) {
     if (!page_.resumed) page_.version = context_.view.version();
-    piece_ = context_.renderer.list_head(query_.kind, form_);
+    begin();
+    if (exchange.accepted.encoding == Encoding::protobuf)
+      framed_.emplace(api_version(query_.kind, form_), kind_in(query_.kind, form_));
+    else
+      open();
+  }
+
+  kj::Promise<void> run() {
+    return context_.turn(who_).then([this] { return piece(); });
+  }
+
+ private:
+  void begin() {
     if (of_no_job()) {
       context_.view.each(query_.kind, query_.ns, nullptr, [this](const Shown& s) { take(s); });
     } else if (page_.after.job == kAfterJobs) {
@@ -29,18 +47,28 @@ class ListStream {
       at_ = {page_.after.ns, page_.after.name, page_.after.job == 0 ? 0 : page_.after.job - 1};
       if (!page_.resumed) at_ = {query_.ns, "", 0};
     }
-    out_ = exchange.open("application/json");
   }
 
-  kj::Promise<void> run() {
-    return context_.turn(who_).then([this] { return piece(); });
+  void open() {
+    piece_ = context_.renderer.list_head(query_.kind, form_);
+    out_ = exchange_.open(exchange_.accepted.encoding == Encoding::yaml ? "application/yaml"
+                                                                        : kJsonType);
   }
 
- private:
+  // Whether there is more to look at after this turn.
+  bool look() {
+    const size_t begun = framed_ ? framed_->bytes() : 0;
+    for (size_t looks = 0; looks < kLooksAtOnce; ++looks) {
+      if (!go_on()) return false;
+      if (piece_.size() >= kWriteBytes) break;
+      if (framed_ && framed_->bytes() - begun >= kWriteBytes) break;
+    }
+    return true;
+  }
+
   kj::Promise<void> piece() {
-    bool last = false;
-    for (size_t looks = 0; !last && looks < kLooksAtOnce && piece_.size() < kWriteBytes; ++looks)
-      last = !go_on();
+    const bool last = !look();
+    if (framed_) return framed_piece(last);
     if (last) piece_ += context_.renderer.list_tail(meta());
     std::string text;
     text.swap(piece_);
@@ -48,6 +76,31 @@ class ListStream {
       if (last) return kj::READY_NOW;
       return run();
     });
+  }
+
+  kj::Promise<void> framed_piece(bool last) {
+    const size_t more = 2 * (framed_->bytes() - held_);  // its frame is a copy
+    held_ = framed_->bytes();
+    if (framed_->bytes() > kProtobufMax || !memory_.take(more)) {
+      framed_.reset();
+      memory_.give_back();
+      if (!exchange_.accepted.json_too)
+        return exchange_.send_status(
+            406, "NotAcceptable",
+            "the list is longer than 16 MiB, or this user's lists are, and "
+            "can be sent only as application/json; ask for pages with "
+            "limit");
+      // Again from the start, since nothing has been sent yet.
+      items_.clear();
+      jobs_done_ = false;
+      sent_ = 0;
+      begin();
+      open();
+      return run();
+    }
+    if (!last) return run();
+    const Json metadata = Json::parse(context_.renderer.list_meta(meta()));
+    return exchange_.send_bytes(200, framed_->framed(metadata), kProtobufType);
   }
 
   // Looks at the next object or job. False: there are no more objects, or the page is full and the
@@ -111,8 +164,14 @@ class ListStream {
 
   void tell(const Shown& each) {
     const Shown shown = query_.viewer.as_seen(each);
-    if (sent_++ != 0) piece_ += ',';
     last_ = position_of(shown);
+    if (framed_) {
+      ++sent_;
+      std::string text;
+      context_.renderer.object(text, shown, form_);
+      return framed_->add(Json::parse(text));
+    }
+    if (sent_++ != 0) piece_ += ',';
     if (form_ == Form::table)
       context_.renderer.row(piece_, shown);
     else
@@ -137,6 +196,7 @@ class ListStream {
   }
 
   StreamContext& context_;
+  Exchange& exchange_;
   const Query query_;
   const Wanted wanted_;
   ListPage page_;
@@ -148,6 +208,9 @@ class ListStream {
   uint64_t sent_ = 0;
   Position last_;
   std::string piece_;
+  std::optional<ProtobufList> framed_;  // of a list in protobuf
+  Pool::Share memory_;                  // for that
+  size_t held_ = 0;                     // bytes of it that memory_ has taken
   kj::Own<kj::AsyncOutputStream> out_;
 };
 

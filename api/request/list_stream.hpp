@@ -4,6 +4,9 @@
 // when it is reached, and objects removed meanwhile are left out: a watch from the list's version
 // reports them. So no response is held in memory, however long the list or slow the client. The
 // metadata follows the items, since only then is it known where the next page begins.
+//
+// A list in protobuf begins with its length, so it is held, up to 16 MiB. A longer one is sent as
+// JSON, as all clients of Kubernetes' own accept, or refused with the advice to ask for pages.
 #pragma once
 
 #include "api/request/exchange.hpp"

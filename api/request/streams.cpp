@@ -1,6 +1,7 @@
 #include "api/request/streams.hpp"
 
 #include "api/kube/objects/status_object.hpp"
+#include "api/kube/schema/protobuf.hpp"
 #include "api/request/call.hpp"
 
 #include <algorithm>
@@ -22,12 +23,13 @@ class WatchStream {
         exchange_(exchange),
         kind_(kind),
         form_(exchange.form()),
+        encoding_(exchange.accepted.encoding),
         start_(start),
         watch_(std::move(watch)),
         memory_(kj::mv(memory)),
         ends_(context.timer.now() + start.time),
         who_(exchange.who()),
-        out_(exchange.open("application/json")) {}
+        out_(exchange.open(encoding_ == Encoding::protobuf ? kProtobufWatchType : kJsonType)) {}
 
   kj::Promise<void> run() {
     // Send the head at once, so that the client of a quiet watch knows that it is established.
@@ -46,22 +48,16 @@ class WatchStream {
     size_t events = 0;
     const bool in_time = watch_.pull(
         [&](std::string_view type, const Shown& shown) {
-          text += "{\"type\":\"";
-          text += type;
-          text += "\",\"object\":";
-          context_.rendered.append(text, shown, form_, columns_);
+          context_.rendered.append_event(text, type, shown, form_, encoding_, columns_);
           columns_ = false;
-          text += "}\n";
           ++events;
         },
         events_max_);
     if (watch_.remembered() == 0) memory_->give_back();
     if (events != 0) events_max_ = std::max<size_t>(1, kTurnBytes * events / text.size());
     if (!in_time) {
-      text +=
-          "{\"type\":\"ERROR\",\"object\":" +
-          dumped(status_json(410, "Expired", "too old resource version: the watch is too slow")) +
-          "}\n";
+      add(text, "ERROR",
+          dumped(status_json(410, "Expired", "too old resource version: the watch is too slow")));
       return context_.write(*out_, std::move(text));
     }
     if (start_.initial_bookmark && !watch_.behind()) {
@@ -104,6 +100,11 @@ class WatchStream {
     return context_.timer.atTime(due).then([this] { return round(); });
   }
 
+  // Adds an event with the JSON text of its object.
+  void add(std::string& text, std::string_view type, std::string object) const {
+    append_watch_event(text, type, encoded(std::move(object), encoding_), encoding_);
+  }
+
   std::string bookmark(bool initial_end) {
     std::string object = context_.renderer.bookmark(kind_, form_, watch_.version());
     if (initial_end) {
@@ -111,13 +112,16 @@ class WatchStream {
       const size_t at = object.find(kTime);
       object.insert(at + kTime.size(), R"(,"annotations":{"k8s.io/initial-events-end":"true"})");
     }
-    return "{\"type\":\"BOOKMARK\",\"object\":" + object + "}\n";
+    std::string text;
+    add(text, "BOOKMARK", std::move(object));
+    return text;
   }
 
   StreamContext& context_;
   Exchange& exchange_;
   Kind kind_;
   Form form_;
+  Encoding encoding_;
   WatchStart start_;
   Watch watch_;
   kj::Own<Pool::Share> memory_;

@@ -3,6 +3,7 @@
 #include "api/request/body.hpp"
 #include "base/text/json.hpp"
 #include "base/text/json_text.hpp"
+#include "core/spec/values/violations.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -10,8 +11,12 @@
 namespace muster::api {
 namespace {
 
-Error unsupported(const std::string& what, const std::string& value, const std::string& right) {
-  return invalid(what + ": Unsupported value: \"" + value + "\": supported values: " + right);
+void check_dry_run(const std::string& dry, core::Violations& found) {
+  if (!dry.empty() && dry != "All") found.not_supported("dryRun", dry, {"All"});
+}
+
+Error refusal(core::Violations found) {
+  return Error{Errc::invalid, "the options are invalid", found.take()};
 }
 
 std::string text_field(const Json& object, const char* name) {
@@ -43,22 +48,24 @@ std::string manager_name(const WriteOptions& options, const std::string& user_ag
 
 Result<WriteOptions> write_options(const Url& url) {
   WriteOptions options;
+  core::Violations found;
   const std::string strictness = url.get("fieldValidation"), dry = url.get("dryRun");
-  if (strictness == "Warn")
-    options.unknown_fields = FieldValidation::warn;
+  if (strictness == "Strict")
+    options.unknown_fields = FieldValidation::strict;
   else if (strictness == "Ignore")
     options.unknown_fields = FieldValidation::ignore;
-  else if (!strictness.empty() && strictness != "Strict")
-    return unsupported("fieldValidation", strictness, "\"Ignore\", \"Strict\", \"Warn\"");
-  if (!dry.empty() && dry != "All") return unsupported("dryRun", dry, "\"All\"");
+  else if (!strictness.empty() && strictness != "Warn")
+    found.not_supported("fieldValidation", strictness, {"", "Ignore", "Strict", "Warn"});
+  check_dry_run(dry, found);
   options.dry = !dry.empty();
   options.field_manager = url.get("fieldManager");
   options.force = url.flag("force");
   if (options.field_manager.size() > kManagerNameMax)
-    return invalid("fieldManager: Too long: may not be more than " +
-                   std::to_string(kManagerNameMax) + " bytes");
+    found.too_long("fieldManager", kManagerNameMax);
   if (!printable(options.field_manager))
-    return invalid("fieldManager: Invalid value: should only contain printable characters");
+    found.invalid("fieldManager", std::string_view(options.field_manager),
+                  "should only contain printable characters");
+  if (!found.empty()) return refusal(std::move(found));
   return options;
 }
 
@@ -104,7 +111,8 @@ Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
     if (!ms.ok()) return ms.error();
     found.grace_ms = *ms;
   }
-  if (!dry.empty() && dry != "All") return unsupported("dryRun", dry, "\"All\"");
+  core::Violations wrong;
+  check_dry_run(dry, wrong);
   found.dry = !dry.empty();
   if (policy == "Background")
     found.propagation = Propagation::background;
@@ -113,7 +121,8 @@ Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
   else if (policy == "Orphan")
     found.propagation = Propagation::orphan;
   else if (!policy.empty())
-    return unsupported("propagationPolicy", policy, "\"Background\", \"Foreground\", \"Orphan\"");
+    wrong.not_supported("propagationPolicy", policy, {"Foreground", "Background", "Orphan", "nil"});
+  if (!wrong.empty()) return refusal(std::move(wrong));
   return found;
 }
 

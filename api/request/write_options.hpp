@@ -14,11 +14,12 @@ namespace muster::api {
 
 struct WriteOptions {
   bool dry = false;  // ?dryRun=All
-  FieldValidation unknown_fields = FieldValidation::strict;
+  FieldValidation unknown_fields = FieldValidation::warn;
   std::string field_manager;  // empty: not given
   bool force = false;         // an apply takes fields from other managers
 };
 constexpr size_t kManagerNameMax = 128;  // bytes
+// Values that no option has are violations (Exchange::bad_options()).
 Result<WriteOptions> write_options(const Url& url);
 
 // The field manager: as given, otherwise the name of the client's program.

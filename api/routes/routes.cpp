@@ -1,6 +1,7 @@
 #include "api/routes/routes.hpp"
 
 #include "api/request/body.hpp"
+#include "core/spec/values/violations.hpp"
 
 namespace muster::api {
 
@@ -97,6 +98,11 @@ kj::Promise<void> Routes::write(Exchange& exchange, const Target& target) {
     return exchange.send_status(415, "UnsupportedMediaType",
                                 "leases, events and pods cannot be applied; change them with "
                                 "application/merge-patch+json");
+  }
+  if (exchange.method == kj::HttpMethod::PATCH && !exchange.url.get("force").empty()) {
+    core::Violations found;
+    found.forbidden("force", "may not be specified for non-apply patch");
+    return exchange.bad_options({Errc::invalid, "the options are invalid", found.take()});
   }
   if (target.is_kept()) return with_body(exchange, target, kept_, &KeptRoutes::write);
   if (target.sub == "scale") return with_body(exchange, target, scale_, &ScaleRoutes::write);

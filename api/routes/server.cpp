@@ -13,6 +13,7 @@
 #include "api/routes/empty_lists.hpp"
 #include "api/routes/kept/namespace_sweep.hpp"
 #include "api/routes/kept/namespaces.hpp"
+#include "api/routes/kept/owner_sweep.hpp"
 #include "api/routes/not_served.hpp"
 #include "api/routes/page.hpp"
 #include "api/routes/routes.hpp"
@@ -21,6 +22,7 @@
 #include "base/peer/peer_uid.hpp"
 #include "base/seldom.hpp"
 
+#include <regex>
 #include <unistd.h>
 
 namespace muster::api {
@@ -29,6 +31,12 @@ namespace {
 std::string text_of(kj::Maybe<kj::StringPtr> header) {
   KJ_IF_MAYBE (value, header) return std::string(value->begin(), value->size());
   return {};
+}
+
+// Whether Go's ParseDuration takes it ("1m30s", "0"), or it is empty.
+bool is_duration(const std::string& text) {
+  static const std::regex kDuration("|[+-]?(0|(([0-9]+\\.?[0-9]*|\\.[0-9]+)(ns|us|µs|ms|s|m|h))+)");
+  return text.size() < 100 && std::regex_match(text, kDuration);
 }
 
 // The status lines for connections that are not served.
@@ -67,6 +75,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                   options_.watch_memory_max, share_of_one(options_.watch_memory_max)}),
         routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         sweep_(timer, view, backend),
+        owner_sweep_(timer, view, backend),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         authentication_(
             {context_, view, backend, renderer_, options_, gate_, quotas_, directory_},
@@ -90,6 +99,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     view_.on_change([this] {
       context_.wake();
       sweep_.look();
+      owner_sweep_.look();
     });
   }
   ~Impl() noexcept(false) { view_.on_change({}); }
@@ -127,7 +137,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   StreamContext& streams() { return context_; }
   void set_ready(bool ready, std::string reason) {
     ready_ = ready;
-    if (ready) sweep_.start();
+    if (ready) sweep_.start(), owner_sweep_.start();
     reason_ = std::move(reason);
   }
 
@@ -377,6 +387,18 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       if (!get) return not_allowed(e);
       return send_document(e, *document);
     }
+    const bool own_words = path.size() > 1 && path[1] == "muster.dev";
+    const bool text = !path.empty() && path.back() == "log";
+    if (!own_words && !text) {
+      const auto accepts = accepted(e.accept, e.url.flag("watch"));
+      if (!accepts)
+        return e.send_status(406, "NotAcceptable",
+                             "only the following media types are accepted: application/json, "
+                             "application/yaml, application/vnd.kubernetes.protobuf");
+      e.accepted = *accepts;
+      if (const std::string timeout = e.url.get("timeout"); !is_duration(timeout))
+        return e.bad("invalid timeout specified in the request URL: \"" + timeout + "\"");
+    }
     if (is_access_review(e.url)) return answer_access_review(e, gate_);
     if (const auto why = not_served(e.method, e.url)) {
       e.headers.push_back({"Allow", why->allow});
@@ -467,6 +489,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   StreamContext context_;
   Routes routes_;
   NamespaceSweep sweep_;
+  OwnerSweep owner_sweep_;
   MungeRoutes munge_;
   Authentication authentication_;
   bool ready_ = false;

@@ -142,7 +142,9 @@ class ManifestReader {
       return refuse(error.violations.front().path, error.violations.front().detail);
     }
     // Only a coordinator sets a uid. Without one, the manifest is sent as it was written.
-    if (!text_at(object, {"metadata", "uid"}).empty())
+    // A namespace that nobody created is printed without a uid.
+    if (!text_at(object, {"metadata", "uid"}).empty() ||
+        !text_at(object, {"status", "phase"}).empty())
       document.json = dumped(as_written(object));  // for other kinds too
     if (document.name.empty()) document.name = text_at(object, {"metadata", "generateName"});
     out.documents.push_back(std::move(document));

@@ -55,6 +55,13 @@ core::ContainerEndOf<Age> read_container_end(wire::ContainerEnd::Reader in) {
   return out;
 }
 
+core::ContainerNowOf<Age> read_container_now(wire::ContainerNow::Reader in) {
+  auto out = wire::read_container_now<Age>(
+      in, [](uint64_t code) { return age(code == 0 ? 0 : code - 1); }, cause_of);
+  out.restarts = std::max(0, out.restarts);
+  return out;
+}
+
 kj::ArrayPtr<const kj::byte> data_of(const std::string& text) {
   return kj::arrayPtr(reinterpret_cast<const kj::byte*>(text.data()), text.size());
 }
@@ -150,6 +157,8 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
       file != object.meta.annotations.end())
     out.inputs_file = file->second;
   if (pod.active_deadline_s) out.active_deadline_ms = *pod.active_deadline_s * 1000;
+  for (size_t i = 0; i < pod.init_containers.size(); ++i)
+    if (pod.init_containers[i].sidecar) out.sidecars.push_back(static_cast<uint16_t>(i));
   for (const auto* containers : {&pod.init_containers, &pod.containers})
     for (const core::Container& container : *containers) {
       out.containers.push_back(container_of(container, pod, figures));
@@ -161,8 +170,8 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
 namespace {
 
 // Variables that make an agent without support for inputs, volumes, confined processes, files in
-// place of logs or signals before a limit refuse the pod. All agents confine processes that run as
-// a job's owner.
+// place of logs, signals before a limit or sidecars refuse the pod. All agents confine processes
+// that run as a job's owner.
 std::vector<std::pair<std::string_view, std::string_view>> marks_of(
     const core::node::PodTemplate& job) {
   std::vector<std::pair<std::string_view, std::string_view>> marks;
@@ -176,6 +185,7 @@ std::vector<std::pair<std::string_view, std::string_view>> marks_of(
     marks.emplace_back("MUSTER_SECURITY_CONTEXT", core::node::kConfinementMark);
   if (job.process.files()) marks.emplace_back("MUSTER_OUTPUT_FILES", core::kStdoutKey);
   if (job.signal) marks.emplace_back("MUSTER_LIMIT_SIGNAL", core::kSignalKey);
+  if (!job.sidecars.empty()) marks.emplace_back("MUSTER_SIDECARS", "initContainers.restartPolicy");
   return marks;
 }
 
@@ -357,9 +367,13 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   };
   for (auto start : starts) {
     PodId pod = read_pod(start.getPod());
-    of(pod.job).starts.push_back(
-        {pod.key(), pid_of(start.getPid()), number(start.getRestarts()), age(start.getAgeMs()),
-         wire::from_wire(start.getReadiness()).value_or(core::Readiness::ready)});
+    core::PodsReported::Start out{
+        pod.key(), pid_of(start.getPid()), number(start.getRestarts()), age(start.getAgeMs()),
+        wire::from_wire(start.getReadiness()).value_or(core::Readiness::ready)};
+    auto containers = start.getContainers();
+    for (unsigned i = 0; i < std::min(containers.size(), kContainersMax); ++i)
+      out.containers.push_back(read_container_now(containers[i]));
+    of(pod.job).starts.push_back(std::move(out));
   }
   for (auto end : ends) {
     PodId pod = read_pod(end.getPod());

@@ -224,6 +224,8 @@ void Node::release(Pod& pod) {
 void Node::go_on(Pods::iterator pod, Millis now) {
   Pod& p = pod->second;
   if (!p.run.advance(p.stop.has_value())) return finish(pod, now);
+  if (const auto sidecar = p.run.to_end(); sidecar && !p.stop)
+    kills_.push_back({pod->first, *sidecar, p.grace_ms});
   changed_.push_back(pod->first);
   set_timer(pod->first, p);
 }
@@ -410,7 +412,9 @@ void Node::tell_changes() {
     if (found == pods_.end()) continue;
     Pod& pod = found->second;
     PodRun::Shown shown = pod.run.shown();
-    if ((!shown.pid && shown.restarts == 0) || (pod.reported != 0 && shown == pod.shown)) continue;
+    if ((!shown.pid && shown.restarts == 0) ||
+        (pod.reported != 0 && shown.adds_nothing_to(pod.shown)))
+      continue;
     pod.shown = shown;
     ++pod.reported;
     starts_.push_back(id);
@@ -428,9 +432,13 @@ void Node::process_started(const ProcessStart& start) {
 void Node::process_lives(Pods::iterator found, Step step) {
   auto& [id, pod] = *found;
   changed_.push_back(id);
+  if (pod.run.sidecar(step.container) && !pod.stop) pod.run.advance(false);  // the next may start
   if (pod.run.planned()) set_timer(id, pod);
   // The kill may have overtaken the start; a second kill order is harmless.
-  if (pod.stop) kills_.push_back({id, step, pod.stop_grace_ms});
+  if (pod.stop)
+    kills_.push_back({id, step, pod.stop_grace_ms});
+  else if (pod.run.to_end() == step)
+    kills_.push_back({id, step, pod.grace_ms});
 }
 
 // Whether the executor ended the process on its own (PodPlan::fence_after_ms). An agent that
@@ -572,6 +580,7 @@ void Node::executor_connected(const std::vector<Living>& living,
     if (end.lost) pod.stop = EndCause::keeper_lost;
   }
   std::set<std::pair<PodId, uint16_t>> alive;
+  std::map<PodId, Millis> ending;  // pods with a sidecar that is being killed, and its grace
   for (const Living& l : living) {
     PodId id = l.pod;
     alive.emplace(id, l.step.container);
@@ -587,7 +596,9 @@ void Node::executor_connected(const std::vector<Living>& living,
       queue_.push_back(id);
     }
     if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.step.container);
-    if (l.killing && !pod.stop) {
+    if (l.killing && !pod.stop && pod.run.sidecar(l.step.container)) {
+      ending.emplace(id, l.grace_ms);
+    } else if (l.killing && !pod.stop) {
       pod.stop = EndCause::killed;
       pod.stop_grace_ms = l.grace_ms;  // the real one is unknown; the keeper only lets it shrink
     }
@@ -597,6 +608,13 @@ void Node::executor_connected(const std::vector<Living>& living,
       process_lives(found, l.step);
     auto deadline = deadline_of(pod);  // only agents order that kill, and nothing records it
     if (pod.stop == EndCause::killed && deadline && now >= *deadline) pod.stop = EndCause::deadline;
+  }
+  // A sidecar is also ended when all others are over. If they are not, the whole pod is.
+  for (const auto& [id, grace_ms] : ending) {
+    Pod& pod = pods_.find(id)->second;
+    if (pod.stop || !pod.run.advance(false) || pod.run.to_end()) continue;
+    pod.stop = EndCause::killed;
+    pod.stop_grace_ms = grace_ms;
   }
   for (PodId id : taken_back) go_on(pods_.find(id), now);
   lose_what_is_not(alive, now);
@@ -706,7 +724,7 @@ Report Node::take_report() {
     const Pod& pod = found->second;
     flight.starts.emplace_back(id, pod.reported);
     report.starts.push_back({id, pod.shown.pid, pod.run.started_at().value_or(0),
-                             pod.shown.restarts, pod.shown.readiness});
+                             pod.shown.restarts, pod.shown.readiness, pod.shown.containers});
   }
   while (!ends_.empty() && flight.ends.size() < kListMax) {
     PodId id = ends_.front();

@@ -18,8 +18,8 @@ void PodRun::make() {
 
 // Schedules the next instance of a failed container. False: the policy does not allow it, or the
 // instance counter is exhausted.
-bool PodRun::restart(Container& container) {
-  if (!plan_ || !plan_->restarts) return false;
+bool PodRun::restart(Container& container, bool always) {
+  if (!plan_ || !(plan_->restarts || always)) return false;
   if (container.end_instance == std::numeric_limits<uint16_t>::max()) return false;
   const auto& end = container.end;
   if (end.started_at && end.ended_at.ms - end.started_at->ms >= kHealthyMs) container.level = 0;
@@ -42,11 +42,46 @@ bool PodRun::advance(bool stopping) {
     return std::any_of(containers_.begin(), containers_.end(),
                        [](const Container& c) { return c.lives(); });
   }
+  if (!winding_down_ && progress()) {
+    for (size_t i = 0; i < inits(); ++i)
+      if (sidecar(i) && containers_[i].state == State::ended) restart(containers_[i], true);
+    return true;
+  }
+  winding_down_ = true;
+  bool left = false;
+  for (Container& container : containers_) {
+    if (container.state == State::waiting)
+      container.state = container.has_end ? State::ended : State::unborn;
+    left = left || container.lives();
+  }
+  return left;
+}
+
+std::optional<Step> PodRun::to_end() const {
+  if (!winding_down_) return std::nullopt;
+  for (size_t i = containers_.size(); i-- > 0;)
+    if (containers_[i].lives()) return Step{static_cast<uint16_t>(i), containers_[i].instance};
+  return std::nullopt;
+}
+
+bool PodRun::sidecar(size_t container) const {
+  return plan_ && std::binary_search(plan_->sidecars.begin(), plan_->sidecars.end(), container);
+}
+
+// After a restart of the agent, only what followed it shows that a sidecar which ended has run.
+bool PodRun::started_once(size_t container) const {
+  return containers_[container].pid ||
+         std::any_of(containers_.begin() + static_cast<ptrdiff_t>(container) + 1, containers_.end(),
+                     [](const Container& later) { return later.state != State::unborn; });
+}
+
+// Schedules what may start next. False: all but sidecars are over.
+bool PodRun::progress() {
   for (size_t i = 0; i < inits(); ++i) {
     Container& init = containers_[i];
-    if (init.succeeded()) continue;
+    if (sidecar(i) ? started_once(i) : init.succeeded()) continue;
     if (init.state == State::unborn) init.state = State::waiting;
-    return init.state != State::ended || restart(init);
+    return sidecar(i) || init.state != State::ended || restart(init);
   }
   bool over = true;
   for (size_t i = inits(); i < containers_.size(); ++i) {
@@ -219,6 +254,17 @@ bool PodRun::ran() const {
                      [](const Container& c) { return c.pid || c.has_end; });
 }
 
+bool PodRun::Shown::adds_nothing_to(const Shown& said) const {
+  if (*this == said) return true;
+  const bool ready = readiness == Readiness::ready && said.readiness == Readiness::ready;
+  if (!ready || pid != said.pid || restarts != said.restarts) return false;
+  for (size_t i = 0; i < containers.size(); ++i) {
+    if (containers[i].phase != ContainerPhase::running) continue;
+    if (i >= said.containers.size() || containers[i] != said.containers[i]) return false;
+  }
+  return true;
+}
+
 PodRun::Shown PodRun::shown() const {
   Shown shown;
   bool born = false, all_run = true;
@@ -227,6 +273,7 @@ PodRun::Shown PodRun::shown() const {
     const Container& container = containers_[i];
     if (i < inits()) {
       if (container.pid) shown.pid = container.pid;
+      all_run = all_run && (!sidecar(i) || container.lives());
       continue;
     }
     born = born || container.state != State::unborn;
@@ -242,18 +289,48 @@ PodRun::Shown PodRun::shown() const {
   shown.readiness = !born     ? Readiness::initializing
                     : all_run ? Readiness::ready
                               : Readiness::not_ready;
+  if (containers_.size() > 1 || shown.restarts > 0)
+    for (const Container& container : containers_) shown.containers.push_back(now_of(container));
   return shown;
 }
 
+ContainerNowOf<BootInstant> PodRun::now_of(const Container& container) const {
+  ContainerNowOf<BootInstant> now{.restarts = container.restarts};
+  if (container.has_end) {
+    now.last = container.end;
+    now.last->restarts = container.restarts;
+  }
+  switch (container.state) {
+    case State::running:
+      now.phase = ContainerPhase::running;
+      now.since = BootInstant{container.started_at};
+      break;
+    case State::ended:
+      now.phase = ContainerPhase::ended;
+      break;
+    case State::unborn:
+    case State::waiting:
+    case State::starting:
+      now.phase = container.has_end ? ContainerPhase::waiting : ContainerPhase::unborn;
+      break;
+  }
+  return now;
+}
+
 // The container whose failure decides the pod's end: the first failed app container, else the first
-// failed init container.
-const PodRun::Container* PodRun::decisive() const {
+// failed init container. A sidecar decides only what came to nothing because it did not start.
+const PodRun::Container* PodRun::decisive(bool stopped) const {
   for (size_t i = inits(); i < containers_.size(); ++i) {
     if (containers_[i].failed()) return &containers_[i];
   }
   for (size_t i = 0; i < inits() && i < containers_.size(); ++i) {
-    if (containers_[i].failed()) return &containers_[i];
+    if (containers_[i].failed() && !sidecar(i)) return &containers_[i];
   }
+  if (stopped || std::any_of(containers_.begin(), containers_.end(),
+                             [](const Container& c) { return c.pid.has_value() || c.succeeded(); }))
+    return nullptr;
+  for (const Container& one : containers_)
+    if (one.failed() && one.end.cause == EndCause::start_failed) return &one;
   return nullptr;
 }
 
@@ -272,7 +349,7 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
     if (container.has_end) end.ended_at = std::max(end.ended_at, container.end.ended_at);
   }
   if (end.ended_at == BootInstant{}) end.ended_at = {now};
-  const Container* failed = decisive();
+  const Container* failed = decisive(stop.has_value());
   if (failed != nullptr) {
     end.exit_code = failed->end.exit_code;
     end.signal = failed->end.signal;

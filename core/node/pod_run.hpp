@@ -1,9 +1,11 @@
 // PodRun: the containers of one pod that has a slot: which run, which wait, and what comes next.
 //
 // Init containers run one after another, each until it exits with 0. Then all others run together,
-// and the pod ends when they have ended. With restartPolicy OnFailure, a failed container is
-// restarted in place: at once the first time, then after a delay that doubles each time and is
-// reset after kHealthyMs of running. With Never, a failed init container ends the pod.
+// and the pod ends when they have ended. A sidecar is an init container that only has to start: it
+// is restarted whenever it exits, and ended once all others are over, the last one first. With
+// restartPolicy OnFailure, a failed container is restarted in place: at once the first time, then
+// after a delay that doubles each time and is reset after kHealthyMs of running. With Never, a
+// failed init container ends the pod.
 //
 // Invariants: a container has at most one process; its newest end is kept until the pod's end is
 // acknowledged. The spool keeps everything that led to the current state, so that a restarted agent
@@ -30,12 +32,18 @@ class PodRun {
     std::optional<int> pid{};
     int32_t restarts = 0;
     Readiness readiness = Readiness::ready;
+    std::vector<ContainerNowOf<BootInstant>> containers{};  // PodStarted::containers
+    // Whether a report of this would say nothing new. That a container is about to be restarted at
+    // once is not worth one.
+    bool adds_nothing_to(const Shown& said) const;
     bool operator==(const Shown&) const = default;
   };
 
   // Decides what to start next, now or later. False: the pod is over. With `stopping`, nothing
   // starts, and the pod is over once no process is left.
   bool advance(bool stopping);
+  // The sidecar that has to end now, if any: all others are over.
+  std::optional<Step> to_end() const;
   // Orders the start of every container that is due; from here on they count as starting.
   void take_due(PodId pod, Millis now, std::vector<StartOrder>& orders);
   // When the next waiting container is due; nullopt: none waits.
@@ -51,7 +59,10 @@ class PodRun {
   void take_origin(const Origin& origin, uint16_t container);
   // The container was not started: it is due again or, with `stopping`, dropped.
   void unstart(uint16_t container, bool stopping);
-  void reset() { containers_.clear(); }
+  void reset() {
+    containers_.clear();
+    winding_down_ = false;
+  }
 
   std::vector<Step> living() const;                                    // being started, or running
   std::vector<int> pids() const;                                       // of running processes
@@ -60,6 +71,7 @@ class PodRun {
   bool starting(Step step) const;       // ordered, not confirmed
   bool ran() const;                     // any process was ever started, or failed to start
   bool planned() const { return plan_ != nullptr; }
+  bool sidecar(size_t container) const;
   const PodPlan* plan() const { return plan_.get(); }
   std::optional<Millis> started_at() const { return started_at_; }
   Shown shown() const;
@@ -97,12 +109,16 @@ class PodRun {
   size_t inits() const { return plan_ ? plan_->init_containers : 0; }
   size_t count() const { return plan_ ? inits() + plan_->containers : 1; }
   void make();
+  bool progress();
+  bool started_once(size_t container) const;
+  ContainerNowOf<BootInstant> now_of(const Container& container) const;
   Container* newest(Step step);
-  bool restart(Container& container);
-  const Container* decisive() const;
+  bool restart(Container& container, bool always = false);
+  const Container* decisive(bool stopped) const;
 
   PodPlanPtr plan_;
   std::vector<Container> containers_;  // empty: nothing has begun
+  bool winding_down_ = false;          // only sidecars are left
   std::optional<Millis> started_at_;
 };
 

@@ -5,22 +5,34 @@
 
 namespace muster::core::node {
 
+namespace {
+
+// Whether it runs beside all later containers.
+bool stays(const PodTemplate& job, size_t container) {
+  return container >= job.init_containers ||
+         std::find(job.sidecars.begin(), job.sidecars.end(), container) != job.sidecars.end();
+}
+
+}  // namespace
+
 PodPlanPtr plan_of(const PodTemplate& job) {
-  DeviceCounts devices;
-  for (size_t i = job.init_containers; i < job.containers.size(); ++i) {
-    for (const auto& [name, count] : job.containers[i].devices) devices[name] += count;
+  DeviceCounts beside, devices;
+  std::vector<DeviceCounts> inits;  // of each other init container, with the sidecars before it
+  for (size_t i = 0; i < job.containers.size(); ++i) {
+    if (!stays(job, i)) inits.push_back(beside);
+    DeviceCounts& counts = stays(job, i) ? beside : inits.back();
+    for (const auto& [name, count] : job.containers[i].devices) counts[name] += count;
   }
-  for (size_t i = 0; i < job.init_containers && i < job.containers.size(); ++i) {
-    for (const auto& [name, count] : job.containers[i].devices) {
-      devices[name] = std::max(devices[name], count);
-    }
-  }
+  devices = beside;
+  for (const DeviceCounts& init : inits)
+    for (const auto& [name, count] : init) devices[name] = std::max(devices[name], count);
   bool plain = !job.restarts && job.init_containers == 0 && job.containers.size() <= 1 &&
                !job.active_deadline_ms && !job.fence_after_ms && devices.empty() &&
                job.mpi.empty() && job.volumes.empty() && !job.private_tmp;
   if (plain) return nullptr;
   return std::make_shared<const PodPlan>(
       PodPlan{.init_containers = static_cast<uint16_t>(job.init_containers),
+              .sidecars = job.sidecars,
               .containers = static_cast<uint16_t>(job.containers.size() - job.init_containers),
               .restarts = job.restarts,
               .restart_delay_ms = job.restart_delay_ms,
@@ -36,7 +48,8 @@ DeviceMap devices_of(const PodTemplate& job, size_t container, const DeviceMap& 
     auto held = of_pod.find(name);
     if (held == of_pod.end()) continue;
     size_t from = 0;
-    for (size_t i = job.init_containers; i < container; ++i) {
+    for (size_t i = 0; i < container; ++i) {
+      if (!stays(job, i)) continue;
       auto other = job.containers[i].devices.find(name);
       if (other != job.containers[i].devices.end()) from += other->second;
     }

@@ -51,6 +51,7 @@ struct PodTemplate {
   std::optional<LimitSignal> signal{};     // muster.dev/signal
   std::optional<Millis> fence_after_ms{};  // muster.dev/fence-after
   size_t init_containers = 0;
+  std::vector<uint16_t> sidecars{};           // PodPlan::sidecars
   std::vector<TemplateContainer> containers;  // init containers first
   StringMap labels;
   StringMap annotations;
@@ -74,7 +75,7 @@ using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 PodPlanPtr plan_of(const PodTemplate& job);
 
 // Which of a pod's devices one of its containers gets. Containers that run at the same time share
-// none; each init container starts from the first device.
+// none; each init container that is no sidecar starts from the first device after the sidecars'.
 DeviceMap devices_of(const PodTemplate& job, size_t container, const DeviceMap& of_pod);
 
 }  // namespace muster::core::node

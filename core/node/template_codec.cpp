@@ -274,7 +274,8 @@ struct Fields<PodTemplate> {
                                    row<&PodTemplate::private_tmp>(23),
                                    row<&PodTemplate::configs>(24),
                                    row<&PodTemplate::process>(25),
-                                   row<&PodTemplate::signal>(26 | kMustKnow)};
+                                   row<&PodTemplate::signal>(26 | kMustKnow),
+                                   row<&PodTemplate::sidecars>(27 | kMustKnow)};
 };
 
 }  // namespace

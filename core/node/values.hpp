@@ -46,8 +46,11 @@ struct Term {
 // How the containers of a template's pods run.
 struct PodPlan {
   uint16_t init_containers = 0;  // one after another, before all others
-  uint16_t containers = 1;       // run together
-  bool restarts = false;         // restartPolicy OnFailure
+  // Init containers that are sidecars, in ascending order: the next one starts once they have
+  // started, and they are ended when all others have ended for good.
+  std::vector<uint16_t> sidecars{};
+  uint16_t containers = 1;  // run together
+  bool restarts = false;    // restartPolicy OnFailure
   Millis restart_delay_ms = 10'000;
   std::optional<Millis> deadline_ms{};  // activeDeadlineSeconds of the pod, from its first process
   std::optional<LimitSignal> signal{};  // before that
@@ -125,6 +128,8 @@ struct PodStarted {
   Millis at = 0;
   int32_t restarts = 0;  // in place, of all containers
   Readiness readiness = Readiness::ready;
+  // Init containers first, in the order of the template. Empty: one container, never restarted.
+  std::vector<ContainerNowOf<BootInstant>> containers{};
 };
 
 using PodEnded = PodEndReport<PodId, BootInstant>;

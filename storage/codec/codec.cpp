@@ -95,7 +95,7 @@ struct Writer {
     auto list = out.initPodsStarted(static_cast<uint32_t>(r.starts.size()));
     for (uint32_t i = 0; i < r.starts.size(); ++i) {
       const auto& start = r.starts[i];
-      [[maybe_unused]] const auto& [pod, pid, restarts, started_ms, readiness] = start;
+      [[maybe_unused]] const auto& [pod, pid, restarts, started_ms, readiness, containers] = start;
       auto to = list[i];
       to.setIndex(start.pod.index);
       to.setAttempt(start.pod.attempt);
@@ -103,6 +103,7 @@ struct Writer {
       to.setRestarts(start.restarts);
       to.setStarted(instant(start.started_ms, r.at_ms));
       to.setReadiness(wire::to_wire(start.readiness));
+      write_containers_now(containers, r.at_ms, [&to](uint32_t n) { return to.initContainers(n); });
     }
   }
   void operator()(const core::PodsEnded& r) {
@@ -254,7 +255,8 @@ core::PodsStarted started_back(wire::Record::Reader in) {
                         .pid = pid_back(start.getPid()),
                         .restarts = start.getRestarts(),
                         .started_ms = instant_back(start.getStarted(), r.at_ms),
-                        .readiness = readiness_back(start.getReadiness())});
+                        .readiness = readiness_back(start.getReadiness()),
+                        .containers = containers_now_back(start.getContainers(), r.at_ms)});
   }
   return r;
 }

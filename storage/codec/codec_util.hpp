@@ -295,4 +295,18 @@ inline std::vector<core::ContainerEnd> containers_back(capnp::List<wire::Contain
   return ends;
 }
 
+template <class Init>
+void write_containers_now(const std::vector<core::ContainerNow>& all, Millis base_ms, Init init) {
+  wire::write_containers_now(all, init, [base_ms](Millis at) { return instant(at, base_ms); });
+}
+inline std::vector<core::ContainerNow> containers_now_back(
+    capnp::List<wire::ContainerNow>::Reader list, Millis base_ms) {
+  std::vector<core::ContainerNow> all;
+  all.reserve(list.size());
+  for (auto one : list)
+    all.push_back(wire::read_container_now<Millis>(
+        one, [base_ms](uint64_t code) { return instant_back(code, base_ms); }, cause_back));
+  return all;
+}
+
 }  // namespace muster::storage::codec

@@ -176,7 +176,7 @@ class Lists(ApiWorld):
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion={version}&resourceVersionMatch=NotOlderThan")[0], 200)
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion={version + 1000}")[0], 504)
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion=1&resourceVersionMatch=Exact")[0], 410)
-        self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersionMatch=Exact")[0], 400)
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersionMatch=Exact")[0], 422)
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion=x")[0], 400)
 
     def test_a_long_list_is_never_in_memory(self):
@@ -443,7 +443,7 @@ class BadInput(ApiWorld):
             ("POST", JOBS, "Content-Type: application/yaml\r\n", "a: [", 400), ("POST", JOBS, "Content-Type: application/yaml\r\n", "- " * 5000, 400),
             ("POST", JOBS, "Content-Type: text/plain\r\n", "{}", 415), ("POST", JOBS, "", "{}", 415),
             ("POST", JOBS, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 400),
-            ("PATCH", JOBS + "/x", js, "{}", 415), ("POST", JOBS + "?dryRun=Some", js, "{}", 400), ("POST", JOBS + "?fieldValidation=Maybe", js, "{}", 400),
+            ("PATCH", JOBS + "/x", js, "{}", 415), ("POST", JOBS + "?dryRun=Some", js, "{}", 422), ("POST", JOBS + "?fieldValidation=Maybe", js, "{}", 422),
             ("GET", "/nowhere", "", "", 404), ("GET", JOBS + "/none", "", "", 404), ("GET", "/apis/batch/v2/jobs", "", "", 404),
             ("GET", JOBS + "/none/log", "", "", 404), ("GET", PODS + "/x/y/z", "", "", 404), ("GET", JOBS + "/%zz", "", "", 400),
             ("GET", PODS + "?labelSelector=%3D", "", "", 400), ("GET", PODS + "?fieldSelector=no.field%3D1", "", "", 400),

@@ -197,7 +197,7 @@ class Submit(Case):
                         "--gang", "--node-selector", "disk=ssd", "--wait", "-o", "json", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES > out")
         job = json.loads(r.stdout[:r.stdout.rindex("}") + 1])
         pod = job["spec"]["template"]["spec"]
-        self.assertEqual(pod["containers"][0]["resources"], {"requests": {"cpu": "0.5", "memory": "64Mi", "nvidia.com/gpu": "1"},
+        self.assertEqual(pod["containers"][0]["resources"], {"requests": {"cpu": "500m", "memory": "64Mi", "nvidia.com/gpu": "1"},
                                                               "limits": {"memory": "64Mi", "nvidia.com/gpu": "1"}})
         self.assertEqual((pod["activeDeadlineSeconds"], pod["priority"], pod["nodeSelector"]), (3600, 7, {"disk": "ssd"}))
         self.assertEqual(job["metadata"]["annotations"]["muster.dev/gang"], "true")

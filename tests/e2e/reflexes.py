@@ -84,7 +84,7 @@ class Reflexes(cli.Cluster):
         items = json.loads(self.muster("get", "jobs,pods,no", "-o", "json").stdout)["items"]
         self.assertEqual([item["kind"] for item in items], ["Job", "Job", "Pod", "Pod", "Node"])
         described = self.muster("describe", "huge").stdout
-        for part in (r"State: +Pending", r"Why: +1 pod is waiting for a slot", "requests 1000 cpu", "Requests: +cpu=1000", "Command: +sh -c true"):
+        for part in (r"State: +Pending", r"Why: +1 pod is waiting for a slot", "requests 1000 cpu", "Requests: +cpu=1k", "Command: +sh -c true"):
             self.assertRegex(described, part)
         self.assertRegex(self.muster("describe", pods[0].split("/")[1]).stdout, "Job: +(huge|small)")
         self.assertIn("Schedulable:", self.muster("describe", "n1").stdout)

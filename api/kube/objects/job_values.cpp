@@ -130,6 +130,7 @@ void read_container(const json& from, core::Container& container) {
   read(from, "command", container.command);
   read(from, "args", container.args);
   read(from, "workingDir", container.working_dir);
+  container.sidecar = from.value("restartPolicy", "") == "Always";
   container.env = read_list<core::EnvVar>(from, "env", read_env);
   container.volume_mounts = read_list<core::VolumeMount>(from, "volumeMounts", read_mount);
   container.env_from = read_list<core::EnvSource>(from, "envFrom", read_env_source);

@@ -337,12 +337,28 @@ std::set<std::string> keys_of(const Json& object, const char* member) {
 
 }  // namespace
 
+namespace {
+
+std::vector<OwnerRef> owners_of(const Json& metadata) {
+  std::vector<OwnerRef> owners;
+  const auto found = metadata.find("ownerReferences");
+  if (found == metadata.end() || !found->is_array()) return owners;
+  for (const Json& one : *found)
+    if (one.is_object())
+      owners.push_back({member_text(one, "apiVersion"), member_text(one, "kind"),
+                        member_text(one, "name"), member_text(one, "uid")});
+  return owners;
+}
+
+}  // namespace
+
 KeptFacts kept_facts(const core::Kept& kept) {
   KeptFacts facts;
   const Json json = Json::parse(kept.json, nullptr, false);
   MUSTER_CHECK(json.is_object(), kept.id);
   const Json none = Json::object();
   facts.labels = strings_of(json.at("metadata"), "labels");
+  facts.owners = owners_of(json.at("metadata"));
   facts.fields = {{"metadata.name", kept.name}, {"metadata.namespace", kept.ns}};
   if (kept.kind == core::KeptKind::lease) return facts;
   if (kept.kind != core::KeptKind::event)

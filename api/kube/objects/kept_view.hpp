@@ -12,11 +12,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster::api {
 
+struct OwnerRef {
+  std::string api_version, kind, name, uid;
+};
+
 struct KeptFacts {
   core::StringMap labels;
+  std::vector<OwnerRef> owners;      // metadata.ownerReferences
   bool shared = false;               // of a config map: everyone may read it (kSharedKey)
   core::ConfigKeys keys;             // of a config map
   bool terminating = false;          // of a namespace: it is being deleted
@@ -32,7 +38,7 @@ std::string bare_json(const core::Kept& kept);
 struct KeptView {
   core::KeptPtr kept;
   KeptFacts facts;
-  uint64_t before = 0;  // its previous version, if known
+  uint64_t version = 0;  // as clients see it (api/view/model/shown.hpp)
 };
 
 }  // namespace muster::api

@@ -1,5 +1,6 @@
 #include "api/kube/objects/manifest.hpp"
 
+#include "api/kube/objects/canonical.hpp"
 #include "api/kube/objects/job_values.hpp"
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/kube/schema/fields.hpp"
@@ -43,6 +44,19 @@ ParsedJob completed(ParsedJob job) {
   core::apply_defaults(job.meta, job.spec);
   write_values(job.meta, job.spec, job.document);
   return job;
+}
+
+void make_job_canonical(json& document) {
+  if (auto spec = document.find("spec"); spec != document.end() && spec->contains("template"))
+    make_canonical((*spec)["template"]);
+}
+
+// Brings the template into its stored form, values included.
+void settle(ParsedJob& job) {
+  make_job_canonical(job.document);
+  job.meta = {};
+  job.spec = {};
+  read_values(job.document, job.meta, job.spec);
 }
 
 // Clients look for Kubernetes' exact wording, `unknown field "PATH"`; the suggestion follows it.
@@ -151,6 +165,7 @@ Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission) {
   if (!job.resource_version.empty())
     return invalid(
         "metadata.resourceVersion: resourceVersion should not be set on objects to be created");
+  settle(job);
   job.meta.ns = admission.ns;
   job.meta.uid = admission.uid;
   job.meta.generation = 1;
@@ -182,6 +197,7 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
                                       const core::ObservedStatus& observed,
                                       const core::Gates& gates) {
   const core::JobMeta& old_meta = old_job.meta;
+  settle(job);
   if (job.meta.name.empty()) job.meta.name = old_meta.name;
   if (job.meta.ns.empty()) job.meta.ns = old_meta.ns;
   if (job.meta.name != old_meta.name || job.meta.ns != old_meta.ns)
@@ -207,7 +223,9 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
     found.invalid("spec.completions", int64_t{*job.spec.completions}, "field is immutable");
   if (auto error = refusal(std::move(found), job)) return *std::move(error);
   write_values(job.meta, job.spec, job.document);
-  if (job.document["spec"] != json::parse(old_job.json)["spec"]) ++job.meta.generation;
+  json before = json::parse(old_job.json);
+  make_job_canonical(before);  // an earlier version may have stored it otherwise
+  if (job.document["spec"] != before["spec"]) ++job.meta.generation;
   return seal_job(completed(std::move(job)));
 }
 
@@ -218,6 +236,7 @@ core::JobObjectPtr load_job(std::string_view json_text) {
   json document = std::move(text->value);
   auto unknown = conform(document, "Job");
   if (!unknown.ok()) return nullptr;
+  make_job_canonical(document);
   read_values(document, object->meta, object->spec);
   object->json = json_text;
   return object;

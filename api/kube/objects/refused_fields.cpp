@@ -110,6 +110,14 @@ class SecurityRules {
   core::Violations& found_;
 };
 
+// Only an init container has a policy of its own: Always, for a sidecar.
+void refuse_restarts(const json& container, const std::string& path, bool init,
+                     core::Violations& found) {
+  const auto policy = container.find("restartPolicy");
+  if (policy == container.end() || *policy == "" || (init && *policy == "Always")) return;
+  refuse(path + ".restartPolicy", *api_type("Container")->field("restartPolicy"), found);
+}
+
 void refuse_security(const json& object, const char* type_name, const std::string& path,
                      const std::optional<core::Owner>& owner, core::Violations& found) {
   const auto context = object.find("securityContext");
@@ -161,9 +169,11 @@ core::Violations refused_fields(const json& job, const std::optional<core::Owner
   for (const char* list : {"containers", "initContainers"}) {
     auto containers = pod.find(list);
     if (containers == pod.end()) continue;
-    for (size_t i = 0; i < containers->size(); ++i)
-      refuse_security((*containers)[i], "SecurityContext", core::item(path + "." + list, i), owner,
-                      found);
+    for (size_t i = 0; i < containers->size(); ++i) {
+      const std::string at = core::item(path + "." + list, i);
+      refuse_security((*containers)[i], "SecurityContext", at, owner, found);
+      refuse_restarts((*containers)[i], at, std::string_view(list) == "initContainers", found);
+    }
   }
   return found;
 }

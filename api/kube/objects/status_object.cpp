@@ -44,7 +44,12 @@ std::string body(const Violation& violation) {
   return text;
 }
 
-const char* kind_of_resource(std::string_view resource) {
+bool is_options(std::string_view resource) {
+  return resource.ends_with("Options");
+}
+
+std::string kind_of_resource(std::string_view resource) {
+  if (is_options(resource)) return std::string(resource);
   return resource == "pods"     ? "Pod"
          : resource == "nodes"  ? "Node"
          : resource == "leases" ? "Lease"
@@ -59,6 +64,7 @@ std::string violation_text(const Violation& violation) {
 }
 
 std::string_view group_of(std::string_view resource) {
+  if (is_options(resource)) return "meta.k8s.io";
   return resource == "jobs" ? "batch" : resource == "leases" ? "coordination.k8s.io" : "";
 }
 
@@ -79,7 +85,7 @@ std::string invalid_message(std::string_view resource, std::string_view name, co
   for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
   if (texts.size() > 1) joined = "[" + joined + "]";
   const std::string group(group_of(resource));
-  return std::string(kind_of_resource(resource)) + (group.empty() ? "" : "." + group) + " \"" +
+  return kind_of_resource(resource) + (group.empty() ? "" : "." + group) + " \"" +
          std::string(name) + "\" is invalid: " + joined;
 }
 

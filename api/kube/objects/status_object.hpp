@@ -19,7 +19,7 @@ std::string violation_text(const Violation& violation);
 Json violation_cause(const Violation& violation);
 
 // `Job.batch "NAME" is invalid: [..]`; each text appears once; several are put in brackets.
-// `resource` is jobs, pods, nodes, leases or events.
+// `resource` is jobs, pods, nodes, leases, events or the kind of a request's options, ListOptions.
 std::string invalid_message(std::string_view resource, std::string_view name, const Error& error);
 
 // The Status of a 422: an object that breaks rules (error.violations is not empty).

@@ -57,9 +57,8 @@ struct Rules {
     auto conditions = now.find("conditions");
     if (conditions == now.end() || !changed("conditions")) return;
     for (size_t i = 0; i < conditions->size(); ++i)
-      for (const char* name : {"type", "status"})
-        if (text((*conditions)[i], name).empty())
-          found.required("status.conditions[" + std::to_string(i) + "]." + name);
+      if (text((*conditions)[i], "type").empty())
+        found.required("status.conditions[" + std::to_string(i) + "].type");
   }
 
   void counters() {

@@ -34,6 +34,7 @@ class Operations {
     for (size_t i = 0; i < patch.size(); ++i) {
       if (step(patch[i])) continue;
       if (!bound_.empty()) return beyond(bound_);
+      if (failed_test_) return Error{Errc::invalid, "a test failed", {*failed_test_}};
       return invalid("the JSON patch can't be applied: operation " + std::to_string(i) + ": " +
                      problem_);
     }
@@ -46,6 +47,12 @@ class Operations {
 
   bool fail(std::string problem) {
     problem_ = std::move(problem);
+    return false;
+  }
+
+  // The patch can be read, but does not fit the object (422).
+  bool failed_test(const std::string& pointer) {
+    failed_test_ = {pointer, Violation::Kind::invalid, "", "the test of the JSON patch failed"};
     return false;
   }
 
@@ -219,13 +226,14 @@ class Operations {
     if (*op == "replace")
       *there = *value;
     else if (*there != *value)
-      return fail("the test of \"" + *text(operation, "path") + "\" failed");
+      return failed_test(*text(operation, "path"));
     return true;
   }
 
   json root_;
   size_t copied_ = 0, shifted_ = 0;
   std::string problem_, bound_;
+  std::optional<Violation> failed_test_;
 };
 
 }  // namespace

@@ -274,6 +274,8 @@ Result<json> applied(std::string_view type_name, const json& live, const json& w
                      const Writer& writer, bool force) {
   const FieldType type{type_name};
   const json config = stripped(wanted), old = stripped(live);
+  if (const std::string repeated = repeated_element(type, config); !repeated.empty())
+    return invalid("failed to create typed patch object: " + repeated);
   std::vector<Manager> managers = read_managers(live).value_or(std::vector<Manager>());
   drop_idle(managers);
   if (managers.empty() && !old.empty())

@@ -19,13 +19,16 @@ struct ApiField {
   std::string_view type;        // of the value or each item: string, int32, …, any, an ApiType
   const ApiType* of = nullptr;  // that ApiType; nullptr: a plain value
   bool list = false, map = false;
-  unsigned number = 0;  // in Kubernetes' protobuf; 0: cannot be read from protobuf
+  unsigned number = 0;  // in Kubernetes' protobuf; 0: it is not in protobuf
   bool required = false;
   bool set = false;     // a list of distinct values
   bool merged = false;  // a strategic patch merges the list instead of replacing it
   bool atomic = false;  // an object or map that has one owner and changes only as a whole
   bool unread = false;  // stored but not checked; the type `of` only documents it
+  bool plain = false;   // 0 or false means the same as no value
   std::span<const std::string_view> keys{};  // the key members of a list's items, if it has any
+  // In the template of a job, no value means this: a text, a number or {}. Empty: none.
+  std::string_view preset = {};
   // What muster does with it in a manifest; refused_fields.hpp has the refusals.
   enum class Use {
     acts,                // what `about` says

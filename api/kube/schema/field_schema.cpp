@@ -26,6 +26,36 @@ json keys_of(std::span<const std::string_view> keys, const json& element) {
   return found;
 }
 
+// "[name=\"a\"]" for an element of a list with keys, "[=\"a\"]" for one of a set.
+std::string place_of_element(const FieldType& list, const json& element) {
+  const json keys = list.is_set() ? json() : keys_of(list.keys(), element);
+  std::string text;
+  if (list.is_set()) text = "=" + element.dump();
+  for (const auto& [key, value] : keys.items())
+    text += (text.empty() ? "" : ",") + key + "=" + value.dump();
+  return "[" + text + "]";
+}
+
+std::string find_repeated(const FieldType& type, const json& value, const std::string& path) {
+  if (type.atomic()) return "";
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.items())
+      if (auto found = find_repeated(type.member(name), member, path + "." + name); !found.empty())
+        return found;
+    return "";
+  }
+  if (!value.is_array() || (type.keys().empty() && !type.is_set())) return "";
+  std::set<std::string> seen;
+  for (const json& element : value) {
+    if (!type.is_set() && keys_of(type.keys(), element).is_null()) continue;
+    const std::string place = place_of_element(type, element);
+    if (!seen.insert(place).second) return path + ": duplicate entries for key " + place;
+    if (auto found = find_repeated(type.element(), element, path + place); !found.empty())
+      return found;
+  }
+  return "";
+}
+
 // Calls f(path element, type, a, b) for each member of two values of the same shape; a or b is null
 // if that value lacks the member.
 template <class F>
@@ -225,6 +255,10 @@ json disowned(const FieldType& type, json value, const FieldSet& last, const Fie
     kept.push_back(disowned(type.element(), std::move(one), was, is));
   }
   return kept;
+}
+
+std::string repeated_element(const FieldType& type, const json& value) {
+  return find_repeated(type, value, "");
 }
 
 }  // namespace muster::api

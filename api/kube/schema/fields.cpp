@@ -3,6 +3,7 @@
 #include "api/kube/schema/api_types.hpp"
 #include "base/text/json_text.hpp"
 #include "base/text/nearest.hpp"
+#include "core/spec/values/quantity.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -108,7 +109,8 @@ class Walk {
       integer<int64_t>(value, path, "int64");
     } else if (type == "quantity") {
       if (value.is_number()) value = value.dump();
-      if (!value.is_string()) wrong(path, value, "a quantity (a string or a number)");
+      if (!value.is_string()) return wrong(path, value, "a quantity (a string or a number)");
+      value = core::canonical_quantity(value.get_ref<const std::string&>());
     } else if (!value.is_string()) {  // includes times
       wrong(path, value, value.is_structured() ? "a string" : "a string: put it in quotes");
     }

@@ -19,9 +19,9 @@ struct UnknownField {
 };
 
 // Makes `value` conform to the ApiType `type` ("Job", "PodSpec"…): removes nulls and unknown
-// fields, and returns the unknown fields. A quantity written as a number becomes a string. A wrong
-// type is `invalid`; the message has the path, what was found and what is expected. Paths begin
-// with `path`, the place of the value in its document (empty if it is the document).
+// fields, and returns the unknown fields. A quantity becomes the text that Kubernetes prints for
+// it. A wrong type is `invalid`; the message has the path, what was found and what is expected.
+// Paths begin with `path`, the place of the value in its document (empty if it is the document).
 Result<std::vector<UnknownField>> conform(nlohmann::json& value, std::string_view type,
                                           std::string_view path = {});
 

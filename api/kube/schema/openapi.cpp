@@ -32,7 +32,9 @@ OrderedJson value_json(std::string_view type) {
   if (type == "bool") return {{"type", "boolean"}};
   if (type == "bytes") return {{"type", "string"}, {"format", "byte"}};
   if (type == "time" || type == "microtime") return {{"type", "string"}, {"format", "date-time"}};
-  if (type == "any") return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
+  if (type == "strings") return {{"type", "array"}, {"items", value_json("string")}};
+  if (type == "any" || type == "fields")
+    return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
   if (const ApiType* of = api_type(type)) {
     // A $ref allows no siblings, and a field needs a description, hence allOf.
     OrderedJson json;

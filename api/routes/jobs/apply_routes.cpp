@@ -8,7 +8,7 @@ namespace muster::api {
 kj::Promise<void> ApplyRoutes::apply(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = apply_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   auto read = [body, name = target.name, unknown = options->unknown_fields]() -> Result<ParsedJob> {
     auto text = applied_object(body);
     if (!text.ok()) return text.error();

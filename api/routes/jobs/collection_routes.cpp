@@ -2,6 +2,7 @@
 
 #include "api/request/writes.hpp"
 #include "api/routes/jobs/job_routes.hpp"
+#include "api/routes/kept/owner_sweep.hpp"
 #include "api/routes/kept/read_routes.hpp"
 
 #include <map>
@@ -19,7 +20,7 @@ constexpr size_t kListMax = 4u << 20;  // bytes of deleted objects in the respon
 kj::Promise<void> CollectionRoutes::remove(Exchange& exchange, const Target& target,
                                            const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   auto query = query_of(exchange, target, gate_);
   if (!query.ok()) return exchange.bad(query.error().message);
   if (target.kind == Kind::job && !options->propagation) exchange.warnings = {kOrphansByDefault};
@@ -43,11 +44,16 @@ kj::Promise<void> CollectionRoutes::remove(Exchange& exchange, const Target& tar
                                  renderer_.list_tail({view_.version(), "", 0});
   if (options->dry) return exchange.send(200, std::move(answer));
   kj::Vector<kj::Promise<void>> all;
+  const Propagation propagation = options->propagation.value_or(Propagation::orphan);
   for (const core::JobObjectPtr& job : jobs) {
-    Call call = new_call();
-    backend_.delete_job(job->meta.ns, job->meta.name, job->meta.uid,
-                        options->propagation.value_or(Propagation::orphan), std::move(call.done));
-    all.add(call.promise.ignoreResult());
+    auto released = release_dependents(view_, backend_, propagation, job->meta.uid);
+    all.add(released.then([this, job, propagation](Status status) -> kj::Promise<void> {
+      if (!status.ok()) return kj::READY_NOW;
+      Call call = new_call();
+      backend_.delete_job(job->meta.ns, job->meta.name, job->meta.uid, propagation,
+                          std::move(call.done));
+      return call.promise.ignoreResult();
+    }));
   }
   for (auto& [job, keys] : pods) {
     Call call = new_call();

@@ -2,6 +2,7 @@
 
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
+#include "api/routes/kept/owner_sweep.hpp"
 #include "base/text/json_text.hpp"
 
 namespace muster::api {
@@ -9,7 +10,7 @@ namespace muster::api {
 kj::Promise<void> JobRoutes::create(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   const Admission admission{
       target.ns,       random_uid(),          options_.now(), random_suffix(), options_.knobs.gates,
       owner(exchange), options_.image_runtime};
@@ -31,7 +32,7 @@ kj::Promise<void> JobRoutes::create(Exchange& exchange, const Target& target,
 kj::Promise<void> JobRoutes::write(Exchange& exchange, const Target& target,
                                    const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   MakeJob make = [said = SentBody::of(exchange, body), unknown = options->unknown_fields,
                   gates = options_.knobs.gates, writer = writer(exchange, *options, Kind::job)](
                      const SeenJob& seen) -> Result<MadeJob> {
@@ -57,7 +58,7 @@ kj::Promise<void> JobRoutes::write(Exchange& exchange, const Target& target,
 kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
   const std::string uid = shown->job->object().meta.uid;
@@ -66,14 +67,19 @@ kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send_error(*broken, "jobs", target.name);
   if (!options->propagation) exchange.warnings = {kOrphansByDefault};
   if (options->dry) return removed(exchange, target, uid);
-  Call call = new_call();
   // The raw API's default for batch/v1 (job-semantics 10.4).
-  backend_.delete_job(target.ns, target.name, uid,
-                      options->propagation.value_or(Propagation::orphan), std::move(call.done));
-  return call.promise.then([this, &exchange, target, uid](Status status) -> kj::Promise<void> {
-    if (!status.ok()) return exchange.send_error(status.error(), "jobs", target.name);
-    return removed(exchange, target, uid);
-  });
+  const Propagation propagation = options->propagation.value_or(Propagation::orphan);
+  return release_dependents(view_, backend_, propagation, uid)
+      .then([this, target, uid, propagation](Status released) -> kj::Promise<Status> {
+        if (!released.ok()) return released;
+        Call call = new_call();
+        backend_.delete_job(target.ns, target.name, uid, propagation, std::move(call.done));
+        return kj::mv(call.promise);
+      })
+      .then([this, &exchange, target, uid](Status status) -> kj::Promise<void> {
+        if (!status.ok()) return exchange.send_error(status.error(), "jobs", target.name);
+        return removed(exchange, target, uid);
+      });
 }
 
 // Responds with the object if it still exists (foreground deletion), otherwise with a success.

@@ -1,6 +1,7 @@
 #include "api/routes/jobs/job_writer.hpp"
 
 #include "api/kube/objects/refused_fields.hpp"
+#include "api/kube/objects/template_warnings.hpp"
 #include "api/request/field_owners.hpp"
 #include "core/spec/rules/privileges.hpp"
 #include "core/spec/rules/warnings.hpp"
@@ -24,6 +25,8 @@ JobWriter::Admitted JobWriter::admitted(Result<ParsedJob> parsed, const Admissio
     out.refused = job.error();
     return out;
   }
+  for (std::string& warning : template_warnings(job->document))
+    out.warnings.push_back(std::move(warning));
   if (writer) track_new(*job, said, *writer);
   out.job = seal_job(std::move(*job));
   out.name = out.job->meta.name;
@@ -89,7 +92,12 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
     if (!made.ok()) return made;
     const core::JobObject& old = seen.job->object();
     auto& warnings = made->warnings;
-    for (std::string& warning : core::update_warnings(old.meta, made->job->meta, made->job->spec))
+    std::vector<std::string> more =
+        core::update_warnings(old.meta, made->job->meta, made->job->spec);
+    if (old.meta.generation != made->job->meta.generation)
+      for (std::string& warning : template_warnings(Json::parse(made->job->json)))
+        more.push_back(std::move(warning));
+    for (std::string& warning : more)
       if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
         warnings.push_back(std::move(warning));
     if (auto why = beyond_bounds(made->job->json, old.json.size())) return beyond(std::move(*why));

@@ -26,7 +26,6 @@ struct SeenJob {
   std::shared_ptr<const core::Job> job;
   uint64_t version = 0;        // of the View
   uint64_t own_version = 0;    // of the job
-  uint64_t since = 0;          // Shown::since
   uint64_t owner_version = 0;  // View::owner_version
 };
 struct MadeJob {
@@ -96,7 +95,7 @@ class JobWriter : protected RouteBase {
   SeenJob seen_job(const Shown& shown, size_t bytes) const {
     return {bytes <= kHereMax ? std::shared_ptr<const core::Job>(shown.job, [](auto) {})
                               : std::make_shared<const core::Job>(*shown.job),
-            view_.version(), shown.version, shown.since, view_.owner_version(shown.job->id())};
+            view_.version(), shown.version, view_.owner_version(shown.job->id())};
   }
 };
 

@@ -36,7 +36,7 @@ kj::Promise<void> ScaleRoutes::get(Exchange& exchange, const Target& target) {
 kj::Promise<void> ScaleRoutes::write(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   MakeJob make = [said = SentBody::of(exchange, body), gates = options_.knobs.gates,
                   writer = writer(exchange, *options, Kind::job, "scale")](
                      const SeenJob& seen) -> Result<MadeJob> {

@@ -46,7 +46,7 @@ Result<core::JobObjectPtr> with_metadata(const core::Job& job, const Json& writt
 kj::Promise<void> StatusRoutes::write(Exchange& exchange, const Target& target,
                                       const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   return change(exchange, target, body, *options, kWriteTries);
 }
 
@@ -79,7 +79,8 @@ JudgedStatus judge_status(const SeenJob& seen, const StatusRequest& request) {
   (void)conform_status(base["status"]);  // an earlier version may have stored it
   auto json = written(request.said, base);
   if (!json.ok()) return refused(json.error());
-  if (!version_holds(version_text(*json), seen.since)) return refused({Errc::conflict, "", {}});
+  if (!version_holds(version_text(*json), seen.own_version))
+    return refused({Errc::conflict, "", {}});
 
   Json& status = (*json)["status"];
   if (status.is_null()) status = Json::object();

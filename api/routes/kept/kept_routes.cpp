@@ -4,6 +4,7 @@
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
+#include "api/routes/kept/owner_sweep.hpp"
 #include "api/routes/kept/read_routes.hpp"
 #include "api/view/query/seen_namespaces.hpp"
 
@@ -54,11 +55,6 @@ bool is_provided(const Target& target) {
   return target.kind == Kind::config_map && target.name == kRootCaName;
 }
 
-// The lowest version under which a client may have seen the object's current state.
-uint64_t since(const KeptView& view) {
-  return known_since(view.kept->version, view.before);
-}
-
 Result<JsonText> read_object(const Exchange& exchange, const std::string& body) {
   auto text = body_json(body, exchange.content_type);
   if (!text.ok()) return text.error();
@@ -77,7 +73,7 @@ Error of_a_job(const Target& target) {
 
 // As it would be shown, for a dry run.
 KeptView pretended(const core::KeptPtr& kept) {
-  return {.kept = kept, .facts = kept_facts(*kept), .before = 0};
+  return {.kept = kept, .facts = kept_facts(*kept)};
 }
 
 }  // namespace
@@ -112,7 +108,7 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   const std::string resource = resource_name(target.kind);
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   auto text = read_object(exchange, body);
   if (!text.ok()) return exchange.bad(text.error().message);
   auto written = new_kept(std::move(*text), request_of(exchange, target, options->unknown_fields),
@@ -149,7 +145,7 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
 kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   const bool put = exchange.method == kj::HttpMethod::PUT;
   if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
   KeptRequest request = request_of(exchange, target, options->unknown_fields);
@@ -181,7 +177,7 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
     const std::string& version = kept->resource_version;
     // As in Kubernetes, a PUT creates a missing object, unless it names a version.
     if (!seen && !in_use && !version.empty()) return Error{Errc::not_found, "", {}};
-    if (seen && !version_holds(version, since(*seen->kept))) return Error{Errc::conflict, "", {}};
+    if (seen && !version_holds(version, seen->version)) return Error{Errc::conflict, "", {}};
     if (seen && version.empty() && target.kind == Kind::lease)
       return Error{Errc::invalid,
                    "the object is invalid",
@@ -195,7 +191,7 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
 kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = apply_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   auto text = applied_object(body);
   if (!text.ok()) return exchange.bad(text.error().message);
   auto parsed = parse_json(*text);
@@ -219,8 +215,8 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
     const std::string version = version_text(config);
     const auto in_use = seen ? std::nullopt : used(exchange, target);
-    if (seen ? !version_holds(version, since(*seen->kept)) : !in_use && !version.empty())
-      return Error{Errc::conflict, "", {}};
+    const bool stale = seen ? !version_holds(version, seen->version) : !in_use && !version.empty();
+    if (stale && !seen) return Error{Errc::conflict, "", {}};
     const Json live = seen     ? Json::parse(seen->kept->kept->json)
                       : in_use ? Json::parse(in_use->json)
                                : Json::object();
@@ -233,6 +229,8 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
     auto kept = seen ? changed_kept(std::move(text), request, *seen->kept->kept)
                      : new_kept(std::move(text), request, given);
     if (!kept.ok()) return kept.error();
+    // An apply that changes nothing may be repeated.
+    if (stale && kept->kept.json != seen->kept->kept->json) return Error{Errc::conflict, "", {}};
     return std::make_shared<const core::Kept>(std::move(kept->kept));
   };
   return change(exchange, target, options->dry, std::move(make), kWriteTries);
@@ -276,33 +274,36 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   const std::string resource = resource_name(target.kind);
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
   const auto shown = find(target);
   const auto in_use = used(exchange, target);
   if (!shown && !in_use)
     return exchange.send_error({Errc::not_found, "", {}}, resource, target.name);
   if (target.kind == Kind::name_space && shown)
-    if (const auto broken = broken_precondition(*options, shown->kept->kept->uid, shown->version,
-                                                since(*shown->kept)))
+    if (const auto broken =
+            broken_precondition(*options, shown->kept->kept->uid, shown->version, shown->version))
       return exchange.send_error(*broken, resource, target.name);
   if (target.kind == Kind::name_space) return remove_namespace(exchange, target, options->dry);
   if (!shown->kept) return exchange.send_error(of_a_job(target), resource, target.name);
   const core::KeptPtr seen = shown->kept->kept;
-  if (const auto broken =
-          broken_precondition(*options, seen->uid, shown->version, since(*shown->kept)))
+  if (const auto broken = broken_precondition(*options, seen->uid, shown->version, shown->version))
     return exchange.send_error(*broken, resource, target.name);
   auto success = [&exchange, resource, target, uid = seen->uid] {
     return exchange.send(200, dumped(success_json(resource, target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  Call call = new_call();
-  backend_.write_kept(seen, nullptr, {}, std::move(call.done));
-  return call.promise.then(
-      [&exchange, resource, target, success](Status status) -> kj::Promise<void> {
-        if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
-        return success();
-      });
+  auto released = release_dependents(view_, backend_, options->propagation, seen->uid);
+  auto removal = released.then([this, seen](Status status) -> kj::Promise<Status> {
+    if (!status.ok()) return status;
+    Call call = new_call();
+    backend_.write_kept(seen, nullptr, {}, std::move(call.done));
+    return kj::mv(call.promise);
+  });
+  return removal.then([&exchange, resource, target, success](Status status) -> kj::Promise<void> {
+    if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
+    return success();
+  });
 }
 
 // Marks it as being deleted; NamespaceSweep does the rest. A user's deletion is about that user's
@@ -374,7 +375,7 @@ kj::Promise<void> KeptRoutes::remove_own(Exchange& exchange, const std::string& 
 kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& target,
                                          const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   auto query = query_of(exchange, target, gate_);
   if (!query.ok()) return exchange.bad(query.error().message);
   kj::Vector<kj::Promise<void>> all;
@@ -383,9 +384,14 @@ kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& targe
     if (options->dry || shown.kept->kept->name == kRootCaName || !query->viewer.owns(shown) ||
         !query->matches(view_, shown))
       return;
-    Call call = new_call();
-    backend_.write_kept(shown.kept->kept, nullptr, {}, std::move(call.done));
-    all.add(call.promise.ignoreResult());
+    const core::KeptPtr seen = shown.kept->kept;
+    auto released = release_dependents(view_, backend_, options->propagation, seen->uid);
+    all.add(released.then([this, seen](Status status) -> kj::Promise<void> {
+      if (!status.ok()) return kj::READY_NOW;
+      Call call = new_call();
+      backend_.write_kept(seen, nullptr, {}, std::move(call.done));
+      return call.promise.ignoreResult();
+    }));
   });
   return kj::joinPromises(all.releaseAsArray()).then([&exchange, target] {
     return exchange.send(200, dumped(success_json(resource_name(target.kind), "", "")) + "\n");

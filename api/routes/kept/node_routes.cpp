@@ -4,6 +4,7 @@
 #include "api/kube/schema/fields.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
+#include "api/routes/kept/owner_sweep.hpp"
 #include "core/spec/values/violations.hpp"
 
 namespace muster::api {
@@ -76,7 +77,7 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
 kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node)](
                       const Shown& seen) -> Result<core::NodeSpec> {
     const Json base(node_json(*seen.node, seen.version));
@@ -93,7 +94,7 @@ kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
 kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = apply_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   auto text = applied_object(body);
   if (!text.ok()) return exchange.bad(text.error().message);
   Json config = Json::parse(*text);
@@ -152,7 +153,7 @@ kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, b
 kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   const auto shown = view_.node(target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", target.name);
   const std::string uid = shown->node->work_dir_id;
@@ -160,9 +161,14 @@ kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send(200, dumped(success_json("nodes", target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  Call call = new_call();
-  backend_.delete_node(target.name, std::move(call.done));
-  return call.promise.then([&exchange, target, success](Status status) -> kj::Promise<void> {
+  auto removal = release_dependents(view_, backend_, options->propagation, uid)
+                     .then([this, target](Status released) -> kj::Promise<Status> {
+                       if (!released.ok()) return released;
+                       Call call = new_call();
+                       backend_.delete_node(target.name, std::move(call.done));
+                       return kj::mv(call.promise);
+                     });
+  return removal.then([&exchange, target, success](Status status) -> kj::Promise<void> {
     if (!status.ok())
       return exchange.send_error({status.error().code, "", {}}, "nodes", target.name);
     return success();

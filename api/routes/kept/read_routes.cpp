@@ -2,6 +2,7 @@
 
 #include "api/request/list_stream.hpp"
 #include "base/text/json_text.hpp"
+#include "core/spec/values/violations.hpp"
 
 #include <algorithm>
 
@@ -10,6 +11,35 @@ namespace {
 
 std::string not_a_version(const std::string& text) {
   return "resourceVersion: Invalid value: \"" + text + "\": unknown to this server";
+}
+
+// As ValidateListOptions of apimachinery.
+Status check_list_options(const Url& url) {
+  core::Violations found;
+  const bool watch = url.flag("watch"), initial = !url.get("sendInitialEvents").empty();
+  const std::string match = url.get("resourceVersionMatch"), version = url.get("resourceVersion");
+  const char *const kMatch = "resourceVersionMatch", *const kNotOlder = "NotOlderThan";
+  if (watch && initial && match != kNotOlder)
+    found.forbidden(kMatch,
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+  if (watch && !match.empty() && !initial)
+    found.forbidden(
+        kMatch, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+  if (watch && !match.empty() && match != kNotOlder)
+    found.not_supported(kMatch, match, {kNotOlder});
+  if (!watch && !match.empty() && version.empty())
+    found.forbidden(kMatch, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+  if (!match.empty() && !url.get("continue").empty())
+    found.forbidden(kMatch, "resourceVersionMatch is forbidden when continue is provided");
+  if (!watch && !match.empty() && match != "Exact" && match != kNotOlder)
+    found.not_supported(kMatch, match, {"Exact", kNotOlder, ""});
+  if (!watch && match == "Exact" && version == "0")
+    found.forbidden(kMatch,
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+  if (!watch && initial)
+    found.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+  if (found.empty()) return Nothing{};
+  return Error{Errc::invalid, "the options are invalid", found.take()};
 }
 
 }  // namespace
@@ -43,6 +73,8 @@ kj::Promise<void> ReadRoutes::get(Exchange& exchange, const Target& target) {
 kj::Promise<void> ReadRoutes::list(Exchange& exchange, const Target& target) {
   auto query = query_of(exchange, target, gate_);
   if (!query.ok()) return exchange.bad(query.error().message);
+  if (Status fits = check_list_options(exchange.url); !fits.ok())
+    return exchange.bad_options(fits.error());
   if (exchange.url.flag("watch")) return watch(exchange, std::move(*query));
   auto page = page_of(exchange.url);
   if (!page.ok()) return exchange.bad(page.error().message);
@@ -59,11 +91,6 @@ kj::Promise<void> ReadRoutes::list(Exchange& exchange, const Target& target) {
 std::optional<kj::Promise<void>> ReadRoutes::refuse_version(Exchange& exchange) {
   const std::string text = exchange.url.get("resourceVersion"),
                     match = exchange.url.get("resourceVersionMatch");
-  if (!match.empty() && match != "Exact" && match != "NotOlderThan")
-    return exchange.bad("resourceVersionMatch: Unsupported value: \"" + match +
-                        "\": supported values: \"Exact\", \"NotOlderThan\"");
-  if (!match.empty() && text.empty())
-    return exchange.bad("resourceVersionMatch: Forbidden: needs a resourceVersion");
   if (text.empty() || text == "0") return std::nullopt;
   const auto version = whole_number<uint64_t>(text);
   if (!version) return exchange.bad(not_a_version(text));

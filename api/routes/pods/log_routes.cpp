@@ -26,6 +26,21 @@ Result<Millis> log_since(const Url& url, Millis now_ms) {
   return *instant;
 }
 
+std::string names_of(const std::vector<core::Container>& containers) {
+  std::string names;
+  for (const core::Container& one : containers) names += (names.empty() ? "" : " ") + one.name;
+  return "[" + names + "]";
+}
+
+// In Kubernetes' words, which kubectl shows.
+std::string which_container(const core::PodTemplate& pod, const std::string& name) {
+  return "a container name must be specified for pod " + name +
+         ", choose one of: " + names_of(pod.containers) +
+         (pod.init_containers.empty()
+              ? ""
+              : " or one of the init containers: " + names_of(pod.init_containers));
+}
+
 }  // namespace
 
 kj::Promise<void> LogRoutes::get(Exchange& exchange, const Target& target) {
@@ -44,6 +59,9 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
   query.pod_name = name;
   query.container = url.get("container");
   const auto& containers = shown.job->spec().pod.containers;
+  // muster's own commands ask for a stream, and read the first container.
+  if (query.container.empty() && containers.size() > 1 && url.get("stream").empty())
+    return exchange.bad(which_container(shown.job->spec().pod, name));
   if (query.container.empty() && !containers.empty()) query.container = containers.front().name;
   bool known = false;
   for (const auto& c : containers) known = known || c.name == query.container;

@@ -1,6 +1,7 @@
 #include "api/routes/pods/pod_routes.hpp"
 
 #include "api/request/writes.hpp"
+#include "api/routes/kept/owner_sweep.hpp"
 #include "api/view/render/pod_json.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/pod_name.hpp"
@@ -156,7 +157,7 @@ Result<std::vector<core::PodMetaChange>> changed_meta(const Shown& shown, const 
 kj::Promise<void> PodRoutes::write(Exchange& exchange, const Target& target,
                                    const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   const auto shown = view_.pod(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
   auto refused = [&exchange, &target](const Error& error) {
@@ -198,14 +199,14 @@ kj::Promise<void> PodRoutes::write(Exchange& exchange, const Target& target,
 kj::Promise<void> PodRoutes::remove(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   return delete_pod(exchange, target, *options, false);
 }
 
 kj::Promise<void> PodRoutes::evict(Exchange& exchange, const Target& target,
                                    const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return exchange.bad(options.error().message);
+  if (!options.ok()) return exchange.bad_options(options.error());
   return delete_pod(exchange, target, *options, true);
 }
 
@@ -222,10 +223,15 @@ kj::Promise<void> PodRoutes::delete_pod(Exchange& exchange, const Target& target
     return pod_or_success(exchange, target, uid);
   };
   if (options.dry) return answer();
-  Call call = new_call();
-  backend_.delete_pods(shown->job->id(), {shown->pod->key}, evict, options.grace_ms,
-                       std::move(call.done));
-  return call.promise.then([&exchange, target, answer](Status status) -> kj::Promise<void> {
+  auto removal = release_dependents(view_, backend_, options.propagation, uid)
+                     .then([this, evict, grace_ms = options.grace_ms, job = shown->job->id(),
+                            key = shown->pod->key](Status released) -> kj::Promise<Status> {
+                       if (!released.ok()) return released;
+                       Call call = new_call();
+                       backend_.delete_pods(job, {key}, evict, grace_ms, std::move(call.done));
+                       return kj::mv(call.promise);
+                     });
+  return removal.then([&exchange, target, answer](Status status) -> kj::Promise<void> {
     if (!status.ok())
       return exchange.send_error({status.error().code, "", {}}, "pods", target.name);
     return answer();

@@ -9,7 +9,7 @@ void Changes::push(Change change) {
   of_[static_cast<size_t>(change.key.kind)].push_back(end());
   ring_.push_back(std::move(change));
   while (ring_.size() > max_) {
-    floor_ = ring_.front().commit;
+    floor_ = ring_.front().version;
     const auto kind = static_cast<size_t>(ring_.front().key.kind);
     of_[kind].pop_front();
     begin_of_[kind] = first_ + 1;
@@ -32,11 +32,10 @@ size_t Changes::count_of(Kind kind, uint64_t position) const {
 
 std::optional<uint64_t> Changes::after(uint64_t version) const {
   if (version < floor_) return std::nullopt;
-  // Passing changes carry the number of the commit before them, so they may be seen twice but are
-  // never missed.
-  auto it = std::partition_point(ring_.begin(), ring_.end(), [&](const Change& c) {
-    return c.commit < version || (c.commit == version && !c.passing);
-  });
+  // Several changes may share the last version of a commit.
+  if (version == last_version(commit_of(version))) return std::nullopt;
+  auto it = std::partition_point(ring_.begin(), ring_.end(),
+                                 [&](const Change& c) { return c.version <= version; });
   return first_ + static_cast<uint64_t>(it - ring_.begin());
 }
 

@@ -1,7 +1,7 @@
 // Changes: the most recent changes since the start, in a bounded ring that each watch walks at its
 // own pace. Positions count changes since the start and are never reused.
 //
-// Invariant: commit numbers never decrease from one position to the next.
+// Invariant: versions never decrease from one position to the next.
 #pragma once
 
 #include "api/view/model/shown.hpp"
@@ -18,8 +18,8 @@ class Changes {
  public:
   explicit Changes(size_t max) : max_(max) {}
 
-  // The ring never held changes up to this commit.
-  void start_at(uint64_t commit) { floor_ = commit; }
+  // The ring never held changes up to this version.
+  void start_at(uint64_t version) { floor_ = version; }
   // Drops the oldest changes when there are more than `max`.
   void push(Change change);
 
@@ -38,7 +38,7 @@ class Changes {
 
  private:
   size_t max_;
-  uint64_t floor_ = 0;  // changes up to this commit may have been dropped
+  uint64_t floor_ = 0;  // changes up to this version may have been dropped
   std::deque<Change> ring_;
   uint64_t first_ = 0;                           // position of the ring's front
   std::array<std::deque<uint64_t>, kKinds> of_;  // positions of the changes of each kind

@@ -21,12 +21,12 @@ UnloadedJob entry_of(const core::JobSummary& job) {
   return {.uid = job.uid, .complete = job.complete, .named_pods = job.named_pods};
 }
 
-// Sets all versions to this commit.
-std::unique_ptr<JobView> view_of(core::Job job, uint64_t commit) {
+// With this version for all its objects.
+std::unique_ptr<JobView> view_of(core::Job job, uint64_t version) {
   auto view = std::make_unique<JobView>(std::move(job));
-  view->version = view->before = view->loaded = commit;
+  view->version = view->loaded = version;
   view->job.each_pod([&](const core::Pod& pod) {
-    if (shows(view->job, pod)) view->pods[pod.key] = commit;
+    if (shows(view->job, pod)) view->pods[pod.key] = version;
   });
   return view;
 }
@@ -34,7 +34,7 @@ std::unique_ptr<JobView> view_of(core::Job job, uint64_t commit) {
 // An unloaded job in memory, with the versions of its entry.
 std::unique_ptr<JobView> view_of(core::Job job, const UnloadedJob& entry) {
   auto view = view_of(std::move(job), entry.version);
-  view->owner_version = view->before_owner = entry.owner_version;
+  view->owner_version = entry.owner_version;
   return view;
 }
 
@@ -53,20 +53,19 @@ void JobStore::add_unloaded(const core::JobSummary& job) {
   unloaded_.emplace(job.id, entry_of(job));
 }
 
-void JobStore::start_at(uint64_t commit) {
+void JobStore::start_at(uint64_t version) {
   for (auto& [id, view] : jobs_) {
-    view->version = view->before = view->loaded = commit;
-    for (auto& [key, version] : view->pods) version = commit;
+    view->version = view->loaded = version;
+    for (auto& [key, pod_version] : view->pods) pod_version = version;
   }
-  for (auto& [id, job] : unloaded_) job.version = commit;
+  for (auto& [id, job] : unloaded_) job.version = version;
 }
 
-JobView& JobStore::add(core::Job job, uint64_t commit) {
+JobView& JobStore::add(core::Job job, uint64_t version) {
   const JobId id = job.id();
   names_.insert(place_of(job));
-  auto [it, added] = jobs_.emplace(id, view_of(std::move(job), commit));
+  auto [it, added] = jobs_.emplace(id, view_of(std::move(job), version));
   MUSTER_CHECK(added, id);
-  it->second->before = 0;
   count_active(it->second->job, 1);
   return *it->second;
 }
@@ -102,7 +101,7 @@ void JobStore::settle(JobView& view) {
   count_active(view.job, -1);
   UnloadedJob entry = entry_of(core::summary_of(view.job));
   entry.version = view.version;
-  entry.owner_version = known_since(view.owner_version, view.before_owner);
+  entry.owner_version = view.owner_version;
   unloaded_.emplace(view.job.id(), std::move(entry));
   recent_weight_ += weight(view.job);
   used_now(view);
@@ -179,7 +178,7 @@ const JobView* JobStore::in_memory(JobId id) const {
 uint64_t JobStore::owner_version(JobId id) const {
   if (const UnloadedJob* entry = unloaded(id)) return entry->owner_version;
   const JobView* view = in_memory(id);
-  return view ? known_since(view->owner_version, view->before_owner) : 0;
+  return view ? view->owner_version : 0;
 }
 
 void JobStore::each_active(const std::function<void(const core::Job&)>& f) const {

@@ -35,9 +35,7 @@ struct JobView {
   explicit JobView(core::Job j) : job(std::move(j)) {}
   core::Job job;
   uint64_t version = 0;
-  uint64_t before = 0;                            // the previous version
-  uint64_t owner_version = 0;                     // the commit that last changed metadata or spec
-  uint64_t before_owner = 0;                      // the version before that change
+  uint64_t owner_version = 0;                     // of the last change of metadata or spec
   std::unordered_map<PodKey, uint64_t> pods;      // shown pod -> version
   std::unordered_map<uint64_t, uint64_t> events;  // event number -> version; absent: `loaded`
   uint64_t loaded = 0;                            // version of everything when this copy was made
@@ -84,11 +82,11 @@ class JobStore {
   void add_unloaded(const core::JobSummary& job);
   // Marks a job whose rows cannot be read. If its object is known, add() adds it as well.
   void quarantine(JobId id) { quarantined_.insert(id); }
-  // Sets the version of all jobs added so far to this commit.
-  void start_at(uint64_t commit);
+  // Sets the version of all jobs added so far.
+  void start_at(uint64_t version);
 
-  // Adds an active job that is new at this commit: no version was before it.
-  JobView& add(core::Job job, uint64_t commit);
+  // Adds an active job.
+  JobView& add(core::Job job, uint64_t version);
   // Makes the job active; an unloaded job starts from its state before this batch. nullptr: no such
   // job.
   JobView* activate(const core::JobRecords& batch);
@@ -107,7 +105,7 @@ class JobStore {
   // These read nothing from disk.
   const JobView* in_memory(JobId id) const;
   const Names& names() const { return names_; }
-  uint64_t owner_version(JobId id) const;  // see known_since(); 0: unknown
+  uint64_t owner_version(JobId id) const;  // 0: unchanged since the start
   void each_active(const std::function<void(const core::Job&)>& f) const;
   std::pair<size_t, size_t> unloaded_counts() const;  // (complete, failed)
   // The active jobs that belong to this user.

@@ -1,8 +1,8 @@
 // The read model's vocabulary: a shown object, its key, and a change to it.
 //
-// Versions are resourceVersions: numbers of commits. If one commit has several changes, a watch
-// announces all but the last with the number before it (watch.hpp), so the version a client knows
-// may be one below the object's own.
+// Versions are resourceVersions. Every change has its own: the number of its commit, then its
+// number within the commit. So they grow over restarts, since commits do, and say exactly which
+// changes a client has seen.
 #pragma once
 
 #include "api/kube/objects/kept_view.hpp"
@@ -19,16 +19,28 @@ namespace muster::api {
 
 enum class Kind : uint8_t { job, pod, node, event, lease, config_map, name_space };
 constexpr size_t kKinds = 7;
-
 Kind kind_of(core::KeptKind kind);
 // For a kind whose objects are all stored for clients; nothing for events and all other kinds.
 std::optional<core::KeptKind> kept_kind_of(Kind kind);
 
-// The lowest version under which a client may have seen a state introduced by this commit: the
-// number before it, unless the previous state (version `before`) may have been seen under that
-// number.
-inline uint64_t known_since(uint64_t commit, uint64_t before) {
-  return before + 1 < commit ? commit - 1 : commit;
+// Changes of one commit that have versions of their own. If there are more, the rest share the last
+// one, and no watch can begin among them.
+constexpr unsigned kChangeBits = 20;
+constexpr uint64_t first_version(uint64_t commit) {
+  return commit << kChangeBits;
+}
+constexpr uint64_t last_version(uint64_t commit) {
+  return first_version(commit + 1) - 1;
+}
+constexpr uint64_t commit_of(uint64_t version) {
+  return version >> kChangeBits;
+}
+
+// Stored objects come last in a commit, by their ids, so that their versions are the same after a
+// restart. The last quarter is left to the health of nodes.
+constexpr uint64_t kept_version(uint64_t commit, uint64_t id) {
+  constexpr uint64_t kQuarter = uint64_t{1} << (kChangeBits - 2);
+  return first_version(commit) + 2 * kQuarter + id % kQuarter;
 }
 
 // Identifies an object for its lifetime; stays valid when the View changes.
@@ -49,10 +61,9 @@ struct Shown {
   const core::JobEvent* event = nullptr;
   // Lease, config map, namespace, or an event that a client wrote; job is then null.
   const KeptView* kept = nullptr;
-  uint64_t version = 0;      // as announced
-  uint64_t own_version = 0;  // the object's own, for a change in a watch; else 0
-  uint64_t since = 0;        // of a job: known_since() of its version; 0: unknown
-  bool summary = false;      // of a job: render only what Sight::summary allows
+  uint64_t version = 0;
+  bool stand_in = false;  // pod and event of a job that was unloaded: its version is the job's
+  bool summary = false;   // of a job: render only what Sight::summary allows
 };
 
 Key key_of(const Shown& shown);
@@ -68,10 +79,9 @@ struct Gone {
 // Says which object changed, not its new state; only a removal carries the last state.
 struct Change {
   enum class Type : uint8_t { added, touched, removed };
-  uint64_t commit = 0;
+  uint64_t version = 0;
   Key key;
   Type type = Type::touched;
-  bool passing = false;              // not durable; comes after the commit with the same number
   std::shared_ptr<const Gone> gone;  // removed: the last state
 };
 

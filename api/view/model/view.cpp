@@ -12,7 +12,7 @@ namespace muster::api {
 namespace {
 
 Shown shown_of(const KeptView& view) {
-  return {.kind = kind_of(view.kept->kind), .kept = &view, .version = view.kept->version};
+  return {.kind = kind_of(view.kept->kind), .kept = &view, .version = view.version};
 }
 
 }  // namespace
@@ -99,6 +99,12 @@ std::optional<Shown> View::kept(core::KeptKind kind, std::string_view ns,
   return shown_of(*it->second);
 }
 
+std::optional<Shown> View::kept_by_id(uint64_t id) const {
+  const auto found = kept_by_id_.find(id);
+  if (found == kept_by_id_.end()) return std::nullopt;
+  return shown_of(*found->second);
+}
+
 void View::provide(std::function<core::Kept(const std::string& ns)> make) {
   provide_ = std::move(make);
   provided_name_ = provide_("default").name;
@@ -112,6 +118,7 @@ std::shared_ptr<const KeptView> View::provided(std::string_view ns) const {
     kept.id = UINT64_MAX - provided_.size();
     provided_by_id_[kept.id] = kept.ns;
     view->facts = kept_facts(kept);
+    view->version = kept_version(kept.version, kept.id);
     view->kept = std::make_shared<const core::Kept>(std::move(kept));
     it = provided_.emplace(ns, std::move(view)).first;
   }
@@ -202,11 +209,11 @@ std::optional<Shown> View::find(const Key& key) const {
   Shown shown{.kind = key.kind, .job = &view->job, .version = view->version};
   if (key.kind == Kind::job) {
     if (view->job.hidden()) return std::nullopt;
-    shown.since = known_since(view->version, view->before);
   } else if (key.kind == Kind::pod) {
     auto it = view->pods.find(key.pod);
     if (it == view->pods.end()) return std::nullopt;
     shown.version = it->second;
+    shown.stand_in = shown.version == view->loaded;
     shown.pod = view->job.pod(key.pod);
     MUSTER_CHECK(shown.pod != nullptr, key.job, to_string(key.pod));
   } else {
@@ -216,6 +223,7 @@ std::optional<Shown> View::find(const Key& key) const {
     if (it == events.end() || it->nr != key.nr) return std::nullopt;
     shown.event = &*it;
     shown.version = view->event_version(key.nr);
+    shown.stand_in = shown.version == view->loaded;
   }
   return shown;
 }

@@ -7,7 +7,8 @@
 // Its parts: the jobs and which of them are in memory (job_store.hpp), the recent changes for
 // watches (changes.hpp), and the nodes and kept objects, which are few and stay here.
 //
-// Invariant: an object's newest `touched` change has the object's version.
+// Invariant: an object's newest change has the object's version, which every list, GET and watch
+// shows. In a commit, an object has one `touched` change at most.
 #pragma once
 
 #include "api/kube/objects/kept_view.hpp"
@@ -91,12 +92,16 @@ class View {
   void observe(RecordObserver* observer) { observer_ = observer; }
   uint64_t commits() const { return commits_; }  // since the start
 
-  uint64_t version() const { return commit_; }  // the version of a list made now
+  // The version of a list made now: of the last change.
+  uint64_t version() const { return version_; }
   std::optional<Shown> job(std::string_view ns, std::string_view name) const;
   std::optional<Shown> pod(std::string_view ns, std::string_view name) const;
   std::optional<Shown> node(std::string_view name) const;
   std::optional<Shown> event(std::string_view ns, std::string_view name) const;
   std::optional<Shown> kept(core::KeptKind kind, std::string_view ns, std::string_view name) const;
+  std::optional<Shown> kept_by_id(uint64_t id) const;
+  // The ids of kept objects with owners.
+  const std::set<uint64_t>& owned() const { return owned_; }
   struct Stored {
     size_t count = 0, bytes = 0;
   };
@@ -111,8 +116,7 @@ class View {
   std::optional<Shown> find(const Key& key) const;
   // Like find(), but an unloaded job has only what lists show.
   std::optional<Shown> listed(const Key& key) const;
-  // The lowest version under which a client may have seen the current metadata and spec (see
-  // known_since()). 0: unchanged since the start.
+  // The version of the last change of metadata or spec. 0: unchanged since the start.
   uint64_t owner_version(JobId id) const { return jobs_.owner_version(id); }
   const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
   std::string node_name(NodeId id) const;            // "" when unknown
@@ -140,7 +144,7 @@ class View {
   const Changes& changes() const { return changes_; }
   // Like Changes::after(); also nothing for a version in the future.
   std::optional<uint64_t> after(uint64_t version) const {
-    return version > commit_ ? std::nullopt : changes_.after(version);
+    return version > version_ ? std::nullopt : changes_.after(version);
   }
 
  private:
@@ -151,13 +155,18 @@ class View {
   void hide(JobView& view);
   void merge(core::NodeInfo node, bool passing);
   void merge(const core::KeptChange& change);
-  void push(Key key, Change::Type type, bool passing = false);
+  // Return the version of the change.
+  uint64_t push(Key key, Change::Type type);
   void push_removed(Key key, Gone gone);
   std::optional<Shown> brief(JobId id) const;
 
   JobStore jobs_;
   Changes changes_;
+  uint64_t next_version();
+  bool in_this_commit(uint64_t version) const { return commit_of(version) == commit_; }
+
   uint64_t commit_ = 0;
+  uint64_t version_ = 0;
   uint64_t commits_ = 0;
   std::map<NodeId, core::NodeInfo> nodes_;
   struct NodeView {
@@ -170,6 +179,7 @@ class View {
   std::array<KeptMap, std::size(core::kKeptKinds)> kept_;
   std::unordered_map<uint64_t, std::shared_ptr<const KeptView>> kept_by_id_;
   std::set<std::string, std::less<>> terminating_;
+  std::set<uint64_t> owned_;
   // The provided config maps requested so far, by namespace, and their namespaces by id. Ids count
   // down from the maximum.
   std::shared_ptr<const KeptView> provided(std::string_view ns) const;

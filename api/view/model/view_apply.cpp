@@ -30,7 +30,7 @@ bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
 }  // namespace
 
 void View::add(core::Job job) {
-  if (!job.state().forgotten) jobs_.add(std::move(job), 0);
+  if (!job.state().forgotten) jobs_.add(std::move(job), 0);  // start_at() follows
 }
 
 void View::add_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms) {
@@ -47,8 +47,11 @@ void View::add_damaged(JobId id, core::JobObjectPtr object, const std::string& w
 
 void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
   commit_ = commit;
-  jobs_.start_at(commit);
-  changes_.start_at(commit);
+  // The next commit is that of the coordinator's start and changes no object, so this is above
+  // every version that was given out before.
+  version_ = first_version(commit + 1);
+  jobs_.start_at(version_);
+  changes_.start_at(version_);
   for (core::NodeInfo& node : nodes) {
     if (node.deleted) {
       node_names_.erase(node.name);  // nodes are in id order, so a newer one of this name follows
@@ -57,7 +60,7 @@ void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
     }
     NodeView& named = node_names_[node.name];
     named.id = std::max(named.id, node.id);
-    named.version = commit;
+    named.version = version_;
     nodes_[node.id] = std::move(node);
   }
 }
@@ -77,14 +80,23 @@ std::shared_ptr<const KeptView> without_data(const std::shared_ptr<const KeptVie
 
 }  // namespace
 
+namespace {
+
+// A namespace, which has objects of its own, is never deleted with an owner.
+bool has_owners(const KeptView& view) {
+  return !view.facts.owners.empty() && view.kept->kind != core::KeptKind::name_space;
+}
+
+}  // namespace
+
 void View::add_kept(core::Kept kept) {
   auto view = std::make_shared<KeptView>();
   view->facts = kept_facts(kept);
-  // The previous version is unknown, so this one is announced only under its own number.
-  view->before = kept.version == 0 ? 0 : kept.version - 1;
+  view->version = kept_version(kept.version, kept.id);
   view->kept = std::make_shared<const core::Kept>(std::move(kept));
   const core::Kept& k = *view->kept;
   if (view->facts.terminating) terminating_.insert(k.name);
+  if (has_owners(*view)) owned_.insert(k.id);
   kept_by_id_[k.id] = view;
   kept_[static_cast<size_t>(k.kind)][{k.ns, k.name}] = std::move(view);
 }
@@ -94,12 +106,14 @@ void View::merge(const core::KeptChange& change) {
   KeptMap& map = kept_[static_cast<size_t>(kept.kind)];
   auto had = kept_by_id_.find(kept.id);
   const bool added = had == kept_by_id_.end();
+  version_ = std::max(version_, kept_version(commit_, kept.id) - 1);
   const Key key{kind_of(kept.kind), 0, kept.id, {}};
   if (change.removed) {
     if (added) return;
     Gone gone;
     gone.kept = without_data(had->second);
     if (kept.kind == core::KeptKind::name_space) terminating_.erase(kept.name);
+    owned_.erase(kept.id);
     kept_by_id_.erase(had);
     map.erase({kept.ns, kept.name});
     return push_removed(key, std::move(gone));
@@ -107,16 +121,20 @@ void View::merge(const core::KeptChange& change) {
   auto view = std::make_shared<KeptView>();
   view->kept = change.now;
   view->facts = kept_facts(kept);
-  if (!added) view->before = had->second->kept->version;
+  view->version = push(key, added ? Change::Type::added : Change::Type::touched);
   if (view->facts.terminating) terminating_.insert(kept.name);
+  if (has_owners(*view))
+    owned_.insert(kept.id);
+  else
+    owned_.erase(kept.id);
   map[{kept.ns, kept.name}] = view;
   kept_by_id_[kept.id] = std::move(view);
-  push(key, added ? Change::Type::added : Change::Type::touched);
 }
 
 void View::commit(const core::Committed& committed) {
   MUSTER_CHECK(committed.commit > commit_, committed.commit, commit_);
   commit_ = committed.commit;
+  version_ = std::max(version_, first_version(commit_));
   ++commits_;
   jobs_.drop_brief();
   for (const auto& batch : committed.jobs) {
@@ -124,8 +142,8 @@ void View::commit(const core::Committed& committed) {
     for (const core::Record& record : batch->records) {
       if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) {
         MUSTER_CHECK(view == nullptr && admitted->object != nullptr, batch->job);
-        view = &jobs_.add(core::Job(batch->job, admitted->object), commit_);
-        push({Kind::job, batch->job, 0, {}}, Change::Type::added);
+        const uint64_t version = push({Kind::job, batch->job, 0, {}}, Change::Type::added);
+        view = &jobs_.add(core::Job(batch->job, admitted->object), version);
       }
       MUSTER_CHECK(view != nullptr, batch->job, core::record_name(record));
       apply(*view, record);
@@ -136,7 +154,12 @@ void View::commit(const core::Committed& committed) {
     if (view) jobs_.settle(*view);
   }
   for (const core::NodeInfo& node : committed.nodes) merge(node, false);
-  for (const core::KeptChange& change : committed.kept) merge(change);
+  std::vector<const core::KeptChange*> kept;
+  for (const core::KeptChange& change : committed.kept) kept.push_back(&change);
+  std::stable_sort(kept.begin(), kept.end(), [](const auto* a, const auto* b) {
+    return kept_version(0, a->now->id) < kept_version(0, b->now->id);
+  });
+  for (const core::KeptChange* change : kept) merge(*change);
   if (listener_) listener_();
 }
 
@@ -158,18 +181,11 @@ void View::apply(JobView& view, const core::Record& record) {
   if (observer_) observer_->after(view.job, record);
   touched(view, std::move(what));
   const bool hidden = view.job.hidden();
+  if (!hidden && !in_this_commit(view.version))
+    view.version = push({Kind::job, view.job.id(), 0, {}}, Change::Type::touched);
   if (std::holds_alternative<core::JobAdmitted>(record) ||
-      std::holds_alternative<core::JobSpecChanged>(record)) {
-    const bool first = view.version != commit_;
-    if (std::holds_alternative<core::JobSpecChanged>(record))
-      view.before_owner = first ? view.version : commit_;
-    view.owner_version = commit_;
-  }
-  if (!hidden && view.version != commit_) {
-    view.before = view.version;
-    view.version = commit_;
-    push({Kind::job, view.job.id(), 0, {}}, Change::Type::touched);
-  }
+      std::holds_alternative<core::JobSpecChanged>(record))
+    view.owner_version = view.version;
   if (hidden && !was_hidden) {
     Gone gone;
     gone.job = slim(view.job);
@@ -198,8 +214,8 @@ void View::touched(JobView& view, core::Touched what) {
   const size_t skip =
       what.events.size() > core::kEventsMax ? what.events.size() - core::kEventsMax : 0;
   for (size_t i = skip; i < what.events.size(); ++i) {
-    view.events[what.events[i].nr] = commit_;
-    push({Kind::event, view.job.id(), what.events[i].nr, {}}, Change::Type::added);
+    const uint64_t nr = what.events[i].nr;
+    view.events[nr] = push({Kind::event, view.job.id(), nr, {}}, Change::Type::added);
   }
   // Old events leave the fold without a record, so their versions are cleaned up from time to time.
   if (view.events.size() > 2 * view.job.state().events.size() + 64) {
@@ -216,12 +232,10 @@ void View::touch_pod(JobView& view, PodKey key) {
   const core::Pod* pod = view.job.pod(key);
   if (!pod) return;  // removed by the same record, so it is in Touched::removed
   if (!shows(view.job, *pod)) return remove_pod(view, *pod);
-  const auto [it, added] = view.pods.try_emplace(key, commit_);
-  if (!added) {
-    if (it->second == commit_) return;  // the ring already has its change for this commit
-    it->second = commit_;
-  }
-  push({Kind::pod, view.job.id(), 0, key}, added ? Change::Type::added : Change::Type::touched);
+  const auto [it, added] = view.pods.try_emplace(key, 0);
+  if (!added && in_this_commit(it->second)) return;  // the ring already has its change
+  it->second =
+      push({Kind::pod, view.job.id(), 0, key}, added ? Change::Type::added : Change::Type::touched);
 }
 
 void View::remove_pod(JobView& view, core::Pod pod) {
@@ -258,16 +272,23 @@ void View::merge(core::NodeInfo node, bool passing) {
   }
   auto [named, added] = node_names_.try_emplace(node.name);
   if (node.id < named->second.id) return;  // an earlier incarnation is not shown
-  named->second = {node.id, commit_};
-  push({Kind::node, 0, node.id, {}}, added ? Change::Type::added : Change::Type::touched, passing);
+  named->second = {node.id, push({Kind::node, 0, node.id, {}},
+                                 added ? Change::Type::added : Change::Type::touched)};
 }
 
-void View::push(Key key, Change::Type type, bool passing) {
-  changes_.push({.commit = commit_, .key = key, .type = type, .passing = passing});
+uint64_t View::next_version() {
+  version_ = std::min(version_ + 1, last_version(commit_of(version_)));
+  return version_;
+}
+
+uint64_t View::push(Key key, Change::Type type) {
+  const uint64_t version = next_version();
+  changes_.push({.version = version, .key = key, .type = type});
+  return version;
 }
 
 void View::push_removed(Key key, Gone gone) {
-  changes_.push({.commit = commit_,
+  changes_.push({.version = next_version(),
                  .key = key,
                  .type = Change::Type::removed,
                  .gone = std::make_shared<const Gone>(std::move(gone))});

@@ -45,12 +45,14 @@ bool Watch::may_have_matched(const Change& change) const {
 
 uint64_t Watch::version() const {
   const uint64_t next = view_.changes().next_of(query_.kind, position_);
-  return next == view_.changes().end() ? view_.version() : view_.changes().at(next).commit - 1;
+  return next == view_.changes().end() ? view_.version() : view_.changes().at(next).version - 1;
 }
 
 size_t Watch::remembered() const {
   constexpr size_t kNode = sizeof(Key) + 32;  // of a set
-  return initial_.size() * (sizeof(Key) + (tracking_ ? kNode : 0)) + matched_.size() * kNode;
+  // An initial object that was sent may be remembered in ahead_ and matched_.
+  return initial_.size() * (sizeof(Key) + (tracking_ ? 2 : 1) * kNode) +
+         (matched_.size() + ahead_.size()) * kNode;
 }
 
 bool Watch::far_behind(size_t many) const {
@@ -67,22 +69,19 @@ bool Watch::pull(const Sink& sink, size_t max) {
       continue;
     }
     if (!match(*shown)) continue;
+    if (view_.changes().next_of(query_.kind, position_) < view_.changes().end())
+      ahead_[key] = shown->version;
     send(sink, "ADDED", *shown);
     if (tracking_) matched_.insert(key);
   }
   if (!initial_.empty()) return true;
   if (position_ < view_.changes().begin_of(query_.kind)) return false;
-  std::set<Key> sent;
   for (; max > 0; --max, ++position_) {
     position_ = view_.changes().next_of(query_.kind, position_);
     if (position_ == view_.changes().end()) break;
-    const Change& change = view_.changes().at(position_);
-    const uint64_t next = view_.changes().next_of(query_.kind, position_ + 1);
-    // Whether this is the last change of its commit that this watch can see.
-    const bool last =
-        next == view_.changes().end() || view_.changes().at(next).commit != change.commit;
-    tell(change, last ? change.commit : change.commit - 1, sent, sink);
+    tell(view_.changes().at(position_), sink);
   }
+  if (!behind()) ahead_.clear();
   return true;
 }
 
@@ -90,50 +89,48 @@ void Watch::send(const Sink& sink, std::string_view type, Shown shown) const {
   sink(type, query_.viewer.as_seen(shown));
 }
 
-void Watch::tell(const Change& change, uint64_t version, std::set<Key>& sent, const Sink& sink) {
-  Key key = change.key;
-  if (change.type == Change::Type::removed) return tell_removed(change, key, version, sink);
-  auto shown = view_.find(key);
-  if (!shown) {
+void Watch::tell(const Change& change, const Sink& sink) {
+  if (change.type == Change::Type::removed) return tell_removed(change, sink);
+  auto shown = view_.find(change.key);
+  // Which change was its last is not known, so each is sent.
+  if (shown && shown->stand_in) shown->version = change.version;
+  // A newer change to it lies ahead and will be sent instead.
+  if (!shown || shown->version != change.version) {
     // Removals of a job's events are not announced.
     const bool notify_when_gone = change.key.kind != Kind::event || change.key.job == 0;
-    if (change.type == Change::Type::added && notify_when_gone) owed_.insert(key);
+    if (change.type == Change::Type::added && (shown || notify_when_gone))
+      owed_.insert(shown ? key_of(*shown) : change.key);
     return;
   }
-  key = key_of(*shown);  // a node may be another incarnation by now
-  // A newer change to it lies ahead and will be sent instead. A passing change is sent anyway,
-  // since it has no number of its own.
-  if (change.type == Change::Type::touched && !change.passing && shown->version != change.commit)
+  const Key key = key_of(*shown);  // a node may be another incarnation by now
+  if (const auto first = ahead_.find(key); first != ahead_.end() && first->second >= change.version)
     return;
-  if (!sent.insert(key).second) return;  // already sent in this round, in its current state
+  const bool added = owed_.erase(key) > 0 || change.type == Change::Type::added;
   const bool matches = match(*shown);
-  const bool had = tracking_ ? matched_.contains(key) : change.type == Change::Type::touched;
+  const bool had = tracking_ ? matched_.contains(key) : !added;
   if (!matches && !(tracking_ && had)) return;
-  shown->own_version = shown->version;
-  shown->version = version;
   if (!matches) {
     matched_.erase(key);
-    send(sink, "DELETED", *shown);
-    return;
+    return send(sink, "DELETED", *shown);
   }
   if (tracking_) matched_.insert(key);
   send(sink, had ? "MODIFIED" : "ADDED", *shown);
 }
 
-void Watch::tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink) {
-  const Shown gone{.kind = change.key.kind,
+void Watch::tell_removed(const Change& change, const Sink& sink) {
+  const Key& key = change.key;
+  const Shown gone{.kind = key.kind,
                    .job = change.gone->job.get(),
                    .pod = change.gone->pod ? &*change.gone->pod : nullptr,
                    .node = change.gone->node.get(),
                    .kept = change.gone->kept.get(),
-                   .version = version};
+                   .version = change.version};
   const bool owed = owed_.erase(key) > 0;
   const bool matches = match(gone);
   const bool had = tracking_ ? matched_.erase(key) > 0 : matches && !owed;
   if (owed && matches) {
     Shown was = gone;
-    // As of before the removal. `version` is that already if the commit has more changes.
-    was.version = change.commit == 0 ? 0 : change.commit - 1;
+    was.version = change.version - 1;
     send(sink, "ADDED", was);
   }
   if (had || (owed && matches)) send(sink, "DELETED", gone);

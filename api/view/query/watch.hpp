@@ -1,19 +1,19 @@
 // Watch: what one watcher has yet to receive.
 //
-// It walks the View's ring at its own pace and looks up the current state of each changed object.
-// So several changes to an object may be sent as one, but every object that existed is announced:
-// if it is removed before its ADDED was sent, ADDED and DELETED are sent together. A watcher that
-// the ring has overtaken gets an error and ends.
+// It walks the View's ring at its own pace. An object is sent in the place of its newest change,
+// with the version that it has everywhere else; so several changes to an object may be sent as one,
+// and the versions of events only grow. Every object that existed is announced: if it is removed
+// before its ADDED was sent, ADDED and DELETED are sent together. A watcher that the ring has
+// overtaken gets an error and ends.
 //
-// A watcher that continues from the last version it has seen misses nothing: if one commit has
-// several changes, all but the last carry the number before it. Hence an object's version in a
-// watch may be one lower than in a GET.
+// A watcher that continues from the last version it has seen misses nothing and gets nothing twice.
 #pragma once
 
 #include "api/view/model/view.hpp"
 #include "api/view/query/selector.hpp"
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -46,8 +46,8 @@ class Watch {
   bool match(const Shown& shown) const { return query_.matches(view_, shown); }
   bool may_have_matched(const Change& change) const;
   void send(const Sink& sink, std::string_view type, Shown shown) const;
-  void tell(const Change& change, uint64_t version, std::set<Key>& sent, const Sink& sink);
-  void tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink);
+  void tell(const Change& change, const Sink& sink);
+  void tell_removed(const Change& change, const Sink& sink);
 
   const View& view_;
   Query query_;
@@ -55,7 +55,9 @@ class Watch {
   std::vector<Key> initial_;  // still to be sent; the next one is at the back
   bool tracking_;             // objects may start or stop matching, so `matched_` is kept
   std::set<Key> matched_;     // the objects that the watcher knows, as far as we can tell
-  std::set<Key> owed_;        // removed before their ADDED was sent
+  std::set<Key> owed_;        // added, but their ADDED has not been sent
+  // What was sent first, with a version that is still ahead in the ring.
+  std::map<Key, uint64_t> ahead_;
 };
 
 }  // namespace muster::api

@@ -224,7 +224,8 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
   out += '}';
 }
 
-void PodWriter::pod(std::string& out, const View& view, const Shown& shown) const {
+void PodWriter::pod(std::string& out, const View& view, const Shown& shown,
+                    std::string_view unplaced) const {
   const core::Pod& pod = *shown.pod;
   out += R"({"kind":"Pod","apiVersion":"v1",)";
   metadata(out, shown);
@@ -234,18 +235,22 @@ void PodWriter::pod(std::string& out, const View& view, const Shown& shown) cons
     add(out, "hostname", core::pod_hostname(object_->meta.name, object_->meta.uid, true, pod.key));
   if (pod.bound()) add(out, "nodeName", view.node_name(pod.node));
   out += "},";
-  status(out, view, shown);
+  status(out, view, shown, unplaced);
   out += '}';
 }
 
-void PodWriter::status(std::string& out, const View& view, const Shown& shown) const {
+void PodWriter::status(std::string& out, const View& view, const Shown& shown,
+                       std::string_view unplaced) const {
   const core::Pod& pod = *shown.pod;
   const std::string missing = uses_configs_ ? missing_config(view, *shown.job, pod) : "";
   out += "\"status\":{";
   add(out, "phase", phase(pod));
   out += ",\"conditions\":[";
-  for (const core::PodCondition& condition : core::pod_conditions(pod, shown.job->gated()))
+  for (core::PodCondition& condition :
+       core::pod_conditions(pod, shown.job->gated(), object_->spec.pod.init_containers)) {
+    if (!unplaced.empty() && condition.type == "PodScheduled") condition.message = unplaced;
     add_condition(out, condition);
+  }
   out += ']';
   if (pod.ended) {
     if (const auto reason = pod_reason(pod.end.cause); !reason.empty()) add(out, "reason", reason);
@@ -271,69 +276,121 @@ void PodWriter::status(std::string& out, const View& view, const Shown& shown) c
   out += '}';
 }
 
-// `first`: the position of list[0] in PodEnd::containers. While a pod runs, progress is known only
-// for the pod as a whole.
+// What is known of one container.
+struct PodWriter::Status {
+  std::optional<core::ContainerEnd> end{};   // how it ended, for good
+  std::optional<core::ContainerEnd> last{};  // how an earlier process of it ended
+  std::optional<Millis> since{};             // its process runs
+  std::string waits{};                       // else why it waits
+  std::string message{};
+  int32_t restarts = 0;
+  bool ready = false;
+};
+
+// `at`: its position in PodEnd::containers. A pod of one container reports no more than its own
+// state.
+PodWriter::Status PodWriter::status_of(const core::Pod& pod, size_t at,
+                                       const std::string& missing) const {
+  const size_t inits = object_->spec.pod.init_containers.size();
+  const bool init = at < inits, sidecar = init && object_->spec.pod.init_containers[at].sidecar,
+             one = inits + object_->spec.pod.containers.size() == 1;
+  Status status;
+  if (pod.ended) {
+    if (at < pod.end.containers.size()) {
+      const core::ContainerEnd& end = pod.end.containers[at];
+      if (end.has_exit_code()) status.end = end;
+      status.restarts = end.restarts;
+    } else if (one && (pod.started_at || pod.end.cause == EndCause::start_failed)) {
+      status.end = {pod.end.cause, pod.end.exit_code, pod.end.signal,
+                    pod.restarts,  pod.started_at,    pod.end.ended_at};
+      status.restarts = pod.restarts;
+    }
+    if (status.end && one) status.message = pod.end.message;
+    status.ready = init && !sidecar && status.end && status.end->exit_code == 0;
+  } else if (at < pod.containers.size()) {
+    const core::ContainerNow& now = pod.containers[at];
+    status.restarts = now.restarts;
+    if (now.phase == core::ContainerPhase::ended)
+      status.end = now.last;
+    else
+      status.last = now.last;
+    if (now.phase == core::ContainerPhase::running)
+      status.since = now.since.value_or(pod.started_at.value_or(pod.bound_ms));
+    if (now.phase == core::ContainerPhase::waiting) {
+      status.waits = "CrashLoopBackOff";
+      const auto& list = init ? object_->spec.pod.init_containers : object_->spec.pod.containers;
+      const core::JobMeta& meta = object_->meta;
+      status.message =
+          "back-off restarting failed container=" + list[at - (init ? 0 : inits)].name +
+          " pod=" + core::pod_name(meta.name, meta.uid, object_->spec.indexed(), pod.key) + "_" +
+          meta.ns + "(" + core::pod_uid(meta.uid, pod.key) + ")";
+    }
+    status.ready =
+        init && !sidecar ? status.end && status.end->exit_code == 0 : status.since.has_value();
+  } else if (pod.started_at && (one || (pod.readiness == core::Readiness::ready && !init))) {
+    status.restarts = pod.restarts;
+    if (pod.readiness == core::Readiness::ready)
+      status.since = *pod.started_at;
+    else
+      status.waits = "CrashLoopBackOff";
+    status.ready = status.since.has_value();
+  }
+  if (status.end || status.since || !status.waits.empty()) return status;
+  status.waits = !missing.empty() ? "CreateContainerConfigError"
+                 : inits > 0      ? "PodInitializing"
+                                  : "ContainerCreating";
+  if (!missing.empty()) status.message = missing;
+  return status;
+}
+
+namespace {
+
+void add_terminated(std::string& out, const core::ContainerEnd& end, const std::string& message) {
+  out += "\"terminated\":{";
+  add_raw(out, "exitCode", std::to_string(end.exit_code));
+  if (end.signal != 0) add_raw(out, "signal", std::to_string(end.signal));
+  add(out, "reason", container_reason(end.cause, end.exit_code));
+  if (!message.empty()) add(out, "message", message);
+  add(out, "startedAt", time_text(end.started_at.value_or(end.ended_at)));
+  add(out, "finishedAt", time_text(end.ended_at));
+  out += '}';
+}
+
+}  // namespace
+
+// `first`: the position of list[0] in PodEnd::containers.
 void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_view member,
                            const std::vector<core::Container>& list, size_t first,
                            const std::string& missing) const {
-  const bool several =
-      object_->spec.pod.init_containers.size() + object_->spec.pod.containers.size() > 1;
-  const bool init = member == "initContainerStatuses";
-  const bool initializing = pod.readiness == core::Readiness::initializing;
-  const bool running = !pod.ended && pod.started_at && init == initializing;
   out += ",\"";
   out += member;
   out += "\":[";
   for (size_t i = 0; i < list.size(); ++i) {
-    // How this container ended: as reported or, if it is the only one, as the pod did.
-    std::optional<core::ContainerEnd> end;
-    if (pod.ended && first + i < pod.end.containers.size()) {
-      end = pod.end.containers[first + i];
-      if (!end->has_exit_code()) end.reset();
-    } else if (pod.ended && !init &&
-               (pod.started_at.has_value() || pod.end.cause == EndCause::start_failed)) {
-      end = {pod.end.cause, pod.end.exit_code, pod.end.signal, pod.restarts, {}, pod.end.ended_at};
-      if (pod.started_at) end->started_at = *pod.started_at;
-    } else if (!pod.ended && init && pod.started_at && !initializing) {
-      end = {EndCause::exited, 0, 0, 0, *pod.started_at, *pod.started_at};
-    }
-    const int32_t restarts = end && (pod.ended || init)       ? end->restarts
-                             : i == 0 && init == initializing ? pod.restarts
-                                                              : 0;
-    const bool ready = running && pod.readiness == core::Readiness::ready;
+    const Status status = status_of(pod, first + i, missing);
     add_comma(out);
     out += '{';
     add(out, "name", list[i].name);
     out += ",\"state\":{";
-    if (end) {
-      out += "\"terminated\":{";
-      add_raw(out, "exitCode", std::to_string(end->exit_code));
-      if (end->signal != 0) add_raw(out, "signal", std::to_string(end->signal));
-      add(out, "reason", container_reason(end->cause, end->exit_code));
-      if (!pod.end.message.empty() && !several) add(out, "message", pod.end.message);
-      add(out, "startedAt", time_text(end->started_at.value_or(end->ended_at)));
-      add(out, "finishedAt", time_text(end->ended_at));
-      out += '}';
-    } else if (running && (several || pod.readiness != core::Readiness::not_ready)) {
+    if (status.end) {
+      add_terminated(out, *status.end, status.message);
+    } else if (status.since) {
       out += "\"running\":{";
-      add(out, "startedAt", time_text(*pod.started_at));
-      out += '}';
-    } else if (running) {
-      out += R"("waiting":{"reason":"CrashLoopBackOff"})";
-    } else if (!missing.empty()) {
-      out += R"("waiting":{"reason":"CreateContainerConfigError")";
-      add(out, "message", missing);
+      add(out, "startedAt", time_text(*status.since));
       out += '}';
     } else {
-      out += init || !initializing ? R"("waiting":{"reason":"ContainerCreating"})"
-                                   : R"("waiting":{"reason":"PodInitializing"})";
+      out += "\"waiting\":{";
+      add(out, "reason", status.waits);
+      if (!status.message.empty()) add(out, "message", status.message);
+      out += '}';
     }
-    out += "},\"lastState\":{}";
-    add_raw(out, "ready", ready || (init && end && end->exit_code == 0) ? "true" : "false");
-    add_raw(out, "restartCount", std::to_string(restarts));
+    out += "},\"lastState\":{";
+    if (status.last) add_terminated(out, *status.last, "");
+    out += '}';
+    add_raw(out, "ready", status.ready ? "true" : "false");
+    add_raw(out, "restartCount", std::to_string(status.restarts));
     add(out, "image", list[i].image);
     add(out, "imageID", "");
-    add_raw(out, "started", running ? "true" : "false");
+    add_raw(out, "started", status.since ? "true" : "false");
     out += '}';
   }
   out += ']';

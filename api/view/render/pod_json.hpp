@@ -32,17 +32,21 @@ class PodWriter {
  public:
   explicit PodWriter(core::JobObjectPtr object);
 
-  // Appends the whole Pod.
-  void pod(std::string& out, const View& view, const Shown& shown) const;
+  // Appends the whole Pod. `unplaced`: why it has no node; empty: it has not waited long.
+  void pod(std::string& out, const View& view, const Shown& shown,
+           std::string_view unplaced = {}) const;
   // Appends its metadata alone, as `"metadata":{…}`.
   void metadata(std::string& out, const Shown& shown) const;
   const core::JobObjectPtr& object() const { return object_; }
 
  private:
-  void status(std::string& out, const View& view, const Shown& shown) const;
+  void status(std::string& out, const View& view, const Shown& shown,
+              std::string_view unplaced) const;
   void containers(std::string& out, const core::Pod& pod, std::string_view member,
                   const std::vector<core::Container>& list, size_t first,
                   const std::string& missing) const;
+  struct Status;
+  Status status_of(const core::Pod& pod, size_t at, const std::string& missing) const;
 
   // The template's labels or annotations with these changes, without those that metadata() adds for
   // each pod.

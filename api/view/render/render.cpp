@@ -27,7 +27,14 @@ const char* kind_name(Kind kind) {
   return "";
 }
 
+const char* kind_in(Kind kind, Form form) {
+  return form == Form::table      ? "Table"
+         : form == Form::metadata ? "PartialObjectMetadata"
+                                  : kind_name(kind);
+}
+
 const char* api_version(Kind kind, Form form) {
+  if (form == Form::table || form == Form::metadata) return "meta.k8s.io/v1";
   if (kind == Kind::lease) return "coordination.k8s.io/v1";
   if (kind == Kind::event && form == Form::events_v1) return "events.k8s.io/v1";
   return kind == Kind::job ? "batch/v1" : "v1";
@@ -67,6 +74,7 @@ OrderedJson event_of(const Shown& shown, Form form) {
 }  // namespace
 
 void Renderer::object(std::string& out, const Shown& shown, Form form) {
+  if (form == Form::metadata) return metadata(out, shown);
   switch (shown.kind) {
     case Kind::job:
       if (shown.summary)
@@ -75,7 +83,7 @@ void Renderer::object(std::string& out, const Shown& shown, Form form) {
         append_job(out, *shown.job, shown.version);
       return;
     case Kind::pod:
-      writers_.of(*shown.job).pod(out, view_, shown);
+      writers_.of(*shown.job).pod(out, view_, shown, unplaced(shown));
       return;
     case Kind::node:
       out += dumped(node_json(*shown.node, shown.version));
@@ -91,10 +99,25 @@ void Renderer::object(std::string& out, const Shown& shown, Form form) {
   }
 }
 
+// Most pods are bound at once, and for those that are not, the nodes are looked at now and then.
+std::string_view Renderer::unplaced(const Shown& shown) {
+  constexpr Millis kPatienceMs = 1000;
+  const core::Pod& pod = *shown.pod;
+  if (pod.bound() || pod.ended || shown.job->gated()) return {};
+  const Millis now = now_();
+  return now - pod.created_ms < kPatienceMs ? std::string_view() : scheduling_.of(*shown.job, now);
+}
+
 void Renderer::row(std::string& out, const Shown& shown) {
   out += "{\"cells\":";
   out += dumped(table_cells(view_, shown, now_()));
-  out += R"(,"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",)";
+  out += ",\"object\":";
+  metadata(out, shown);
+  out += "}";
+}
+
+void Renderer::metadata(std::string& out, const Shown& shown) {
+  out += R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",)";
   if (shown.kind == Kind::pod) {
     writers_.of(*shown.job).metadata(out, shown);
   } else if (shown.kind == Kind::job) {
@@ -110,7 +133,7 @@ void Renderer::row(std::string& out, const Shown& shown) {
                                   : kept_json(*shown.kept->kept, shown.version);
     out += "\"metadata\":" + dumped(whole.at("metadata"));
   }
-  out += "}}";
+  out += "}";
 }
 
 void Renderer::whole(std::string& out, const Shown& shown, Form form, bool columns) {
@@ -127,15 +150,19 @@ std::string Renderer::list_head(Kind kind, Form form) const {
   if (form == Form::table)
     return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":)" +
            dumped(table_columns(kind)) + ",\"rows\":[";
-  return std::string("{\"kind\":\"") + kind_name(kind) + "List\",\"apiVersion\":\"" +
+  return std::string("{\"kind\":\"") + kind_in(kind, form) + "List\",\"apiVersion\":\"" +
          api_version(kind, form) + "\",\"items\":[";
 }
 
-std::string Renderer::list_tail(const ListMeta& list) const {
-  std::string meta = "],\"metadata\":{\"resourceVersion\":\"" + std::to_string(list.version) + "\"";
+std::string Renderer::list_meta(const ListMeta& list) const {
+  std::string meta = "{\"resourceVersion\":\"" + std::to_string(list.version) + "\"";
   if (!list.token.empty()) meta += ",\"continue\":\"" + list.token + "\"";
   if (list.remaining != 0) meta += ",\"remainingItemCount\":" + std::to_string(list.remaining);
-  return meta + "}}\n";
+  return meta + "}";
+}
+
+std::string Renderer::list_tail(const ListMeta& list) const {
+  return "],\"metadata\":" + list_meta(list) + "}\n";
 }
 
 std::string Renderer::bookmark(Kind kind, Form form, uint64_t version) const {
@@ -144,7 +171,7 @@ std::string Renderer::bookmark(Kind kind, Form form, uint64_t version) const {
   if (form == Form::table)
     return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1",)" + meta +
            ",\"columnDefinitions\":null,\"rows\":[]}";
-  return std::string("{\"kind\":\"") + kind_name(kind) + "\",\"apiVersion\":\"" +
+  return std::string("{\"kind\":\"") + kind_in(kind, form) + "\",\"apiVersion\":\"" +
          api_version(kind, form) + "\"," + meta + "}";
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/view/model/view.hpp"
+#include "api/view/render/misfits.hpp"
 #include "api/view/render/pod_json.hpp"
 #include "base/clock.hpp"
 
@@ -9,13 +10,18 @@
 
 namespace muster::api {
 
-// events_v1: plain, but events with the field names of events.k8s.io/v1.
-enum class Form { plain, table, events_v1 };
+// metadata: kind PartialObjectMetadata. events_v1: plain, but events with the field names of
+// events.k8s.io/v1.
+enum class Form { plain, table, metadata, events_v1 };
+// How that is encoded. YAML includes JSON, so it is the same text.
+enum class Encoding { json, yaml, protobuf };
 
 class Renderer {
  public:
-  Renderer(const View& view, WallClock now) : view_(view), now_(std::move(now)) {}
+  Renderer(const View& view, WallClock now)
+      : view_(view), now_(std::move(now)), scheduling_(view) {}
 
+  // In any form but table.
   void object(std::string& out, const Shown& shown, Form form = Form::plain);
   // A table row: the cells and the object's metadata.
   void row(std::string& out, const Shown& shown);
@@ -30,16 +36,22 @@ class Renderer {
   };
   std::string list_head(Kind kind, Form form) const;
   std::string list_tail(const ListMeta& meta) const;
+  std::string list_meta(const ListMeta& meta) const;  // a JSON object
   // An object of this kind with nothing but a version, for a bookmark.
   std::string bookmark(Kind kind, Form form, uint64_t version) const;
 
  private:
+  std::string_view unplaced(const Shown& shown);
+  void metadata(std::string& out, const Shown& shown);
+
   const View& view_;
   WallClock now_;
   PodWriters writers_;
+  SchedulingTexts scheduling_;
 };
 
 const char* kind_name(Kind kind);                             // "Job"
+const char* kind_in(Kind kind, Form form);                    // "Job", "PartialObjectMetadata"
 const char* api_version(Kind kind, Form form = Form::plain);  // "batch/v1"
 const char* resource_name(Kind kind);                         // "jobs"
 

@@ -5,6 +5,7 @@
 #include "base/text/time_text.hpp"
 #include "core/pod_name.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 namespace muster::api {
@@ -95,25 +96,60 @@ OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
           selector.empty() ? "<none>" : selector};
 }
 
-std::string running_state(const core::Pod& pod, bool several) {
-  switch (pod.readiness) {
-    case core::Readiness::initializing:
-      return "PodInitializing";
-    case core::Readiness::not_ready:
-      return several ? "NotReady" : "CrashLoopBackOff";
-    case core::Readiness::ready:
-      break;
+// "Init:1/2", "Init:CrashLoopBackOff"; empty: the init containers have ended.
+std::string init_state(const core::Pod& pod, const std::vector<core::Container>& inits) {
+  for (size_t i = 0; i < inits.size(); ++i) {
+    const core::ContainerNow* now = i < pod.containers.size() ? &pod.containers[i] : nullptr;
+    if (inits[i].sidecar && now && now->phase == core::ContainerPhase::running) continue;
+    const bool over = now && now->phase == core::ContainerPhase::ended && now->last;
+    if (over && now->last->exit_code == 0) continue;
+    if (over)
+      return "Init:" + std::string(container_reason(now->last->cause, now->last->exit_code));
+    if (now && now->phase == core::ContainerPhase::waiting) return "Init:CrashLoopBackOff";
+    return "Init:" + std::to_string(i) + "/" + std::to_string(inits.size());
   }
-  return "Running";
+  return "";
 }
 
-std::string pod_state(const core::Pod& pod, bool several, bool gated) {
+// As kubectl's STATUS: of the first container that does not run.
+std::string running_state(const core::Pod& pod, const std::vector<core::Container>& inits) {
+  if (pod.containers.empty())
+    return pod.readiness == core::Readiness::not_ready ? "CrashLoopBackOff" : "Running";
+  if (std::string state = init_state(pod, inits); !state.empty()) return state;
+  bool runs = false;
+  std::string reason;
+  for (size_t i = inits.size(); i < pod.containers.size(); ++i) {
+    const core::ContainerNow& now = pod.containers[i];
+    runs = runs || now.phase == core::ContainerPhase::running;
+    if (!reason.empty()) continue;
+    if (now.phase == core::ContainerPhase::waiting) reason = "CrashLoopBackOff";
+    if (now.phase == core::ContainerPhase::ended && now.last)
+      reason = container_reason(now.last->cause, now.last->exit_code);
+  }
+  if (reason.empty()) return runs ? "Running" : "PodInitializing";
+  return reason == "Completed" && runs ? "NotReady" : reason;
+}
+
+// How a pod ended in its init containers; empty: it did not.
+std::string init_end(const core::Pod& pod, const std::vector<core::Container>& inits) {
+  if (pod.end.containers.size() <= inits.size()) return "";
+  for (size_t i = 0; i < inits.size(); ++i) {
+    const core::ContainerEnd& end = pod.end.containers[i];
+    if (end.has_exit_code() && end.exit_code != 0 && !inits[i].sidecar)
+      return "Init:" + std::string(container_reason(end.cause, end.exit_code));
+  }
+  return "";
+}
+
+std::string pod_state(const core::Pod& pod, const std::vector<core::Container>& inits, bool gated) {
   if (pod.terminating()) return "Terminating";
   if (!pod.ended)
-    return pod.started_at ? running_state(pod, several)
-           : pod.bound()  ? "ContainerCreating"
-           : gated        ? "SchedulingGated"
-                          : "Pending";
+    return pod.started_at                  ? running_state(pod, inits)
+           : pod.bound() && !inits.empty() ? init_state(pod, inits)
+           : pod.bound()                   ? "ContainerCreating"
+           : gated                         ? "SchedulingGated"
+                                           : "Pending";
+  if (std::string state = init_end(pod, inits); !state.empty()) return state;
   std::string_view reason = pod_reason(pod.end.cause);
   if (reason.empty()) reason = container_reason(pod.end.cause, pod.end.exit_code);
   return std::string(reason);
@@ -122,14 +158,16 @@ std::string pod_state(const core::Pod& pod, bool several, bool gated) {
 OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const core::Pod& pod = *shown.pod;
   const core::JobMeta& meta = shown.job->object().meta;
-  const size_t all = shown.job->spec().pod.containers.size();
+  const auto& inits = shown.job->spec().pod.init_containers;
+  const size_t all = shown.job->spec().pod.containers.size() +
+                     static_cast<size_t>(std::count_if(
+                         inits.begin(), inits.end(), [](const auto& one) { return one.sidecar; }));
   const bool ready = !pod.ended && pod.started_at && pod.readiness == core::Readiness::ready;
   const core::NodeInfo* const node = pod.bound() ? view.node_info(pod.node) : nullptr;
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
           std::to_string(ready ? all : 0) + "/" + std::to_string(all),
-          missing_config(view, *shown.job, pod).empty()
-              ? pod_state(pod, all > 1, shown.job->gated())
-              : "CreateContainerConfigError",
+          missing_config(view, *shown.job, pod).empty() ? pod_state(pod, inits, shown.job->gated())
+                                                        : "CreateContainerConfigError",
           std::to_string(pod.restarts),
           span_text(now_ms - pod.created_ms),
           node == nullptr || node->ip.empty() ? "<none>" : node->ip,

@@ -2,9 +2,10 @@
 
 #include "api/view/query/object_json.hpp"
 #include "api/view/query/pod_configs.hpp"
+#include "api/view/render/misfits.hpp"
 #include "api/view/render/tables.hpp"
 #include "base/text/exit_text.hpp"
-#include "core/cluster/slots/free_node.hpp"
+#include "core/cluster/slots/demand.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/job/rules/backoff.hpp"
@@ -75,110 +76,13 @@ std::string counted_text(const core::Pod& pod) {
   return {};
 }
 
-// The first resource for which `room` has less than one pod requests, with both amounts in its
-// unit.
-struct Shortage {
-  std::string resource;  // cpu, memory or nvidia.com/gpu
-  int64_t requested = 0;
-  int64_t there = 0;
-};
-
-std::optional<Shortage> shortage(const core::Amounts& room, const core::Amounts& each) {
-  if (room.cpu_millis < each.cpu_millis) return Shortage{"cpu", each.cpu_millis, room.cpu_millis};
-  if (room.memory_bytes < each.memory_bytes)
-    return Shortage{"memory", each.memory_bytes, room.memory_bytes};
-  for (const auto& [name, wanted] : each.named) {
-    const auto it = room.named.find(name);
-    const int64_t there = it == room.named.end() ? 0 : it->second;
-    if (there < wanted) return Shortage{name, wanted, there};
-  }
-  return std::nullopt;
-}
-
-// "64", "500m", "16Gi", as in a manifest; memory in whole Mi, rounded down.
-std::string amount_text(const std::string& resource, int64_t amount) {
-  constexpr int64_t kKi = 1024;
-  amount = std::max<int64_t>(amount, 0);  // negative: overcommitted
-  if (resource == "cpu" && amount % 1000 == 0) return std::to_string(amount / 1000);
-  if (resource == "cpu") return std::to_string(amount) + "m";
-  if (resource != "memory" || amount < kKi) return std::to_string(amount);
-  if (amount < kKi * kKi) return std::to_string(amount / kKi) + "Ki";
-  if (amount % (kKi * kKi * kKi) == 0) return std::to_string(amount / (kKi * kKi * kKi)) + "Gi";
-  return std::to_string(amount / (kKi * kKi)) + "Mi";
-}
-
-// Why one more such pod does not fit on a node now. Nodes with the same `brief` and `text` are
-// listed together; a shortage is reported for the node that has most.
-struct Misfit {
-  std::string brief;  // for the summary: "full"
-  std::string text;   // for the details: "all 2 slots are in use"
-  std::optional<Shortage> shortage{};
-};
-
-// nullopt: it fits.
-std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
-                             const core::Demand& demand) {
-  if (node.health != core::NodeInfo::Health::ready) return Misfit{"not ready", "not ready"};
-  if (node.draining) return Misfit{"draining", "draining, its agent is shutting down"};
-  if (node.trouble) return Misfit{"not ready", node.trouble.reason + ": " + node.trouble.message};
-  if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
-  if (!core::enforces(node, demand))
-    return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
-  const core::StringMap labels = core::labels_of(node);
-  if (const auto mounts = demand.node_selector.find(std::string(core::kVolumesLabel));
-      mounts != demand.node_selector.end() && !labels.contains(mounts->first))
-    return Misfit{
-        "without mounts",
-        "cannot mount volumes: its keeper gets no user namespaces (label " + mounts->first + ")"};
-  if (!core::selects(node, labels, demand))
-    return Misfit{"excluded", demand.affinity.required
-                                  ? "labels do not match the job's nodeSelector and nodeAffinity"
-                                  : "labels do not match the job's nodeSelector"};
-  if (!core::admits(node, labels, demand))
-    return Misfit{"tainted", "has taints that the job does not tolerate"};
-  core::Amounts room = core::capacity_of(node);
-  if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
-  if (used >= node.slots)
-    return Misfit{"full", node.slots == 1 ? "its slot is in use"
-                                          : "all " + count(node.slots, "slot") + " are in use"};
-  room.add(taken, -1);
-  if (auto lack = shortage(room, demand.amounts))
-    return Misfit{"short of " + lack->resource, "", lack};
-  return std::nullopt;
-}
-
-struct Nodes {
-  std::vector<std::string> names;
-  std::optional<Shortage> most;  // of the node that has most
-};
-
-std::string reason_text(const std::string& brief, const std::string& text, const Nodes& nodes) {
-  if (!nodes.most) return text;
-  const Shortage& lack = *nodes.most;
-  const std::string there = amount_text(lack.resource, lack.there);
-  const std::string wanted =
-      "the pod requests " + amount_text(lack.resource, lack.requested) + " " + lack.resource;
-  if (brief != "too small") return wanted + "; at most " + there + " free";
-  return wanted + (nodes.names.size() == 1 ? "; the node has " : "; the largest has ") + there;
-}
-
 // Explains why a pod without a node does not get one.
 void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max,
                    Explanation& out) {
   const auto owner = core::owner_uid(job.object().meta.annotations);
-  uint64_t of_owner = 0;
-  std::map<NodeId, uint32_t> used;
-  std::map<NodeId, core::Amounts> taken;
-  view.jobs().each_active([&](const core::Job& other) {
-    const core::Demand demand = core::demand_of(other.object());
-    const bool same = owner && core::owner_uid(other.object().meta.annotations) == owner;
-    for (const auto& [key, pod] : other.state().open) {
-      if (!pod.bound()) continue;
-      if (same) ++of_owner;
-      ++used[pod.node];
-      taken[pod.node].add(demand.amounts, 1);
-    }
-  });
+  const Taken taken = taken_now(view);
+  const auto of = owner ? taken.pods_of.find(*owner) : taken.pods_of.end();
+  const uint64_t of_owner = of == taken.pods_of.end() ? 0 : of->second;
   const core::Demand demand = core::demand_of(job.object());
   const uint64_t wanted = demand.gang ? job.pending().size() : 1;
   if (owner && user_pods_max > 0 && of_owner + wanted > user_pods_max) {
@@ -189,27 +93,7 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
                             ": its pods start together or not at all");
     return;
   }
-  std::map<std::string, uint64_t> briefs;
-  std::map<std::pair<std::string, std::string>, Nodes> reasons;  // by brief and text
-  uint64_t all = 0;
-  uint64_t fit = 0;
-  view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
-    const core::NodeInfo& node = *shown.node;
-    if (!demand.node_name.empty() && demand.node_name != node.name) return;
-    ++all;
-    auto found = misfit(node, used[node.id], taken[node.id], demand);
-    if (!found) {
-      ++fit;
-      found = Misfit{"", "fits, but its free slots are reserved or about to be assigned"};
-    } else {
-      ++briefs[found->brief];
-    }
-    const std::string& what = found->shortage ? found->shortage->resource : found->text;
-    Nodes& nodes = reasons[{found->brief, what}];
-    nodes.names.push_back(node.name);
-    if (found->shortage && (!nodes.most || nodes.most->there < found->shortage->there))
-      nodes.most = found->shortage;
-  });
+  const auto [all, fit, briefs, reasons] = misfits(view, demand, taken);
   if (all == 0 && !demand.node_name.empty()) {
     out.summary += ": spec.nodeName is " + demand.node_name + ", and there is no such node";
   } else if (all == 0) {
@@ -319,11 +203,33 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
   return false;
 }
 
-std::string running_text(const View& view, const core::Pod& pod, Millis now) {
+// What the containers of a running pod wait for; empty: they all run, or nothing is known.
+std::string container_text(const core::Job& job, const core::Pod& pod) {
+  const core::PodTemplate& pod_template = job.spec().pod;
+  const size_t inits = pod_template.init_containers.size();
+  for (size_t i = 0; i < pod.containers.size(); ++i) {
+    const core::ContainerNow& now = pod.containers[i];
+    const auto& list = i < inits ? pod_template.init_containers : pod_template.containers;
+    const size_t at = i < inits ? i : i - inits;
+    if (at >= list.size()) break;
+    const std::string name = (i < inits ? "init container " : "container ") + list[at].name;
+    if (now.phase == core::ContainerPhase::waiting && now.last)
+      return name + " waits to be restarted, after " +
+             exit_text(now.last->exit_code, now.last->signal) + " (" +
+             count(static_cast<uint64_t>(now.restarts), "restart") + " so far)";
+    if (i < inits && now.phase == core::ContainerPhase::running && !list[at].sidecar)
+      return name + " is running, " + std::to_string(i + 1) + " of " + std::to_string(inits);
+  }
+  return "";
+}
+
+std::string running_text(const View& view, const core::Job& job, const core::Pod& pod, Millis now) {
   std::string text = attempt_name(pod.key);
   const std::string node = "node " + view.node_name(pod.node);
   if (pod.stopping_at)
     return text + " has been terminating on " + node + " for " + span_text(now - *pod.stopping_at);
+  if (const std::string waits = container_text(job, pod); !waits.empty())
+    return text + " is on " + node + "; " + waits;
   if (pod.started_at)
     return text + " has been running on " + node + " for " + span_text(now - *pod.started_at);
   return text + " is starting on " + node;
@@ -472,7 +378,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
     if (!open || it->second.active()) open = &it->second;
   if (open && open->bound()) {
     out.state = open->terminating() ? "Stopping" : "Running";
-    out.summary = running_text(view, *open, now);
+    out.summary = running_text(view, job, *open, now);
     tell_trouble(view, job, index, out);
     tell_last();
     return out;

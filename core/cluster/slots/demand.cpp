@@ -86,8 +86,20 @@ Demand demand_of(const JobObject& object) {
   Demand demand;
   for (const Container& container : pod.containers)
     demand.amounts.add(amounts_of(container.resources), 1);
-  for (const Container& container : pod.init_containers)
-    raise_to(demand.amounts, amounts_of(container.resources));
+  // Sidecars run beside the init containers after them and beside all containers.
+  Amounts sidecars;
+  std::vector<Amounts> inits;
+  for (const Container& container : pod.init_containers) {
+    const Amounts amounts = amounts_of(container.resources);
+    if (container.sidecar) {
+      sidecars.add(amounts, 1);
+    } else {
+      inits.push_back(sidecars);
+      inits.back().add(amounts, 1);
+    }
+  }
+  demand.amounts.add(sidecars, 1);
+  for (const Amounts& init : inits) raise_to(demand.amounts, init);
   demand.amounts.cpu_millis = std::min(demand.amounts.cpu_millis, kMost);
   demand.amounts.memory_bytes = std::min(demand.amounts.memory_bytes, kMost);
   for (auto& [name, count] : demand.amounts.named) count = std::min(count, kMost);

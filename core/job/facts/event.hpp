@@ -28,6 +28,7 @@ struct PodsReported {
     int32_t restarts = 0;
     Age age;
     Readiness readiness = Readiness::ready;
+    std::vector<ContainerNowOf<Age>> containers{};  // empty: one, never restarted
   };
   using Ended = PodEndReport<PodKey, Age>;
   uint64_t token = 0;

@@ -57,6 +57,7 @@ struct Pod {
   std::optional<int32_t> pid;              // newest process of the first container; for display
   int32_t restarts = 0;                    // restarts in place, of all its containers
   Readiness readiness = Readiness::ready;  // once started
+  std::vector<ContainerNow> containers;    // while it runs; empty: one, never restarted
   int32_t failures = 0;                    // job-index-failure-count at its creation
   int32_t ignored = 0;                     // job-index-ignored-failure-count
   std::optional<Millis> stopping_at;       // when its deletion was requested

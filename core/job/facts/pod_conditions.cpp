@@ -54,7 +54,44 @@ PodCondition condition(const char* type, bool status, Millis at_ms, std::string_
 
 }  // namespace
 
-std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
+namespace {
+
+// When the last init container ended with success or, a sidecar, started; nothing: it has not.
+std::optional<Millis> initialized_at(const Pod& pod, std::span<const Container> inits) {
+  if (inits.empty()) return pod.bound_ms;
+  const bool reported =
+      pod.ended ? pod.end.containers.size() > inits.size() : !pod.containers.empty();
+  if (!reported) {
+    const bool done = pod.started_at && pod.readiness != Readiness::initializing &&
+                      (!pod.ended || pod.end.succeeded() || pod.end.containers.empty());
+    return done ? std::optional(pod.bound_ms) : std::nullopt;
+  }
+  Millis at = pod.bound_ms;
+  for (size_t i = 0; i < inits.size(); ++i) {
+    if (inits[i].sidecar) {
+      if (pod.ended && !pod.end.containers[i].started_at) return std::nullopt;
+      if (pod.ended) continue;
+      const ContainerNow* now = i < pod.containers.size() ? &pod.containers[i] : nullptr;
+      const bool ran = now && (now->since || (now->last && now->last->started_at));
+      if (!ran && pod.readiness == Readiness::initializing) return std::nullopt;
+      if (now && now->since && now->restarts == 0) at = std::max(at, *now->since);
+      continue;
+    }
+    std::optional<ContainerEnd> end;
+    if (pod.ended)
+      end = pod.end.containers[i];
+    else if (i < pod.containers.size() && pod.containers[i].phase == ContainerPhase::ended)
+      end = pod.containers[i].last;
+    if (!end || !end->has_exit_code() || end->exit_code != 0) return std::nullopt;
+    at = std::max(at, end->ended_at);
+  }
+  return at;
+}
+
+}  // namespace
+
+std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated,
+                                         std::span<const Container> inits) {
   std::vector<PodCondition> all;
   if (pod.bound()) {
     bool started = pod.started_at.has_value();
@@ -65,8 +102,8 @@ std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
                       : !pod.ended          ? "ContainersNotReady"
                       : pod.end.succeeded() ? "PodCompleted"
                                             : "PodFailed";
-    bool init_done = initialized || !started || pod.end.succeeded();
-    all.push_back(condition("Initialized", init_done, pod.bound_ms,
+    const auto init_done = initialized_at(pod, inits);
+    all.push_back(condition("Initialized", init_done.has_value(), init_done.value_or(pod.bound_ms),
                             init_done ? "" : "ContainersNotInitialized"));
     all.push_back(condition("Ready", ready, ready_ms, why));
     all.push_back(condition("ContainersReady", ready, ready_ms, why));

@@ -74,6 +74,7 @@ struct PodsStarted {
     int32_t restarts = 0;
     Millis started_ms = 0;
     Readiness readiness = Readiness::ready;
+    std::vector<ContainerNow> containers{};  // empty: one, never restarted
     bool operator==(const Start&) const = default;
   };
   Millis at_ms = 0;

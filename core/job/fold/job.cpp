@@ -301,6 +301,7 @@ struct Applier {
       pod.pid = start.pid;
       pod.restarts = start.restarts;
       pod.readiness = start.readiness;
+      pod.containers = start.containers;
       if (!pod.started_at) pod.started_at = start.started_ms;
       if (pod.ready() && !was_ready) ++job.ready_;
       if (was_ready && !pod.ready()) --job.ready_;
@@ -315,6 +316,7 @@ struct Applier {
       Pod pod = take(it);
       pod.ended = true;
       pod.end = one.end;
+      pod.containers.clear();  // the end has them
       if (one.start) {
         pod.pid = one.start->pid;
         pod.restarts = one.restarts;

@@ -81,6 +81,16 @@ std::string readiness_text(Readiness readiness) {
   return readiness == Readiness::ready ? "" : " " + std::string(name(readiness));
 }
 
+// " containers ended:exit 0,running,unborn"
+std::string containers_text(const std::vector<ContainerNow>& containers) {
+  std::string text;
+  for (const ContainerNow& one : containers) {
+    text += (text.empty() ? " containers " : ",") + std::string(name(one.phase));
+    if (one.last) text += ":exit " + std::to_string(one.last->exit_code);
+  }
+  return text;
+}
+
 std::string pods_text(JobId job, const std::vector<PodKey>& pods, std::string head) {
   return listed(std::move(head), pods, [job](PodKey pod) { return pod_text(job, pod); });
 }
@@ -219,7 +229,7 @@ struct RecordText {
   std::string operator()(const PodsStarted& r) {
     return listed("PodsStarted", r.starts, [this](const PodsStarted::Start& one) {
       return pod_text(job, one.pod) + start_text(one.pid, one.restarts) +
-             readiness_text(one.readiness);
+             readiness_text(one.readiness) + containers_text(one.containers);
     });
   }
   std::string operator()(const PodsEnded& r) {
@@ -418,6 +428,20 @@ std::string_view name(Readiness readiness) {
       return "initializing";
     case Readiness::not_ready:
       return "not-ready";
+  }
+  return "unknown";
+}
+
+std::string_view name(ContainerPhase phase) {
+  switch (phase) {
+    case ContainerPhase::unborn:
+      return "unborn";
+    case ContainerPhase::waiting:
+      return "waiting";
+    case ContainerPhase::running:
+      return "running";
+    case ContainerPhase::ended:
+      return "ended";
   }
   return "unknown";
 }

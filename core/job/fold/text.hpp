@@ -21,6 +21,7 @@ std::string instant_text(Millis at_ms);
 std::string_view name(Counted counted);
 std::string_view name(EndCause cause);
 std::string_view name(Readiness readiness);
+std::string_view name(ContainerPhase phase);
 std::string_view name(FailureAction action);         // as in the API: "FailIndex"; none: ""
 std::string_view record_name(const Record& record);  // the name of its type: "PodsCreated"
 

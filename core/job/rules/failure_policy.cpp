@@ -78,7 +78,8 @@ PolicyMatch match_failure(const Job& job, const Pod& pod, const Gates& gates) {
   if (!policy) return {};
   const JobMeta& meta = job.object().meta;
   std::vector<Exit> exits = exits_of(job.spec(), pod);
-  std::vector<PodCondition> conditions = pod_conditions(pod);
+  std::vector<PodCondition> conditions =
+      pod_conditions(pod, job.gated(), job.spec().pod.init_containers);
   for (size_t i = 0; i < policy->rules.size(); ++i) {
     const FailureRule& rule = policy->rules[i];
     FailureAction action = action_of(rule.action);

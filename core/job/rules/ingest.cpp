@@ -21,6 +21,18 @@ Millis instant(const Sync& sync, const Pod& pod, Age age) {
   return std::clamp(sync.now - age.ms, std::min(pod.bound_ms, sync.now), sync.now);
 }
 
+// Whether a report says nothing new. Its times are ages, so each report has others.
+bool same_phases(const std::vector<ContainerNow>& known,
+                 const std::vector<ContainerNowOf<Age>>& said) {
+  return std::equal(
+      known.begin(), known.end(), said.begin(), said.end(), [](const auto& a, const auto& b) {
+        return a.phase == b.phase && a.restarts == b.restarts &&
+               a.last.has_value() == b.last.has_value() &&
+               (!a.last ||
+                (a.last->exit_code == b.last->exit_code && a.last->signal == b.last->signal));
+      });
+}
+
 void end_pod(Sync& sync, const Pod& pod, PodEnd end) {
   PodsEnded::One one;
   one.pod = pod.key;
@@ -124,11 +136,16 @@ struct Ingest {
     for (const auto& [key, start] : unrecorded) {
       const Pod* pod = open_on(key, e.node);
       if (pod->started_at && pod->pid == start->pid && pod->restarts == start->restarts &&
-          pod->readiness == start->readiness)
+          pod->readiness == start->readiness && same_phases(pod->containers, start->containers))
         continue;
+      std::vector<ContainerNow> containers;
+      for (const auto& one : start->containers)
+        containers.push_back(
+            with_times<Millis>(one, [this, pod](Age age) { return instant(sync, *pod, age); }));
       // A repeated report may be older than what is recorded.
       sync.starts.push_back({key, start->pid, std::max(pod->restarts, start->restarts),
-                             instant(sync, *pod, start->age), start->readiness});
+                             instant(sync, *pod, start->age), start->readiness,
+                             std::move(containers)});
     }
     if (!holds) sync.order(AckReport{e.token});
   }

@@ -87,6 +87,7 @@ struct Container {
   std::vector<VolumeMount> volume_mounts{};
   std::vector<EnvSource> env_from{};
   SecurityContext security{};
+  bool sidecar = false;  // of an init container: restartPolicy Always
   bool operator==(const Container&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace muster::core {
@@ -14,5 +15,10 @@ namespace muster::core {
 // In thousandths, rounded away from zero. Values that do not fit into 64 bits (9.2e15 units) are
 // clamped to the largest one.
 Result<int64_t> parse_quantity_milli(std::string_view text);
+
+// The text that Kubernetes prints for it (Quantity.String() of apimachinery): "0.5" is "500m",
+// "1024Mi" is "1Gi", "1000" is "1k". At most nine decimals, rounded away from zero, and at most
+// 2^63-1. A text that is no quantity is returned as it is.
+std::string canonical_quantity(std::string_view text);
 
 }  // namespace muster::core

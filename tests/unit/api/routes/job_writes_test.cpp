@@ -72,7 +72,7 @@ TEST_F(ServerTest, DryRunStoresNothing) {
   EXPECT_EQ(post(kJobs + "?dryRun=All", kManifest).code, 201);
   EXPECT_EQ(backend.creates, 0);
   EXPECT_EQ(get(kJobs + "/new").code, 404);
-  EXPECT_EQ(post(kJobs + "?dryRun=Some", kManifest).code, 400);
+  EXPECT_EQ(post(kJobs + "?dryRun=Some", kManifest).code, 422);
 }
 
 TEST_F(ServerTest, MalformedProtobufJobIsBadRequest) {
@@ -89,7 +89,7 @@ TEST_F(ServerTest, DeletesJobByPropagationPolicyAndPreconditions) {
     return call(request("DELETE", kJobs + "/" + name,
                         body.empty() ? "" : "Content-Type: application/json\r\n", body));
   };
-  EXPECT_TRUE(remove("a", R"({"propagationPolicy":"Sideways"})").is_status("BadRequest"));
+  EXPECT_TRUE(remove("a", R"({"propagationPolicy":"Sideways"})").is_status("Invalid"));
   EXPECT_TRUE(remove("a", R"({"preconditions":{"uid":"x"}})").is_status("Conflict"));
   EXPECT_EQ(remove("a", R"({"dryRun":["All"]})").code, 200);
   EXPECT_EQ(get(kJobs + "/a").code, 200);
@@ -150,7 +150,7 @@ TEST_F(ServerTest, PatchesJobByMergeStrategicAndJsonPatch) {
   EXPECT_EQ(listed.json()["spec"]["parallelism"], 2);
   EXPECT_EQ(
       patch("json-patch+json", R"([{"op":"test","path":"/spec/parallelism","value":9}])").code,
-      400);
+      422);
   const Answer labelled =
       patch("strategic-merge-patch+json", R"({"metadata":{"labels":{"a":"b"}}})");
   ASSERT_EQ(labelled.code, 200) << labelled.body;
@@ -163,7 +163,10 @@ TEST_F(ServerTest, PatchesJobByMergeStrategicAndJsonPatch) {
   EXPECT_EQ(get(path).json()["spec"]["parallelism"], 2);
   EXPECT_TRUE(patch("merge-patch+json", R"({"spec":{"completionMode":"NonIndexed"}})")
                   .is_status("Invalid"));
-  EXPECT_TRUE(patch("merge-patch+json", R"({"spec":{"paralelism":1}})").is_status("BadRequest"));
+  EXPECT_TRUE(patch("merge-patch+json", R"({"spec":{"paralelism":1}})", "?fieldValidation=Strict")
+                  .is_status("BadRequest"));
+  EXPECT_EQ(patch("merge-patch+json", R"({"spec":{"paralelism":1}})").code, 200) << "a warning";
+  EXPECT_TRUE(patch("merge-patch+json", "{}", "?force=true").is_status("Invalid"));
   EXPECT_EQ(patch("json", "{}").code, 415);
   EXPECT_EQ(call(request("PATCH", kJobs + "/none", "Content-Type: application/merge-patch+json\r\n",
                          "{}"))
@@ -183,7 +186,7 @@ TEST_F(ServerTest, AppliesAJob) {
            "\n  template:\n    spec:\n      restartPolicy: Never\n"
            "      containers: [{name: main, command: [\"true\"]}]\n";
   };
-  EXPECT_EQ(apply("", manifest("2")).code, 400) << "no fieldManager";
+  EXPECT_TRUE(apply("", manifest("2")).is_status("Invalid")) << "no fieldManager";
   EXPECT_EQ(apply("me", "{}").code, 400);
   EXPECT_EQ(apply("me", "[").code, 400);
   EXPECT_EQ(apply("me", manifest("2", ", resourceVersion: '7'")).code, 409);
@@ -231,7 +234,8 @@ TEST_F(ServerTest, AppliesAJob) {
   EXPECT_EQ(shared.json()["metadata"]["managedFields"].size(), 2u);
   EXPECT_EQ(shared.json()["metadata"]["generation"], generation);
   EXPECT_TRUE(apply("me", manifest("-1"), "&force=true").is_status("Invalid"));
-  EXPECT_EQ(apply("me", manifest("2", ", colour: red")).code, 400) << "strict by default";
+  EXPECT_EQ(apply("me", manifest("2", ", colour: red"), "&fieldValidation=Strict").code, 400);
+  EXPECT_EQ(apply("me", manifest("2", ", colour: red")).code, 200) << "a warning by default";
   EXPECT_EQ(call(request("PATCH", path + "/status?fieldManager=x",
                          "Content-Type: application/apply-patch+yaml\r\n", "{}"))
                 .code,
@@ -272,11 +276,11 @@ TEST_F(ServerTest, RecordsFieldManagerOfEachWrite) {
   EXPECT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=" + std::string(129, 'x'),
                          "Content-Type: application/merge-patch+json\r\n", "{}"))
                 .code,
-            400);
+            422);
   EXPECT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=%07",
                          "Content-Type: application/merge-patch+json\r\n", "{}"))
                 .code,
-            400);
+            422);
 }
 
 TEST_F(ServerTest, PatchIsRetriedWhenJobChangedMeanwhile) {

@@ -32,7 +32,7 @@ TEST_F(ServerTest, AppliesANode) {
   EXPECT_FALSE(forced.json()["spec"].contains("unschedulable")) << "left out, so taken back";
   EXPECT_EQ(apply("n2", head + "}}").code, 400) << "another name than the path's";
   EXPECT_EQ(apply("n2", R"({"apiVersion":"v1","kind":"Node"})").code, 404);
-  EXPECT_EQ(apply("n1", head + R"(},"spec":{"colour":1}})").code, 400);
+  EXPECT_EQ(apply("n1", head + R"(},"spec":{"colour":1}})", "&fieldValidation=Strict").code, 400);
 }
 
 class P22Pods : public ServerTest {

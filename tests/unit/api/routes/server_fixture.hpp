@@ -109,7 +109,8 @@ class FakeBackend final : public Backend {
     const auto shown = view_.kept(one.kind, one.ns, one.name);
     if (!seen && shown) return done(Error{Errc::exists, "", {}});
     if (seen && !shown) return done(Error{Errc::not_found, "", {}});
-    if (seen && shown->version != seen->version) return done(Error{Errc::conflict, "", {}});
+    if (seen && shown->kept->kept->version != seen->version)
+      return done(Error{Errc::conflict, "", {}});
     feed_.kept(seen, next);
     done(Nothing{});
   }

@@ -64,8 +64,8 @@ TEST_F(ServerTest, RefusalsHaveStatusOfTheirReason) {
   EXPECT_EQ(a.json()["details"]["causes"][0]["field"], "spec.completions");
   std::string unknown = kManifest;
   unknown.insert(unknown.find("\"completions\""), "\"colour\":\"red\",");
-  EXPECT_EQ(post(kJobs, unknown).code, 400);
-  const Answer warned = post(kJobs + "?fieldValidation=Warn", unknown);
+  EXPECT_EQ(post(kJobs + "?fieldValidation=Strict", unknown).code, 400);
+  const Answer warned = post(kJobs, unknown);
   EXPECT_EQ(warned.code, 201);
   EXPECT_NE(warned.head.find("Warning: 299 - "), std::string::npos) << warned.head;
   EXPECT_TRUE(post(kJobs, kManifest).is_status("AlreadyExists"));

@@ -52,7 +52,7 @@ inline core::NodeInfo make_node(NodeId id, const std::string& name, core::NodeIn
   return node;
 }
 
-// Commits to the View, one commit per call.
+// Commits to the View, one commit per call. Each returns the View's version then.
 class Feeder {
  public:
   explicit Feeder(View& view) : view_(view) {}
@@ -65,14 +65,14 @@ class Feeder {
     batch->records = std::move(records);
     committed.jobs.push_back(batch);
     view_.commit(committed);
-    return commit_;
+    return view_.version();
   }
   uint64_t node(core::NodeInfo node) {
     core::Committed committed;
     committed.commit = ++commit_;
     committed.nodes.push_back(std::move(node));
     view_.commit(committed);
-    return commit_;
+    return view_.version();
   }
   // Writes as the journal does: the version is the number of the commit.
   uint64_t kept(const core::KeptPtr& seen, const core::KeptPtr& next) {
@@ -83,7 +83,7 @@ class Feeder {
     if (next) now->version = committed.commit;
     committed.kept.push_back({std::move(now), next == nullptr});
     view_.commit(committed);
-    return commit_;
+    return view_.version();
   }
   uint64_t admit(JobId id, core::JobObjectPtr object) {
     return records(id, {core::JobAdmitted{kStart, std::move(object)}});

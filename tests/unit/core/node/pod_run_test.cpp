@@ -135,6 +135,161 @@ TEST_F(PodRunTest, FirstRestartAtOnceThenDelaysThatDouble) {
   EXPECT_TRUE(node->idle());
 }
 
+// Container 0 is a sidecar, 1 an init container, 2 the pod's container.
+PodPlan with_sidecar() {
+  return {.init_containers = 2, .sidecars = {0}, .containers = 1, .restart_delay_ms = 10'000};
+}
+
+TEST_F(PodRunTest, SidecarStartsFirstAndIsEndedLast) {
+  begin(with_sidecar());
+  EXPECT_EQ(next(), "start 0.0");
+  started({0, 0}, 100);
+  EXPECT_EQ(next(), "start 1.0; + pid=100 restarts=0 initializing") << "it only has to start";
+  started({1, 0}, 110);
+  ended({1, 0}, 0, 1);
+  EXPECT_EQ(next(), "start 2.0; + pid=110 restarts=0 ready");
+  started({2, 0}, 120);
+  EXPECT_EQ(next(), "+ pid=120 restarts=0 ready");
+  ended({2, 0}, 0, 2);
+  EXPECT_EQ(next(), "kill 0.0 grace=30000; + pid=120 restarts=0 not-ready");
+  ended({0, 0}, 143, 3);
+  EXPECT_EQ(next(), "- exited/0 pid=120 restarts=0 (exited/143, exited/0, exited/0)")
+      << "how it ended decides nothing";
+  EXPECT_TRUE(node->idle());
+}
+
+TEST_F(PodRunTest, SidecarIsRestartedWhateverThePolicy) {
+  begin(with_sidecar());
+  next();
+  started({0, 0}, 100);
+  EXPECT_EQ(next(), "start 1.0; + pid=100 restarts=0 initializing");
+  ended({0, 0}, 0, 1);
+  EXPECT_EQ(next(), "start 0.1; + pid=100 restarts=0 initializing");
+  started({0, 1}, 101);
+  started({1, 0}, 110);
+  ended({1, 0}, 9, 2);
+  EXPECT_EQ(next(), "kill 0.1 grace=30000; + pid=110 restarts=1 initializing; forget 1")
+      << "an init container failed for good";
+  ended({0, 1}, 143, 3);
+  EXPECT_EQ(next(), "- exited/9 pid=110 restarts=1 (exited/143 x1, exited/9, never-started/0)");
+}
+
+TEST_F(PodRunTest, SidecarThatStartsTooLateIsEnded) {
+  begin({.init_containers = 1, .sidecars = {0}, .containers = 1, .restart_delay_ms = 10'000});
+  next();
+  started({0, 0}, 100);
+  next();
+  started({1, 0}, 110);
+  ended({0, 0}, 1, 1);
+  EXPECT_EQ(next(), "start 0.1; + pid=110 restarts=0 ready");
+  ended({1, 0}, 0, 2);
+  EXPECT_EQ(next(), "kill 0.1 grace=30000; + pid=110 restarts=0 not-ready");
+  started({0, 1}, 101);
+  EXPECT_EQ(next().substr(0, 22), "kill 0.1 grace=30000; ") << "the kill may have overtaken it";
+  ended({0, 1}, 143, 3);
+  EXPECT_EQ(next().substr(0, 26), "- exited/0 pid=110 restart");
+}
+
+// While the sidecar is being ended, the pod is not stopped.
+TEST_F(PodRunTest, AgentThatRestartsFinishesWhatSidecarsDelay) {
+  begin(with_sidecar());
+  node = std::make_unique<Node>(4);
+  const auto with = plan(with_sidecar());
+  std::vector<ProcessEnd> ends = {end({1, 0}, 0, 1), end({2, 0}, 5, 2)};
+  for (ProcessEnd& one : ends) one.origin = {.plan = with, .grace_ms = 30'000};
+  node->executor_connected({{.pod = pod(),
+                             .step = {0, 0},
+                             .start = {{100, now}},
+                             .grace_ms = 30'000,
+                             .killing = true,
+                             .origin = {.plan = with}}},
+                           ends, now);
+  welcome();
+  EXPECT_NE(next().find("kill 0.0 grace=30000"), std::string::npos);
+  ended({0, 0}, 143, 3);
+  EXPECT_NE(next().find("- exited/5 "), std::string::npos);
+}
+
+// The start of the sidecar is known only from the process that followed it.
+TEST_F(PodRunTest, AgentThatRestartsKnowsThatASidecarHasRun) {
+  begin(with_sidecar());
+  node = std::make_unique<Node>(4);
+  const auto with = plan(with_sidecar());
+  ProcessEnd sidecar = end({0, 1}, 127, 1);
+  sidecar.start.reset();
+  ProcessEnd init = end({1, 0}, 0, 2), main = end({2, 0}, 0, 3);
+  std::vector<ProcessEnd> ends = {sidecar, init, main};
+  for (ProcessEnd& one : ends) one.origin = {.plan = with, .grace_ms = 30'000};
+  node->executor_connected({}, ends, now);
+  welcome();
+  EXPECT_NE(next().find("- exited/0 "), std::string::npos) << "the pod is over";
+}
+
+// Not only the sidecar is being ended: the pod's container was to be, and is not started again.
+TEST_F(PodRunTest, AgentThatRestartsKnowsThatThePodIsBeingEnded) {
+  PodPlan restarts = with_sidecar();
+  restarts.restarts = true;
+  begin(restarts);
+  node = std::make_unique<Node>(4);
+  const auto with = plan(restarts);
+  std::vector<ProcessEnd> ends = {end({1, 0}, 0, 1), end({2, 0}, 143, 2)};
+  for (ProcessEnd& one : ends) one.origin = {.plan = with, .grace_ms = 30'000};
+  node->executor_connected({{.pod = pod(),
+                             .step = {0, 0},
+                             .start = {{100, now}},
+                             .grace_ms = 30'000,
+                             .killing = true,
+                             .origin = {.plan = with}}},
+                           ends, now);
+  welcome();
+  const std::string did = next();
+  EXPECT_EQ(did.find("start 2."), std::string::npos) << did;
+  ended({0, 0}, 143, 3);
+  EXPECT_NE(next().find("- killed/143 "), std::string::npos);
+}
+
+// Another node may run the pod.
+TEST_F(PodRunTest, PodWhoseSidecarCannotStartHereIsReturned) {
+  begin(with_sidecar());
+  next();
+  ProcessEnd refused = end({0, 0}, kExitNotHere, 1);
+  refused.start.reset();
+  refused.error = "no memory";
+  node->process_ended(refused);
+  EXPECT_EQ(next().substr(0, 18), "- start-failed/125");
+}
+
+// What two starts of one pod change is told, though it is ready from the first.
+TEST_F(PodRunTest, EveryStartOfAReadyPodIsTold) {
+  begin({.containers = 2});
+  EXPECT_EQ(next(), "start 0.0; start 1.0");
+  started({0, 0}, 100);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 ready");
+  started({1, 0}, 110);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 ready");
+}
+
+TEST_F(PodRunTest, ShowsEachContainerOfSeveral) {
+  begin({.init_containers = 1, .containers = 1, .restarts = true, .restart_delay_ms = 10'000});
+  const auto shown = [this] {
+    std::string text;
+    for (const auto& report : node->next(now).reports)
+      for (const auto& start : report.starts)
+        for (const auto& one : start.containers)
+          text += std::string(core::name(one.phase)) +
+                  (one.last ? ":" + std::to_string(one.last->exit_code) : "") + " ";
+    return text;
+  };
+  node->next(now);
+  started({0, 0}, 100);
+  EXPECT_EQ(shown(), "running unborn ");
+  ended({0, 0}, 7, 1);
+  started({0, 1}, 101);
+  ended({0, 1}, 7, 2);
+  node->report_returned(1);
+  EXPECT_EQ(shown(), "waiting:7 unborn ");
+}
+
 TEST_F(PodRunTest, SignalComesOnceBeforeTheDeadline) {
   begin({.containers = 2,
          .restarts = true,
@@ -254,7 +409,7 @@ TEST_F(PodRunTest, InitContainersRunOneAfterAnother) {
   started({0, 0}, 100);
   EXPECT_EQ(next(), "+ pid=100 restarts=0 initializing");
   ended({0, 0}, 0, 1);
-  EXPECT_EQ(next(), "start 1.0");
+  EXPECT_EQ(next(), "start 1.0; + pid=100 restarts=0 initializing");
   started({1, 0}, 110);
   EXPECT_EQ(next(), "+ pid=110 restarts=0 initializing");
   ended({1, 0}, 0, 2);

@@ -64,10 +64,14 @@ TEST_F(ViewTest, FindsPodsOfJobsWithLongNames) {
 
 TEST_F(ViewTest, EachPodHasItsOwnVersion) {
   feed.admit(1, make_job("a", uid_of(1)));
-  const uint64_t created = feed.create(1, 0, 3);
-  const uint64_t bound = feed.bind(1, {1, 0});
-  EXPECT_EQ(view.pod("default", pod_name("a", 1, {0, 0}))->version, created);
-  EXPECT_EQ(view.pod("default", pod_name("a", 1, {1, 0}))->version, bound);
+  const uint64_t created = commit_of(feed.create(1, 0, 3)), bound = commit_of(feed.bind(1, {1, 0}));
+  const auto version = [&](uint32_t index) {
+    return view.pod("default", pod_name("a", 1, {index, 0}))->version;
+  };
+  EXPECT_EQ(commit_of(version(0)), created);
+  EXPECT_EQ(commit_of(version(2)), created);
+  EXPECT_LT(version(0), version(2)) << "also in one commit";
+  EXPECT_EQ(commit_of(version(1)), bound);
 }
 
 TEST_F(ViewTest, AFinishedPodStays) {
@@ -163,7 +167,7 @@ TEST_F(ViewTest, ChangeRingIsBoundedAndRefusesLostVersions) {
   feeder.create(1, 0, 3);
   feeder.bind(1, {0, 0});
   EXPECT_FALSE(small.after(0));
-  EXPECT_FALSE(small.after(99)) << "not given yet";
+  EXPECT_FALSE(small.after(small.version() + 1)) << "not given yet";
   ASSERT_TRUE(small.after(small.version()));
   EXPECT_EQ(*small.after(small.version()), small.changes().end());
 }
@@ -175,11 +179,21 @@ TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
   View loaded;
   loaded.add(job);
   loaded.start_at(40, {make_node(3, "n", core::NodeInfo::Health::unknown)});
-  EXPECT_EQ(loaded.job("default", "old")->version, 40u);
-  EXPECT_EQ(loaded.pod("default", core::pod_name("old", uid_of(5), true, {1, 0}))->version, 40u);
-  EXPECT_FALSE(loaded.after(39));
-  EXPECT_TRUE(loaded.after(40));
+  const uint64_t start = first_version(41);  // above whatever was shown before the restart
+  EXPECT_EQ(loaded.job("default", "old")->version, start);
+  EXPECT_EQ(loaded.pod("default", core::pod_name("old", uid_of(5), true, {1, 0}))->version, start);
+  EXPECT_FALSE(loaded.after(start - 1));
+  EXPECT_TRUE(loaded.after(start));
   EXPECT_TRUE(loaded.node("n"));
+  // What passes before the first commit has versions of its own, too.
+  loaded.health(core::health_of(make_node(3, "n", core::NodeInfo::Health::ready)));
+  EXPECT_EQ(loaded.node("n")->version, start + 1);
+  Watch watch(loaded, {.kind = Kind::node}, *loaded.after(start), false);
+  size_t events = 0;
+  watch.pull([&](std::string_view, const Shown&) { ++events; }, 10);
+  EXPECT_EQ(events, 1u);
+  loaded.commit({.commit = 41});
+  EXPECT_EQ(loaded.version(), start + 1) << "no version goes back";
 }
 
 class UnloadTest : public ViewTest {
@@ -196,7 +210,7 @@ class UnloadTest : public ViewTest {
         1);
   }
   // Admits, runs and finishes a job of one pod, and stores it on `disk`.
-  void finish(JobId id, const std::string& name) {
+  uint64_t finish(JobId id, const std::string& name) {
     auto object = make_job(name, uid_of(static_cast<int>(id)), 1);
     core::Job job(id, object);
     auto take = [&](core::Record record) {
@@ -211,7 +225,7 @@ class UnloadTest : public ViewTest {
     take(core::FinishDecided{kStart + 2, true, core::ConditionReason::completions_reached, ""});
     disk.emplace(id, job);
     disk.at(id).apply(core::JobFinished{kStart + 3});
-    last = feed.records(id, {core::JobFinished{kStart + 3}});
+    return last = feed.records(id, {core::JobFinished{kStart + 3}});
   }
   std::map<JobId, core::Job> disk;
   int loads = 0;
@@ -235,6 +249,23 @@ TEST_F(UnloadTest, AFinishedJobIsReadFromDisk) {
   EXPECT_EQ(loads, 1) << "it stays for a while";
   EXPECT_EQ(count(Kind::job), 20u);
   EXPECT_EQ(count(Kind::pod), 20u);
+}
+
+TEST_F(UnloadTest, WatchReportsWhatHasLeftMemory) {
+  Watch watch(view, {.kind = Kind::pod}, view.changes().end(), false);
+  const uint64_t job = finish(1, "j1");
+  for (JobId id = 2; id <= 20; ++id) finish(id, "j" + std::to_string(id));
+  std::map<std::string, std::string> phases;
+  uint64_t version = 0;
+  const Watch::Sink sink = [&](std::string_view, const Shown& shown) {
+    EXPECT_GT(shown.version, version) << "versions only grow";
+    version = shown.version;
+    phases[shown.job->object().meta.name] = shown.pod->ended ? "ended" : "runs";
+    EXPECT_LE(shown.version, std::max(job, last));
+  };
+  while (watch.behind()) ASSERT_TRUE(watch.pull(sink, 100));
+  EXPECT_EQ(phases.size(), 20u);
+  for (const auto& [name, phase] : phases) EXPECT_EQ(phase, "ended") << name;
 }
 
 TEST_F(UnloadTest, SelectorReadsOnlyJobsItNames) {
@@ -314,7 +345,7 @@ TEST_F(UnloadTest, ChangeIsAppliedToUnloadedJobOnce) {
   finish(2, "b");
   ASSERT_TRUE(view.job("default", "a"));
   core::Committed committed;
-  committed.commit = last + 1;
+  committed.commit = commit_of(last) + 1;
   auto batch = std::make_shared<core::JobRecords>();
   batch->job = 1;
   batch->records = {record};
@@ -323,10 +354,10 @@ TEST_F(UnloadTest, ChangeIsAppliedToUnloadedJobOnce) {
   view.commit(committed);
   auto shown = view.job("default", "a");
   ASSERT_TRUE(shown);
-  EXPECT_EQ(shown->version, committed.commit);
-  EXPECT_EQ(view.owner_version(1), committed.commit - 1) << "a watch may have told it so";
+  EXPECT_EQ(shown->version, first_version(committed.commit) + 1);
+  EXPECT_EQ(view.owner_version(1), shown->version);
   EXPECT_EQ(shown->job->object().meta.labels.at("x"), "y");
-  EXPECT_EQ(view.find({Kind::pod, 1, 0, {0, 0}})->version, version);
+  EXPECT_EQ(commit_of(view.find({Kind::pod, 1, 0, {0, 0}})->version), commit_of(version));
   EXPECT_EQ(view.jobs().unloaded_counts().first, 2u) << "it is unloaded again";
 }
 

@@ -42,7 +42,7 @@ TEST_F(JsonTest, AFreshJobHasAnEmptyStatus) {
   EXPECT_EQ(json["kind"], "Job");
   EXPECT_EQ(json["apiVersion"], "batch/v1");
   EXPECT_EQ(json["status"], Json::object());
-  EXPECT_EQ(json["metadata"]["resourceVersion"], "1");
+  EXPECT_EQ(json["metadata"]["resourceVersion"], std::to_string(first_version(1) + 1));
   EXPECT_EQ(json["metadata"]["uid"], uid_of(1));
   EXPECT_EQ(json["metadata"]["creationTimestamp"], "2023-11-14T22:13:20Z");
   EXPECT_EQ(json["spec"]["completions"], 3);

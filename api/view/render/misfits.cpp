@@ -1,0 +1,168 @@
+#include "api/view/render/misfits.hpp"
+
+#include "core/cluster/slots/free_node.hpp"
+#include "core/spec/fields/owner.hpp"
+
+#include <algorithm>
+
+namespace muster::api {
+namespace {
+
+std::string slots_text(uint64_t n) {
+  return std::to_string(n) + " slot" + (n == 1 ? "" : "s");
+}
+
+std::optional<Shortage> shortage(const core::Amounts& room, const core::Amounts& each) {
+  if (room.cpu_millis < each.cpu_millis) return Shortage{"cpu", each.cpu_millis, room.cpu_millis};
+  if (room.memory_bytes < each.memory_bytes)
+    return Shortage{"memory", each.memory_bytes, room.memory_bytes};
+  for (const auto& [name, wanted] : each.named) {
+    const auto it = room.named.find(name);
+    const int64_t there = it == room.named.end() ? 0 : it->second;
+    if (there < wanted) return Shortage{name, wanted, there};
+  }
+  return std::nullopt;
+}
+
+// "64", "500m", "16Gi", as in a manifest; memory in whole Mi, rounded down.
+std::string amount_text(const std::string& resource, int64_t amount) {
+  constexpr int64_t kKi = 1024;
+  amount = std::max<int64_t>(amount, 0);  // negative: overcommitted
+  if (resource == "cpu" && amount % 1000 == 0) return std::to_string(amount / 1000);
+  if (resource == "cpu") return std::to_string(amount) + "m";
+  if (resource != "memory" || amount < kKi) return std::to_string(amount);
+  if (amount < kKi * kKi) return std::to_string(amount / kKi) + "Ki";
+  if (amount % (kKi * kKi * kKi) == 0) return std::to_string(amount / (kKi * kKi * kKi)) + "Gi";
+  return std::to_string(amount / (kKi * kKi)) + "Mi";
+}
+
+// Why one more such pod does not fit on a node now. Nodes with the same `brief` and `text` are
+// listed together; a shortage is reported for the node that has most.
+struct Misfit {
+  std::string brief;  // for the summary: "full"
+  std::string text;   // for the details: "all 2 slots are in use"
+  std::optional<Shortage> shortage{};
+};
+
+// nullopt: it fits.
+std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
+                             const core::Demand& demand) {
+  if (node.health != core::NodeInfo::Health::ready) return Misfit{"not ready", "not ready"};
+  if (node.draining) return Misfit{"draining", "draining, its agent is shutting down"};
+  if (node.trouble) return Misfit{"not ready", node.trouble.reason + ": " + node.trouble.message};
+  if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
+  if (!core::enforces(node, demand))
+    return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
+  const core::StringMap labels = core::labels_of(node);
+  if (const auto mounts = demand.node_selector.find(std::string(core::kVolumesLabel));
+      mounts != demand.node_selector.end() && !labels.contains(mounts->first))
+    return Misfit{
+        "without mounts",
+        "cannot mount volumes: its keeper gets no user namespaces (label " + mounts->first + ")"};
+  if (!core::selects(node, labels, demand))
+    return Misfit{"excluded", demand.affinity.required
+                                  ? "labels do not match the job's nodeSelector and nodeAffinity"
+                                  : "labels do not match the job's nodeSelector"};
+  if (!core::admits(node, labels, demand))
+    return Misfit{"tainted", "has taints that the job does not tolerate"};
+  core::Amounts room = core::capacity_of(node);
+  if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
+  if (used >= node.slots)
+    return Misfit{"full", node.slots == 1 ? "its slot is in use"
+                                          : "all " + slots_text(node.slots) + " are in use"};
+  room.add(taken, -1);
+  if (auto lack = shortage(room, demand.amounts))
+    return Misfit{"short of " + lack->resource, "", lack};
+  return std::nullopt;
+}
+
+// What Kubernetes' scheduler calls it.
+std::string scheduler_words(const std::string& brief, const Misfits::Nodes& nodes) {
+  if (nodes.most) return "Insufficient " + nodes.most->resource;
+  if (brief == "full") return "Too many pods";
+  if (brief == "cordoned" || brief == "draining") return "node(s) were unschedulable";
+  if (brief == "tainted") return "node(s) had untolerated taint(s)";
+  if (brief == "excluded") return "node(s) didn't match Pod's node affinity/selector";
+  if (brief == "without limits") return "node(s) do not enforce the pod's limits";
+  if (brief == "without mounts") return "node(s) cannot mount volumes";
+  return "node(s) were not ready";
+}
+
+}  // namespace
+
+Taken taken_now(const View& view) {
+  Taken taken;
+  view.jobs().each_active([&](const core::Job& job) {
+    const core::Demand demand = core::demand_of(job.object());
+    const auto owner = core::owner_uid(job.object().meta.annotations);
+    for (const auto& [key, pod] : job.state().open) {
+      if (!pod.bound()) continue;
+      if (owner) ++taken.pods_of[*owner];
+      ++taken.slots[pod.node];
+      taken.amounts[pod.node].add(demand.amounts, 1);
+    }
+  });
+  return taken;
+}
+
+Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken) {
+  Misfits out;
+  static const core::Amounts kNothing;
+  view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
+    const core::NodeInfo& node = *shown.node;
+    if (!demand.node_name.empty() && demand.node_name != node.name) return;
+    ++out.all;
+    const auto slots = taken.slots.find(node.id);
+    const auto amounts = taken.amounts.find(node.id);
+    auto found = misfit(node, slots == taken.slots.end() ? 0 : slots->second,
+                        amounts == taken.amounts.end() ? kNothing : amounts->second, demand);
+    if (!found) {
+      ++out.fit;
+      found = Misfit{"", "fits, but its free slots are reserved or about to be assigned"};
+    } else {
+      ++out.briefs[found->brief];
+    }
+    const std::string& what = found->shortage ? found->shortage->resource : found->text;
+    Misfits::Nodes& nodes = out.reasons[{found->brief, what}];
+    nodes.names.push_back(node.name);
+    if (found->shortage && (!nodes.most || nodes.most->there < found->shortage->there))
+      nodes.most = found->shortage;
+  });
+  return out;
+}
+
+std::string reason_text(const std::string& brief, const std::string& text,
+                        const Misfits::Nodes& nodes) {
+  if (!nodes.most) return text;
+  const Shortage& lack = *nodes.most;
+  const std::string there = amount_text(lack.resource, lack.there);
+  const std::string wanted =
+      "the pod requests " + amount_text(lack.resource, lack.requested) + " " + lack.resource;
+  if (brief != "too small") return wanted + "; at most " + there + " free";
+  return wanted + (nodes.names.size() == 1 ? "; the node has " : "; the largest has ") + there;
+}
+
+std::string scheduling_text(const Misfits& misfits) {
+  if (misfits.fit > 0) return "";
+  if (misfits.all == 0) return "no nodes available to schedule pods";
+  std::map<std::string, size_t> reasons;
+  for (const auto& [reason, nodes] : misfits.reasons)
+    reasons[scheduler_words(reason.first, nodes)] += nodes.names.size();
+  std::string list;
+  for (const auto& [words, count] : reasons)
+    list += (list.empty() ? "" : ", ") + std::to_string(count) + " " + words;
+  return "0/" + std::to_string(misfits.all) + " nodes are available: " + list + ".";
+}
+
+const std::string& SchedulingTexts::of(const core::Job& job, Millis now) {
+  if (now - made_ms_ >= kFreshMs || now < made_ms_) {
+    made_ms_ = now;
+    taken_ = taken_now(view_);
+    texts_.clear();
+  }
+  const auto [found, added] = texts_.try_emplace(job.id());
+  if (added) found->second = scheduling_text(misfits(view_, core::demand_of(job.object()), taken_));
+  return found->second;
+}
+
+}  // namespace muster::api
