@@ -155,6 +155,18 @@ std::string pod_state(const core::Pod& pod, const std::vector<core::Container>& 
   return std::string(reason);
 }
 
+// Containers and sidecars that run; `all`: how many there are.
+size_t ready_containers(const core::Pod& pod, const std::vector<core::Container>& inits,
+                        size_t all) {
+  if (pod.ended || !pod.started_at) return 0;
+  if (pod.containers.empty()) return pod.readiness == core::Readiness::ready ? all : 0;
+  size_t ready = 0;
+  for (size_t i = 0; i < pod.containers.size(); ++i)
+    if (pod.containers[i].phase == core::ContainerPhase::running)
+      ready += i >= inits.size() || inits[i].sidecar;
+  return ready;
+}
+
 OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const core::Pod& pod = *shown.pod;
   const core::JobMeta& meta = shown.job->object().meta;
@@ -162,10 +174,10 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const size_t all = shown.job->spec().pod.containers.size() +
                      static_cast<size_t>(std::count_if(
                          inits.begin(), inits.end(), [](const auto& one) { return one.sidecar; }));
-  const bool ready = !pod.ended && pod.started_at && pod.readiness == core::Readiness::ready;
+  const size_t ready = ready_containers(pod, inits, all);
   const core::NodeInfo* const node = pod.bound() ? view.node_info(pod.node) : nullptr;
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
-          std::to_string(ready ? all : 0) + "/" + std::to_string(all),
+          std::to_string(ready) + "/" + std::to_string(all),
           missing_config(view, *shown.job, pod).empty() ? pod_state(pod, inits, shown.job->gated())
                                                         : "CreateContainerConfigError",
           std::to_string(pod.restarts),
