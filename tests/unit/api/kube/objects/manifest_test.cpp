@@ -271,8 +271,6 @@ TEST(Manifest, UnsupportedFieldThatChangesPodIsRefusedByName) {
       {R"({"securityContext": {"fsGroup": 0}})", "spec.template.spec.securityContext.fsGroup"},
       {R"({"securityContext": {"supplementalGroups": [], "seccompProfile": {"type": "Localhost"}}})",
        "spec.template.spec.securityContext.seccompProfile.type"},
-      {R"({"containers": [{"name": "a", "securityContext": {"privileged": true}}]})",
-       "spec.template.spec.containers[0].securityContext.privileged"},
       {R"({"containers": [{"name": "a", "securityContext": {"capabilities": {"add": ["KILL"]}}}]})",
        "spec.template.spec.containers[0].securityContext.capabilities.add"},
       {R"({"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]})",

@@ -51,5 +51,12 @@ TEST(TemplateWarnings, OfFractionsOfBytesAndDeprecatedWords) {
                   "value \"100m\" is invalid, must be an integer"));
 }
 
+TEST(TemplateWarnings, OfPrivilegesThatAProcessDoesNotGet) {
+  EXPECT_THAT(warnings(R"({"containers":[{"name":"a","securityContext":{"privileged":true}},
+                           {"name":"b","securityContext":{"privileged":false}}]})"),
+              ElementsAre("spec.template.spec.containers[0].securityContext.privileged: has no "
+                          "effect, the process has the privileges of its user"));
+}
+
 }  // namespace
 }  // namespace muster::api
