@@ -341,6 +341,13 @@ class Writing(Kubectl):
         self.assertIn("-  parallelism: 4\n+  parallelism: 1\n", done.stdout)
         self.assertEqual(self.get("differs", ".spec.parallelism"), "4")
 
+    def test_diff_of_what_was_created_is_silent(self):
+        made = [self.sleeper("created", 2, suspend=True), {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, "data": {"a": "b"}}]
+        made[0]["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "0.5", "memory": "1024Mi"}}
+        manifests = json.dumps({"kind": "List", "apiVersion": "v1", "items": made})
+        self.kubectl("create", "-f", "-", stdin=manifests)
+        self.assertEqual(self.kubectl("diff", "-f", "-", stdin=manifests), "")
+
 
 if __name__ == "__main__":
     main()

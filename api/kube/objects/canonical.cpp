@@ -95,4 +95,10 @@ void make_canonical(Json& pod_template) {
         volume["emptyDir"] = Json::object();
 }
 
+void make_metadata_canonical(Json& object) {
+  static const ApiType* const kMeta = api_type("ObjectMeta");
+  MUSTER_CHECK(kMeta != nullptr);
+  if (auto found = object.find("metadata"); found != object.end()) settle(*found, *kMeta);
+}
+
 }  // namespace muster::api

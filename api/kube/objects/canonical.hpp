@@ -13,5 +13,7 @@ namespace muster::api {
 
 // Call after conform(). Anything but an object stays as it is.
 void make_canonical(Json& pod_template);
+// The same for the metadata of any object, if it has some: an empty list or map is none.
+void make_metadata_canonical(Json& object);
 
 }  // namespace muster::api

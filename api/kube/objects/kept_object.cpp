@@ -1,5 +1,6 @@
 #include "api/kube/objects/kept_object.hpp"
 
+#include "api/kube/objects/canonical.hpp"
 #include "api/kube/schema/fields.hpp"
 #include "base/text/time_text.hpp"
 #include "core/spec/fields/selector.hpp"
@@ -280,6 +281,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
       !check_config_map(json, old ? &before : nullptr, found))
     return invalid("binaryData: illegal base64 data");
   if (!found.empty()) return Error{Errc::invalid, "the object is invalid", found.take()};
+  make_metadata_canonical(json);
   json["kind"] = kind;
   if (events_words) json = in_core_words(std::move(json));
   json["apiVersion"] = lease ? version : kCoreVersion;

@@ -47,6 +47,7 @@ ParsedJob completed(ParsedJob job) {
 }
 
 void make_job_canonical(json& document) {
+  make_metadata_canonical(document);
   if (auto spec = document.find("spec"); spec != document.end() && spec->contains("template"))
     make_canonical((*spec)["template"]);
 }

@@ -90,6 +90,19 @@ TEST(Canonical, SpellingsOfOneValueAreEqual) {
   for (const auto& [a, b] : different) EXPECT_NE(of_container(a), of_container(b)) << a;
 }
 
+TEST(Canonical, EmptyMetadataIsNone) {
+  Json object = {{"metadata",
+                  {{"name", "a"},
+                   {"annotations", Json::object()},
+                   {"labels", {{"a", ""}}},
+                   {"finalizers", Json::array()}}}};
+  make_metadata_canonical(object);
+  EXPECT_EQ(object, Json({{"metadata", {{"name", "a"}, {"labels", {{"a", ""}}}}}}));
+  Json none = Json::object();
+  make_metadata_canonical(none);
+  EXPECT_EQ(none, Json::object());
+}
+
 // Writes out some of what may be left out, and leaves out some of what need not be written.
 class Respelling {
  public:
