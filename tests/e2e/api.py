@@ -297,7 +297,7 @@ class Apply(ApiWorld):
         # Only changes to the spec increase the generation.
         generation = answer["metadata"]["generation"]
         code, answer = self.apply(cluster, "applied", manifest, manager="another")
-        self.assertEqual((code, answer["metadata"]["generation"]), (200, generation))
+        self.assertEqual((code, answer["metadata"].get("generation")), (200, generation), answer)
 
     def test_server_side_apply_sets_and_removes_node_labels(self):
         cluster = self.cluster(agents=1)

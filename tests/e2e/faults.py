@@ -722,8 +722,8 @@ spec:
     def test_invalid_manifests_are_refused_by_the_api(self):
         cluster = self.cluster(agents=1)
 
-        def post(text):
-            code, answer = cluster.api.call("POST", cluster.api.jobs(), text.encode(), "application/yaml")
+        def post(text, query=""):
+            code, answer = cluster.api.call("POST", cluster.api.jobs() + query, text.encode(), "application/yaml")
             return code, answer
 
         code, answer = post(self.BROKEN)
@@ -732,7 +732,7 @@ spec:
         code, answer = post(self.TWO_WRONG)
         self.assertEqual(code, 422)
         self.assertEqual({c["field"] for c in answer["details"]["causes"]}, {"spec.parallelism", "spec.completions", "spec.backoffLimit"})
-        code, answer = post(self.UNKNOWN)
+        code, answer = post(self.UNKNOWN, "?fieldValidation=Strict")
         self.assertEqual(code, 400)
         self.assertIn("paralelism", answer["message"])
         self.assertEqual(post(self.GOOD)[0], 201)

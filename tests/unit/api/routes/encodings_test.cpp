@@ -1,5 +1,6 @@
 // The forms and encodings in which the server answers, and the options that it takes.
 #include "api/kube/schema/protobuf.hpp"
+#include "core/pod_name.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
 
 namespace muster::api {
