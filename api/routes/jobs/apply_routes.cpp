@@ -1,5 +1,6 @@
 #include "api/routes/jobs/apply_routes.hpp"
 
+#include "api/kube/objects/canonical.hpp"
 #include "api/request/field_owners.hpp"
 #include "base/text/json_text.hpp"
 
@@ -28,6 +29,7 @@ kj::Promise<void> ApplyRoutes::apply_parsed(Exchange& exchange, const Target& ta
                                             const std::string& body, const WriteOptions& options,
                                             ParsedJob parsed) {
   exchange.warnings = parsed.warnings;
+  make_metadata_canonical(parsed.document);  // as it is compared with what is stored
   const Writer writer = this->writer(exchange, options, Kind::job);
   const bool force = options.force;
   const std::string version = parsed.resource_version;

@@ -1,5 +1,6 @@
 #include "api/routes/kept/kept_routes.hpp"
 
+#include "api/kube/objects/canonical.hpp"
 #include "api/kube/schema/fields.hpp"
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
@@ -203,6 +204,7 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
   if (!complaints.ok()) return exchange.bad(complaints.error().message);
   exchange.warnings = std::move(*complaints);
   if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
+  make_metadata_canonical(parsed->value);  // as it is compared with what is stored
   const Json config = std::move(parsed->value);
   const Json* name = find_path(config, {"metadata", "name"});
   if (name && *name != target.name)
