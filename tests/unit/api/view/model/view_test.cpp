@@ -2,6 +2,7 @@
 #include "api/view/model/view.hpp"
 
 #include "api/view/query/selector.hpp"
+#include "api/view/query/watch.hpp"
 #include "core/pod_name.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
 
