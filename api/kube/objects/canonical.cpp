@@ -13,7 +13,7 @@ namespace {
 // Whether Kubernetes' types cannot tell this value from an absent one.
 bool is_absent(const ApiField& field, const Json& value) {
   if (field.list || field.map) return value.is_structured() && value.empty();
-  if (field.plain) return value == 0 || value == false;
+  if (field.plain) return value == Json(0) || value == Json(false);
   return field.of == nullptr && field.type != "any" && value == "";
 }
 
