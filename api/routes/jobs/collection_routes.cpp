@@ -46,14 +46,13 @@ kj::Promise<void> CollectionRoutes::remove(Exchange& exchange, const Target& tar
   kj::Vector<kj::Promise<void>> all;
   const Propagation propagation = options->propagation.value_or(Propagation::orphan);
   for (const core::JobObjectPtr& job : jobs) {
-    auto released = release_dependents(view_, backend_, propagation, job->meta.uid);
-    all.add(released.then([this, job, propagation](Status status) -> kj::Promise<void> {
-      if (!status.ok()) return kj::READY_NOW;
-      Call call = new_call();
-      backend_.delete_job(job->meta.ns, job->meta.name, job->meta.uid, propagation,
-                          std::move(call.done));
-      return call.promise.ignoreResult();
-    }));
+    auto removal = delete_owner(view_, backend_, propagation, job->meta.uid,
+                                [this, job, propagation](std::function<void(Status)> done) {
+                                  const core::JobMeta& meta = job->meta;
+                                  backend_.delete_job(meta.ns, meta.name, meta.uid, propagation,
+                                                      std::move(done));
+                                });
+    all.add(removal.ignoreResult());
   }
   for (auto& [job, keys] : pods) {
     Call call = new_call();

@@ -69,13 +69,11 @@ kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,
   if (options->dry) return removed(exchange, target, uid);
   // The raw API's default for batch/v1 (job-semantics 10.4).
   const Propagation propagation = options->propagation.value_or(Propagation::orphan);
-  return release_dependents(view_, backend_, propagation, uid)
-      .then([this, target, uid, propagation](Status released) -> kj::Promise<Status> {
-        if (!released.ok()) return released;
-        Call call = new_call();
-        backend_.delete_job(target.ns, target.name, uid, propagation, std::move(call.done));
-        return kj::mv(call.promise);
-      })
+  return delete_owner(view_, backend_, propagation, uid,
+                      [this, target, uid, propagation](std::function<void(Status)> done) {
+                        backend_.delete_job(target.ns, target.name, uid, propagation,
+                                            std::move(done));
+                      })
       .then([this, &exchange, target, uid](Status status) -> kj::Promise<void> {
         if (!status.ok()) return exchange.send_error(status.error(), "jobs", target.name);
         return removed(exchange, target, uid);

@@ -295,13 +295,10 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send(200, dumped(success_json(resource, target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  auto released = release_dependents(view_, backend_, options->propagation, seen->uid);
-  auto removal = released.then([this, seen](Status status) -> kj::Promise<Status> {
-    if (!status.ok()) return status;
-    Call call = new_call();
-    backend_.write_kept(seen, nullptr, {}, std::move(call.done));
-    return kj::mv(call.promise);
-  });
+  auto removal = delete_owner(view_, backend_, options->propagation, seen->uid,
+                              [this, seen](std::function<void(Status)> done) {
+                                backend_.write_kept(seen, nullptr, {}, std::move(done));
+                              });
   return removal.then([&exchange, resource, target, success](Status status) -> kj::Promise<void> {
     if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
     return success();
@@ -387,13 +384,11 @@ kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& targe
         !query->matches(view_, shown))
       return;
     const core::KeptPtr seen = shown.kept->kept;
-    auto released = release_dependents(view_, backend_, options->propagation, seen->uid);
-    all.add(released.then([this, seen](Status status) -> kj::Promise<void> {
-      if (!status.ok()) return kj::READY_NOW;
-      Call call = new_call();
-      backend_.write_kept(seen, nullptr, {}, std::move(call.done));
-      return call.promise.ignoreResult();
-    }));
+    auto removal = delete_owner(view_, backend_, options->propagation, seen->uid,
+                                [this, seen](std::function<void(Status)> done) {
+                                  backend_.write_kept(seen, nullptr, {}, std::move(done));
+                                });
+    all.add(removal.ignoreResult());
   });
   return kj::joinPromises(all.releaseAsArray()).then([&exchange, target] {
     return exchange.send(200, dumped(success_json(resource_name(target.kind), "", "")) + "\n");

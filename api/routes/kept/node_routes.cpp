@@ -161,13 +161,10 @@ kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send(200, dumped(success_json("nodes", target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  auto removal = release_dependents(view_, backend_, options->propagation, uid)
-                     .then([this, target](Status released) -> kj::Promise<Status> {
-                       if (!released.ok()) return released;
-                       Call call = new_call();
-                       backend_.delete_node(target.name, std::move(call.done));
-                       return kj::mv(call.promise);
-                     });
+  auto removal = delete_owner(view_, backend_, options->propagation, uid,
+                              [this, target](std::function<void(Status)> done) {
+                                backend_.delete_node(target.name, std::move(done));
+                              });
   return removal.then([&exchange, target, success](Status status) -> kj::Promise<void> {
     if (!status.ok())
       return exchange.send_error({status.error().code, "", {}}, "nodes", target.name);

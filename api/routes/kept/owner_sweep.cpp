@@ -155,10 +155,18 @@ kj::Promise<Status> release(const View& view, Backend& backend, std::string uid,
 
 }  // namespace
 
-kj::Promise<Status> release_dependents(const View& view, Backend& backend,
-                                       std::optional<Propagation> propagation, std::string uid) {
-  if (propagation != Propagation::orphan) return Status(Nothing{});
-  return release(view, backend, std::move(uid), kWriteTries);
+kj::Promise<Status> delete_owner(const View& view, Backend& backend,
+                                 std::optional<Propagation> propagation, std::string uid,
+                                 std::function<void(std::function<void(Status)> done)> remove) {
+  kj::Promise<Status> released = Status(Nothing{});
+  if (propagation == Propagation::orphan)
+    released = release(view, backend, std::move(uid), kWriteTries);
+  return released.then([remove = std::move(remove)](Status status) -> kj::Promise<Status> {
+    if (!status.ok()) return status;
+    Call call = new_call();
+    remove(std::move(call.done));
+    return kj::mv(call.promise);
+  });
 }
 
 }  // namespace muster::api

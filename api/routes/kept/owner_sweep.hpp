@@ -14,6 +14,7 @@
 #include <kj/async.h>
 #include <kj/timer.h>
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,9 +44,10 @@ class OwnerSweep {
   kj::Promise<void> work_ = kj::READY_NOW;
 };
 
-// Before an owner is deleted: if its dependents are to stay (Propagation::orphan), removes the
-// references to it from stored objects. conflict: they change all the time.
-kj::Promise<Status> release_dependents(const View& view, Backend& backend,
-                                       std::optional<Propagation> propagation, std::string uid);
+// Deletes an object, by `remove`. If its dependents are to stay (Propagation::orphan), the
+// references to it are removed from stored objects first. conflict: they change all the time.
+kj::Promise<Status> delete_owner(const View& view, Backend& backend,
+                                 std::optional<Propagation> propagation, std::string uid,
+                                 std::function<void(std::function<void(Status)> done)> remove);
 
 }  // namespace muster::api

@@ -223,14 +223,11 @@ kj::Promise<void> PodRoutes::delete_pod(Exchange& exchange, const Target& target
     return pod_or_success(exchange, target, uid);
   };
   if (options.dry) return answer();
-  auto removal = release_dependents(view_, backend_, options.propagation, uid)
-                     .then([this, evict, grace_ms = options.grace_ms, job = shown->job->id(),
-                            key = shown->pod->key](Status released) -> kj::Promise<Status> {
-                       if (!released.ok()) return released;
-                       Call call = new_call();
-                       backend_.delete_pods(job, {key}, evict, grace_ms, std::move(call.done));
-                       return kj::mv(call.promise);
-                     });
+  auto removal = delete_owner(view_, backend_, options.propagation, uid,
+                              [this, evict, grace_ms = options.grace_ms, job = shown->job->id(),
+                               key = shown->pod->key](std::function<void(Status)> done) {
+                                backend_.delete_pods(job, {key}, evict, grace_ms, std::move(done));
+                              });
   return removal.then([&exchange, target, answer](Status status) -> kj::Promise<void> {
     if (!status.ok())
       return exchange.send_error({status.error().code, "", {}}, "pods", target.name);
