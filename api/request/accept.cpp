@@ -1,5 +1,7 @@
 #include "api/request/accept.hpp"
 
+#include "base/text/trim.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <string>
@@ -7,12 +9,6 @@
 
 namespace muster::api {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 // Takes the text up to the next separator off the front.
 std::string_view next_of(std::string_view& text, char separator) {

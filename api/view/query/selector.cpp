@@ -3,6 +3,7 @@
 #include "api/kube/objects/kept_object.hpp"
 #include "api/view/model/event_text.hpp"
 #include "api/view/query/object_json.hpp"
+#include "base/text/trim.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -12,12 +13,6 @@
 
 namespace muster::api {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // Splits at commas outside parentheses. Nothing if parentheses are unbalanced or nested.
 std::optional<std::vector<std::string_view>> parts(std::string_view text) {
