@@ -92,6 +92,21 @@ struct PodRunTest : testing::Test {
   void ended(Step step, int code, uint64_t entry, Millis ran = 1) {
     node->process_ended(end(step, code, entry, ran));
   }
+  // The agent finds a pod of this plan as an earlier one left it.
+  void restart_agent(const PodPlanPtr& with, std::vector<Living> living,
+                     std::vector<ProcessEnd> ends) {
+    node = std::make_unique<Node>(4);
+    for (Living& one : living) one.origin = {.plan = with};
+    for (ProcessEnd& one : ends) one.origin = {.plan = with, .grace_ms = 30'000};
+    node->executor_connected(living, ends, now);
+    welcome();
+  }
+  // The same, with a process of container 0 that is being killed.
+  void restart_while_ended(PodPlan with, std::vector<ProcessEnd> ends) {
+    Living first{.pod = pod(), .step = {0, 0}, .start = {{100, now}}, .grace_ms = 30'000};
+    first.killing = true;
+    restart_agent(plan(std::move(with)), {first}, std::move(ends));
+  }
   // Reports that contain only starts return at once.
   std::string next() {
     Orders orders = node->next(now);
@@ -193,18 +208,7 @@ TEST_F(PodRunTest, SidecarThatStartsTooLateIsEnded) {
 // While the sidecar is being ended, the pod is not stopped.
 TEST_F(PodRunTest, AgentThatRestartsFinishesWhatSidecarsDelay) {
   begin(with_sidecar());
-  node = std::make_unique<Node>(4);
-  const auto with = plan(with_sidecar());
-  std::vector<ProcessEnd> ends = {end({1, 0}, 0, 1), end({2, 0}, 5, 2)};
-  for (ProcessEnd& one : ends) one.origin = {.plan = with, .grace_ms = 30'000};
-  node->executor_connected({{.pod = pod(),
-                             .step = {0, 0},
-                             .start = {{100, now}},
-                             .grace_ms = 30'000,
-                             .killing = true,
-                             .origin = {.plan = with}}},
-                           ends, now);
-  welcome();
+  restart_while_ended(with_sidecar(), {end({1, 0}, 0, 1), end({2, 0}, 5, 2)});
   EXPECT_NE(next().find("kill 0.0 grace=30000"), std::string::npos);
   ended({0, 0}, 143, 3);
   EXPECT_NE(next().find("- exited/5 "), std::string::npos);
@@ -213,15 +217,9 @@ TEST_F(PodRunTest, AgentThatRestartsFinishesWhatSidecarsDelay) {
 // The start of the sidecar is known only from the process that followed it.
 TEST_F(PodRunTest, AgentThatRestartsKnowsThatASidecarHasRun) {
   begin(with_sidecar());
-  node = std::make_unique<Node>(4);
-  const auto with = plan(with_sidecar());
   ProcessEnd sidecar = end({0, 1}, 127, 1);
   sidecar.start.reset();
-  ProcessEnd init = end({1, 0}, 0, 2), main = end({2, 0}, 0, 3);
-  std::vector<ProcessEnd> ends = {sidecar, init, main};
-  for (ProcessEnd& one : ends) one.origin = {.plan = with, .grace_ms = 30'000};
-  node->executor_connected({}, ends, now);
-  welcome();
+  restart_agent(plan(with_sidecar()), {}, {sidecar, end({1, 0}, 0, 2), end({2, 0}, 0, 3)});
   EXPECT_NE(next().find("- exited/0 "), std::string::npos) << "the pod is over";
 }
 
@@ -230,18 +228,7 @@ TEST_F(PodRunTest, AgentThatRestartsKnowsThatThePodIsBeingEnded) {
   PodPlan restarts = with_sidecar();
   restarts.restarts = true;
   begin(restarts);
-  node = std::make_unique<Node>(4);
-  const auto with = plan(restarts);
-  std::vector<ProcessEnd> ends = {end({1, 0}, 0, 1), end({2, 0}, 143, 2)};
-  for (ProcessEnd& one : ends) one.origin = {.plan = with, .grace_ms = 30'000};
-  node->executor_connected({{.pod = pod(),
-                             .step = {0, 0},
-                             .start = {{100, now}},
-                             .grace_ms = 30'000,
-                             .killing = true,
-                             .origin = {.plan = with}}},
-                           ends, now);
-  welcome();
+  restart_while_ended(restarts, {end({1, 0}, 0, 1), end({2, 0}, 143, 2)});
   const std::string did = next();
   EXPECT_EQ(did.find("start 2."), std::string::npos) << did;
   ended({0, 0}, 143, 3);
