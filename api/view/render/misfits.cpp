@@ -8,10 +8,6 @@
 namespace muster::api {
 namespace {
 
-std::string slots_text(uint64_t n) {
-  return std::to_string(n) + " slot" + (n == 1 ? "" : "s");
-}
-
 std::optional<Shortage> shortage(const core::Amounts& room, const core::Amounts& each) {
   if (room.cpu_millis < each.cpu_millis) return Shortage{"cpu", each.cpu_millis, room.cpu_millis};
   if (room.memory_bytes < each.memory_bytes)
@@ -69,7 +65,7 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
   if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
   if (used >= node.slots)
     return Misfit{"full", node.slots == 1 ? "its slot is in use"
-                                          : "all " + slots_text(node.slots) + " are in use"};
+                                          : "all " + count(node.slots, "slot") + " are in use"};
   room.add(taken, -1);
   if (auto lack = shortage(room, demand.amounts))
     return Misfit{"short of " + lack->resource, "", lack};
@@ -89,6 +85,10 @@ std::string scheduler_words(const std::string& brief, const Misfits::Nodes& node
 }
 
 }  // namespace
+
+std::string count(uint64_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
 
 Taken taken_now(const View& view) {
   Taken taken;
@@ -149,8 +149,8 @@ std::string scheduling_text(const Misfits& misfits) {
   for (const auto& [reason, nodes] : misfits.reasons)
     reasons[scheduler_words(reason.first, nodes)] += nodes.names.size();
   std::string list;
-  for (const auto& [words, count] : reasons)
-    list += (list.empty() ? "" : ", ") + std::to_string(count) + " " + words;
+  for (const auto& [words, nodes] : reasons)
+    list += (list.empty() ? "" : ", ") + std::to_string(nodes) + " " + words;
   return "0/" + std::to_string(misfits.all) + " nodes are available: " + list + ".";
 }
 

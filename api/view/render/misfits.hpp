@@ -43,6 +43,8 @@ struct Misfits {
 };
 Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken);
 
+// "1 slot", "2 slots".
+std::string count(uint64_t n, const std::string& what);
 // "the pod requests 4 cpu; at most 2 free": a key of Misfits::reasons with its nodes.
 std::string reason_text(const std::string& brief, const std::string& text,
                         const Misfits::Nodes& nodes);

@@ -22,10 +22,6 @@
 namespace muster::api {
 namespace {
 
-std::string count(uint64_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
-
 // "1 pod is", "3 pods are".
 std::string count_of(uint64_t n, const std::string& what) {
   return count(n, what) + (n == 1 ? " is" : " are");
