@@ -137,7 +137,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   StreamContext& streams() { return context_; }
   void set_ready(bool ready, std::string reason) {
     ready_ = ready;
-    if (ready) sweep_.start(), owner_sweep_.start();
+    if (ready) {
+      sweep_.start();
+      owner_sweep_.start();
+    }
     reason_ = std::move(reason);
   }
 

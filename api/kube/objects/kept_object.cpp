@@ -337,10 +337,6 @@ std::set<std::string> keys_of(const Json& object, const char* member) {
   return keys;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<OwnerRef> owners_of(const Json& metadata) {
   std::vector<OwnerRef> owners;
   const auto found = metadata.find("ownerReferences");

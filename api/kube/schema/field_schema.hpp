@@ -39,8 +39,8 @@ enum class Shape { leaf, map, keyed, set };
 // The shape of a value of this type. A list whose elements are not distinct by key is a leaf.
 Shape shape_of(const FieldType& type, const nlohmann::json& value);
 
-// The first list whose elements are told apart by keys or values of which one is there twice, and
-// that key or value: `.spec.template.spec.containers[name="a"].env: duplicate entries for key
+// The first list that has two elements with the same key (or, in a set, the same value), and what
+// they share: `.spec.template.spec.containers[name="a"].env: duplicate entries for key
 // [name="B"]`. Empty: there is none.
 std::string repeated_element(const FieldType& type, const nlohmann::json& value);
 

@@ -158,13 +158,12 @@ class View {
   // Return the version of the change.
   uint64_t push(Key key, Change::Type type);
   void push_removed(Key key, Gone gone);
+  uint64_t next_version();
+  bool in_this_commit(uint64_t version) const { return commit_of(version) == commit_; }
   std::optional<Shown> brief(JobId id) const;
 
   JobStore jobs_;
   Changes changes_;
-  uint64_t next_version();
-  bool in_this_commit(uint64_t version) const { return commit_of(version) == commit_; }
-
   uint64_t commit_ = 0;
   uint64_t version_ = 0;
   uint64_t commits_ = 0;

@@ -78,10 +78,6 @@ std::shared_ptr<const KeptView> without_data(const std::shared_ptr<const KeptVie
   return bare;
 }
 
-}  // namespace
-
-namespace {
-
 // A namespace, which has objects of its own, is never deleted with an owner.
 bool has_owners(const KeptView& view) {
   return !view.facts.owners.empty() && view.kept->kind != core::KeptKind::name_space;
