@@ -278,7 +278,10 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
     case Errc::not_found:
       return send_status(404, "NotFound", what + " not found", std::move(details));
     case Errc::exists:
-      return send_status(409, "AlreadyExists", what + " already exists", std::move(details));
+      return send_status(
+          409, "AlreadyExists",
+          (error.message.empty() ? "" : error.message + ": ") + what + " already exists",
+          std::move(details));
     case Errc::conflict:
       if (!error.violations.empty())  // of an apply: one per field
         return send_status(409, "Conflict", error.message, conflict_details(error));

@@ -47,6 +47,12 @@ Result<Json> written(const SentBody& said, const Json& base) {
   return json;
 }
 
+Error taken(const Shown& by) {
+  const bool deleted = by.kept ? by.kept->facts.terminating
+                               : by.job != nullptr && by.job->state().deleted_at.has_value();
+  return {Errc::exists, deleted ? "object is being deleted" : "", {}};
+}
+
 std::string version_text(const Json& object) {
   const Json* version = find_path(object, {"metadata", "resourceVersion"});
   if (!version || version->is_null()) return "";

@@ -37,6 +37,9 @@ struct SentBody {
 // Makes the new object: the body of a PUT, or `base` with a PATCH applied.
 Result<Json> written(const SentBody& sent, const Json& base);
 
+// The error of a create whose name this object has.
+Error taken(const Shown& by);
+
 // An object's metadata.resourceVersion; empty: none.
 std::string version_text(const Json& object);
 // Whether the client's resourceVersion is empty, or is a version at which the owner's part of the

@@ -23,8 +23,10 @@ kj::Promise<void> JobRoutes::create(Exchange& exchange, const Target& target,
   return aside<Admitted>(body.size(), std::move(judge))
       .then([this, &exchange, target, dry = options->dry](Admitted admitted) {
         const std::string name = admitted.name;
-        return admit(exchange, target, std::move(admitted), dry, [&exchange, name] {
-          return exchange.send_error({Errc::exists, "", {}}, "jobs", name);
+        return admit(exchange, target, std::move(admitted), dry, [this, &exchange, target, name] {
+          const auto holder = view_.job(target.ns, name);
+          return exchange.send_error(holder ? taken(*holder) : Error{Errc::exists, "", {}}, "jobs",
+                                     name);
         });
       });
 }

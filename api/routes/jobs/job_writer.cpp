@@ -11,7 +11,8 @@
 namespace muster::api {
 
 core::ObservedStatus observed(const core::Job& job) {
-  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().started_at.has_value()};
+  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().started_at.has_value(),
+          job.state().deleted_at.has_value()};
 }
 
 JobWriter::Admitted JobWriter::admitted(Result<ParsedJob> parsed, const Admission& admission,

@@ -124,12 +124,13 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
   if (auto tracked = track(written->kept, nullptr, writer(exchange, *options, target.kind));
       !tracked.ok())
     return exchange.send_error(tracked.error(), resource, place.name);
+  if (const auto holder = find(place))
+    return exchange.send_error(taken(*holder), resource, place.name);
   if (place.kind == Kind::name_space && place.name == "default")
     return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   auto next = std::make_shared<const core::Kept>(std::move(written->kept));
   // What muster provides is taken in every namespace, whether or not somebody uses it.
-  if (find(place) || is_provided(place))
-    return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
+  if (is_provided(place)) return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   if (options->dry) {
     const KeptView view = pretended(next);
     return respond(exchange, {.kind = target.kind, .kept = &view, .version = view_.version()}, 201);
@@ -137,7 +138,7 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
   return change(
       exchange, place, false,
       [next](const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
-        if (seen) return Error{Errc::exists, "", {}};
+        if (seen) return taken(*seen);
         return next;
       },
       1);

@@ -3,6 +3,7 @@
 // every pod has ended.
 #include "core/job/rules/failure_policy.hpp"
 #include "core/job/rules/sync.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <set>
 
@@ -13,7 +14,7 @@ namespace {
 // Whether it has finalizers set by others. Those of the deletion itself are handled here.
 bool has_finalizers(const Job& job) {
   for (const std::string& name : job.object().meta.finalizers)
-    if (name != "foregroundDeletion" && name != "orphan") return true;
+    if (name != kForegroundFinalizer && name != kOrphanFinalizer) return true;
   return false;
 }
 

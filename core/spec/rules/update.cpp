@@ -4,6 +4,11 @@
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/rules/validation.hpp"
 #include "core/spec/values/inputs.hpp"
+#include "core/spec/values/well_known.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
 
 namespace muster::core {
 namespace {
@@ -58,6 +63,23 @@ void validate_template_change(const PodTemplate& old_pod, const PodTemplate& new
   if (rest != old_pod) found.invalid_object("spec.template.spec", kImmutable);
 }
 
+// The finalizers of the deletion itself are shown to clients, which send them back.
+void validate_finalizers(const JobMeta& old_meta, const JobMeta& new_meta, Violations& found) {
+  const auto& had = old_meta.finalizers;
+  std::set<std::string> added;
+  for (const std::string& name : new_meta.finalizers)
+    if (name != kForegroundFinalizer && name != kOrphanFinalizer &&
+        std::find(had.begin(), had.end(), name) == had.end())
+      added.insert(name);
+  if (added.empty()) return;
+  std::string names;
+  for (const std::string& name : added) names += (names.empty() ? "\"" : ", \"") + name + "\"";
+  found.forbidden("metadata.finalizers",
+                  "no new finalizers can be added if the object is being deleted, found new "
+                  "finalizers []string{" +
+                      names + "}");
+}
+
 }  // namespace
 
 Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
@@ -67,6 +89,8 @@ Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
   if (old_meta.name != new_meta.name) found.invalid("metadata.name", new_meta.name, kImmutable);
   if (old_meta.ns != new_meta.ns) found.invalid("metadata.namespace", new_meta.ns, kImmutable);
   if (old_meta.uid != new_meta.uid) found.invalid("metadata.uid", new_meta.uid, kImmutable);
+
+  if (observed.deleting) validate_finalizers(old_meta, new_meta, found);
 
   for (const std::string_view key :
        {kIndexesKey, kFenceAfterKey, kInputsKey, kInputsFileKey, kAfterKey}) {

@@ -8,11 +8,13 @@
 
 namespace muster::core {
 
-// The parts of the old job's status that tell whether pods may be running.
+// The old job's state as far as updates depend on it: whether pods may be running, and whether it
+// is being deleted.
 struct ObservedStatus {
   bool suspended_condition = false;  // Suspended is True
   int64_t active = 0;
   bool start_time_present = false;
+  bool deleting = false;
 };
 
 // Applies all creation rules to the new job, then those for updates.

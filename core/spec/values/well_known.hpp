@@ -18,6 +18,9 @@ constexpr std::string_view kLegacyControllerUidLabel = "controller-uid";
 // Label and taint of a hollow node (core/cluster/nodes/hollow.hpp).
 constexpr std::string_view kHollowKey = "muster.dev/hollow";
 constexpr std::string_view kLastAppliedKey = "kubectl.kubernetes.io/last-applied-configuration";
+// Finalizers of a deletion itself: the object stays until its dependents are gone, or released.
+constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
+constexpr std::string_view kOrphanFinalizer = "orphan";
 constexpr std::string_view kReservedManager = "kubernetes.io/job-controller";
 
 }  // namespace muster::core

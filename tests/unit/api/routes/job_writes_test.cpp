@@ -110,6 +110,40 @@ TEST_F(ServerTest, DeletesJobByPropagationPolicyAndPreconditions) {
   EXPECT_EQ(backend.last_propagation, Propagation::orphan) << "the raw API's default for batch/v1";
 }
 
+TEST_F(ServerTest, NameOfWhatIsBeingDeletedIsTaken) {
+  const std::string deleted = "object is being deleted: ";
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  const std::string exists = R"(jobs.batch "new" already exists)";
+  EXPECT_EQ(post(kJobs, kManifest).json()["message"], exists);
+  ASSERT_EQ(call(request("DELETE", kJobs + "/new?propagationPolicy=Foreground")).code, 200);
+  for (const char* query : {"", "?dryRun=All"}) {
+    const Answer again = post(kJobs + query, kManifest);
+    EXPECT_EQ(again.code, 409);
+    EXPECT_TRUE(again.is_status("AlreadyExists"));
+    EXPECT_EQ(again.json()["message"], deleted + exists);
+    EXPECT_EQ(again.json()["details"]["name"], "new");
+  }
+  // It can still be changed, but gets no new finalizer.
+  const auto patch = [&](const std::string& body) {
+    return call(request("PATCH", kJobs + "/new", "Content-Type: application/merge-patch+json\r\n",
+                        R"({"metadata":)" + body + "}"));
+  };
+  EXPECT_EQ(patch(R"({"labels":{"a":"b"}})").code, 200);
+  const Answer refused = patch(R"({"finalizers":["a.io/b"]})");
+  EXPECT_EQ(refused.code, 422);
+  EXPECT_EQ(refused.json()["details"]["causes"][0]["message"],
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new "
+            "finalizers []string{\"a.io/b\"}");
+
+  // A namespace is shown until its contents are gone.
+  const std::string spaces = "/api/v1/namespaces", blue = R"({"metadata":{"name":"blue"}})";
+  ASSERT_EQ(post(spaces, blue).code, 201);
+  feed.admit(7, make_job("a", uid_of(7), 1, "", "blue"));
+  feed.create(7, 0, 1);
+  ASSERT_EQ(call(request("DELETE", spaces + "/blue")).code, 200);
+  EXPECT_EQ(post(spaces, blue).json()["message"], deleted + R"(namespaces "blue" already exists)");
+}
+
 TEST_F(ServerTest, P20WarnsAsKubernetesDoes) {
   const std::string orphans = "Warning: 299 - \"child pods are preserved by default";
   feed.admit(1, make_job("a", uid_of(1)));

@@ -197,6 +197,32 @@ TEST(Update, OnlyMutableFieldsMayChange) {
   }
 }
 
+// As in Kubernetes: what is being deleted gets no new finalizers, but may lose some.
+TEST(Update, DeletedJobGetsNoNewFinalizers) {
+  const std::string path = "metadata.finalizers Forbidden";
+  const struct {
+    bool deleting;
+    std::vector<std::string> had, has;
+    Found expected;
+  } cases[] = {
+      {false, {}, {"a/b"}, {}},
+      {true, {}, {"a/b"}, {path}},
+      {true, {"a/b"}, {"a/b"}, {}},
+      {true, {"a/b", "c/d"}, {"c/d"}, {}},
+      {true, {"a/b"}, {"a/b", "foregroundDeletion"}, {}},
+  };
+  for (const auto& one : cases) {
+    SampleJob old_job = SampleJob::bare(false);
+    old_job.meta.finalizers = one.had;
+    old_job.admit();
+    SampleJob new_job = old_job;
+    new_job.meta.finalizers = one.has;
+    const Violations found = validate_update(old_job.meta, old_job.spec, new_job.meta, new_job.spec,
+                                             {.deleting = one.deleting});
+    EXPECT_EQ(summary(found), one.expected);
+  }
+}
+
 TEST(Update, InputsAndIndexesAreImmutable) {
   SampleJob old_job = SampleJob::bare(true);
   old_job.spec.completions = old_job.spec.parallelism = 2;
