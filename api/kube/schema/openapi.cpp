@@ -149,7 +149,8 @@ OrderedJson operation(const Resource& resource, std::string_view verb) {
       {"tags", {root_of(resource)}},
       {"x-kubernetes-action", verb},
       {"x-kubernetes-group-version-kind", kind_json(kind.group_version, resource.kind)}};
-  op["parameters"] = parameters_of(verb, resource.name);
+  if (OrderedJson parameters = parameters_of(verb, resource.name); !parameters.empty())
+    op["parameters"] = std::move(parameters);
   if (verb == "create" || verb == "update")
     op["requestBody"] = {
         {"content", content({"application/json", "application/yaml"}, reference(kind.schema))}};
@@ -198,12 +199,10 @@ OrderedJson paths_json(std::string_view root) {
         paths[path_of(resource, true, true)]["get"] = operation(resource, "list");
     }
   }
-  for (auto& [path, item] : paths.items()) {
-    item["parameters"] = OrderedJson::array();
+  for (auto& [path, item] : paths.items())
     for (const char* name : {"namespace", "name"})
       if (path.find("{" + std::string(name) + "}") != std::string::npos)
         item["parameters"].push_back(parameter(name, "path", "string"));
-  }
   return paths;
 }
 

@@ -49,6 +49,10 @@ TEST(OpenApi, EachReferenceLeadsToASchema) {
         EXPECT_TRUE(document.contains(OrderedJson::json_pointer(to.substr(1)))) << to;
         ++references;
       }
+      // Generators of clients reject an empty list of parameters.
+      if (json.is_object() && json.contains("parameters")) {
+        EXPECT_FALSE(json["parameters"].empty()) << path << json.dump();
+      }
       if (json.is_structured())
         for (const OrderedJson& child : json) walk(child);
     };
