@@ -40,9 +40,11 @@ std::vector<Exit> exits_of(const JobSpec& spec, const Pod& pod) {
 }
 
 const Exit* matching(const OnExitCodes& rule, const std::vector<Exit>& exits) {
+  // New jobs cannot have an empty name; in one that the journal has, it means any.
+  const std::string_view wanted = rule.container_name ? *rule.container_name : std::string_view();
   for (const Exit& exit : exits) {
     if (exit.code == 0) continue;
-    if (!rule.container_name.empty() && rule.container_name != *exit.container) continue;
+    if (!wanted.empty() && wanted != *exit.container) continue;
     bool listed = std::find(rule.values.begin(), rule.values.end(), exit.code) != rule.values.end();
     if ((rule.op == "In" && listed) || (rule.op == "NotIn" && !listed)) return &exit;
   }

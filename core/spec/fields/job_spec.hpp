@@ -147,8 +147,8 @@ struct PodTemplate {
 };
 
 struct OnExitCodes {
-  std::string container_name;  // empty: any
-  std::string op;              // In, NotIn
+  std::optional<std::string> container_name;  // absent: any
+  std::string op;                             // In, NotIn
   std::vector<int32_t> values;
   bool operator==(const OnExitCodes&) const = default;
 };

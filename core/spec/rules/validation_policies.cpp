@@ -44,8 +44,8 @@ void validate_exit_codes(const std::string& path, const Names& containers, const
   } else if (codes.op != "In" && codes.op != "NotIn") {
     found.not_supported(path + ".operator", codes.op, {"In", "NotIn"});
   }
-  if (!codes.container_name.empty() && !containers.contains(codes.container_name))
-    found.invalid(path + ".containerName", codes.container_name,
+  if (codes.container_name && !containers.contains(*codes.container_name))
+    found.invalid(path + ".containerName", std::string_view(*codes.container_name),
                   "must be one of the container or initContainer names in the pod template");
   const std::string values = path + ".values";
   if (codes.values.empty()) {

@@ -170,7 +170,7 @@ class World {
   static FailureRule by_code(const char* action, int32_t code) {
     FailureRule rule;
     rule.action = action;
-    rule.on_exit_codes = OnExitCodes{"", "In", {code}};
+    rule.on_exit_codes = OnExitCodes{{}, "In", {code}};
     return rule;
   }
 

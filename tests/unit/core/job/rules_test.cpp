@@ -12,10 +12,10 @@ namespace muster::core {
 namespace {
 
 FailureRule on_exit(const char* action, std::vector<int32_t> codes, const char* op = "In",
-                    const char* container = "") {
+                    std::optional<std::string> container = {}) {
   FailureRule rule;
   rule.action = action;
-  rule.on_exit_codes = OnExitCodes{container, op, std::move(codes)};
+  rule.on_exit_codes = OnExitCodes{std::move(container), op, std::move(codes)};
   return rule;
 }
 
@@ -752,8 +752,8 @@ TEST(P23Gates, GateOffSkipsFailIndexRules) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 3;
   auto& rules = spec.pod_failure_policy.emplace().rules;
-  rules.push_back({"FailIndex", OnExitCodes{"", "In", {7}}, {}});
-  rules.push_back({"Ignore", OnExitCodes{"", "In", {7}}, {}});
+  rules.push_back({"FailIndex", OnExitCodes{{}, "In", {7}}, {}});
+  rules.push_back({"Ignore", OnExitCodes{{}, "In", {7}}, {}});
   {
     Gates gates;
     gates.backoff_limit_per_index = false;

@@ -65,7 +65,7 @@ TEST(P15Ends, BackoffLimitReachedBeforeDeadlineWins) {
 
 TEST(P15Ends, FailJobRuleSurvivesRestartWhileNodesAreAsked) {
   JobSpec spec = Play::indexed(2, 2);
-  spec.pod_failure_policy.emplace().rules.push_back({"FailJob", OnExitCodes{"", "In", {9}}, {}});
+  spec.pod_failure_policy.emplace().rules.push_back({"FailJob", OnExitCodes{{}, "In", {9}}, {}});
   Play play(spec);
   play.sync();
   play.ask_nodes();

@@ -584,7 +584,7 @@ TEST(RestartGang, AnIgnoredDisruptionRestartsAllAndChargesNothing) {
 
 TEST(RestartGang, AFailJobRuleIsFoundAmongTheFailuresOfABatch) {
   JobSpec spec = spec_of(3);
-  spec.pod_failure_policy.emplace().rules.push_back({"FailJob", OnExitCodes{"", "In", {42}}, {}});
+  spec.pod_failure_policy.emplace().rules.push_back({"FailJob", OnExitCodes{{}, "In", {42}}, {}});
   Play play = running(spec, kWhole);
   play.sync({both({Play::ended({0, 0}, 9), Play::ended({1, 0}, 42)})});
   EXPECT_EQ(play.conditions(), "FailureTarget=True/PodFailurePolicy");
@@ -593,7 +593,7 @@ TEST(RestartGang, AFailJobRuleIsFoundAmongTheFailuresOfABatch) {
 
 TEST(RestartGang, AFailIndexRuleFailsItsIndexAndTheOthersStartAgain) {
   JobSpec spec = spec_of(3, 5);
-  spec.pod_failure_policy.emplace().rules.push_back({"FailIndex", OnExitCodes{"", "In", {42}}, {}});
+  spec.pod_failure_policy.emplace().rules.push_back({"FailIndex", OnExitCodes{{}, "In", {42}}, {}});
   Play play = running(spec, kWhole);
   play.end({1, 0}, 42);
   end_all_terminating(play);

@@ -48,7 +48,7 @@ Edit numbers(int32_t completions, int32_t parallelism) {
 }
 Edit policy(std::string action) {
   return [action](JobSpec& s) {
-    s.pod_failure_policy = FailurePolicy{{{action, OnExitCodes{"", "In", {1}}, {}}}};
+    s.pod_failure_policy = FailurePolicy{{{action, OnExitCodes{{}, "In", {1}}, {}}}};
   };
 }
 Edit per_index(int32_t limit) {

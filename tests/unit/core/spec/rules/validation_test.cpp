@@ -22,7 +22,7 @@ struct Row {
 };
 
 FailureRule on_codes(std::string action, std::string op, std::vector<int32_t> values) {
-  return {std::move(action), OnExitCodes{"", std::move(op), std::move(values)}, {}};
+  return {std::move(action), OnExitCodes{{}, std::move(op), std::move(values)}, {}};
 }
 FailureRule on_conditions(std::vector<PodConditionPattern> patterns) {
   return {"Ignore", {}, std::move(patterns)};
@@ -187,6 +187,10 @@ std::vector<Row> rows() {
        N,
        rules({{"Count", OnExitCodes{"absent", "In", {1}}, {}}}),
        {kRule + ".onExitCodes.containerName Invalid"}},
+      {"30 empty",
+       N,
+       rules({{"Count", OnExitCodes{"", "In", {1}}, {}}}),
+       {kRule + ".onExitCodes.containerName Invalid"}},
       {"30 fine", N, rules({{"Count", OnExitCodes{"main", "In", {1}}, {}}}), {}},
       {"31", N, rules({on_codes("Count", "In", {})}), {kRule + ".onExitCodes.values Invalid"}},
       {"32",
@@ -225,7 +229,7 @@ std::vector<Row> rows() {
        {kRule + ".onPodConditions[0].status NotSupported"}},
       {"39",
        N,
-       rules({{"Ignore", OnExitCodes{"", "In", {2}}, {{"A", "True"}}}}),
+       rules({{"Ignore", OnExitCodes{{}, "In", {2}}, {{"A", "True"}}}}),
        {kRule + " Invalid"}},
       {"40", N, rules({{"Ignore", {}, {}}}), {kRule + " Invalid"}},
       {"41", N, success({{{}, 1}}), {"spec.successPolicy Invalid"}},
