@@ -1,5 +1,6 @@
 #include "api/kube/objects/job_values.hpp"
 
+#include "api/kube/objects/owner_refs.hpp"
 #include "base/text/time_text.hpp"
 
 #include <optional>
@@ -297,6 +298,7 @@ void read_values(const json& document, core::JobMeta& meta, core::JobSpec& spec)
   read(from, "labels", meta.labels);
   read(from, "annotations", meta.annotations);
   read(from, "finalizers", meta.finalizers);
+  meta.owners = read_owner_refs(from);
   read(from, "generation", meta.generation);
   std::string created;
   read(from, "creationTimestamp", created);

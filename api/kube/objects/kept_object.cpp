@@ -1,6 +1,7 @@
 #include "api/kube/objects/kept_object.hpp"
 
 #include "api/kube/objects/canonical.hpp"
+#include "api/kube/objects/owner_refs.hpp"
 #include "api/kube/schema/fields.hpp"
 #include "base/text/time_text.hpp"
 #include "core/spec/fields/selector.hpp"
@@ -337,17 +338,6 @@ std::set<std::string> keys_of(const Json& object, const char* member) {
   return keys;
 }
 
-std::vector<OwnerRef> owners_of(const Json& metadata) {
-  std::vector<OwnerRef> owners;
-  const auto found = metadata.find("ownerReferences");
-  if (found == metadata.end() || !found->is_array()) return owners;
-  for (const Json& one : *found)
-    if (one.is_object())
-      owners.push_back({member_text(one, "apiVersion"), member_text(one, "kind"),
-                        member_text(one, "name"), member_text(one, "uid")});
-  return owners;
-}
-
 }  // namespace
 
 KeptFacts kept_facts(const core::Kept& kept) {
@@ -356,7 +346,7 @@ KeptFacts kept_facts(const core::Kept& kept) {
   MUSTER_CHECK(json.is_object(), kept.id);
   const Json none = Json::object();
   facts.labels = strings_of(json.at("metadata"), "labels");
-  facts.owners = owners_of(json.at("metadata"));
+  facts.owners = read_owner_refs(json.at("metadata"));
   facts.fields = {{"metadata.name", kept.name}, {"metadata.namespace", kept.ns}};
   if (kept.kind == core::KeptKind::lease) return facts;
   if (kept.kind != core::KeptKind::event)

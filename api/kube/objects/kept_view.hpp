@@ -5,6 +5,7 @@
 #include "core/kept.hpp"
 #include "core/spec/fields/config_maps.hpp"
 #include "core/spec/fields/job_spec.hpp"
+#include "core/spec/fields/owner_ref.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -16,17 +17,13 @@
 
 namespace muster::api {
 
-struct OwnerRef {
-  std::string api_version, kind, name, uid;
-};
-
 struct KeptFacts {
   core::StringMap labels;
-  std::vector<OwnerRef> owners;      // metadata.ownerReferences
-  bool shared = false;               // of a config map: everyone may read it (kSharedKey)
-  core::ConfigKeys keys;             // of a config map
-  bool terminating = false;          // of a namespace: it is being deleted
-  std::optional<Millis> created_ms;  // of a config map or namespace
+  std::vector<core::OwnerRef> owners;   // metadata.ownerReferences
+  bool shared = false;                  // of a config map: everyone may read it (kSharedKey)
+  core::ConfigKeys keys;                // of a config map
+  bool terminating = false;             // of a namespace: it is being deleted
+  std::optional<Millis> created_ms;     // of a config map or namespace
   std::map<std::string, std::string, std::less<>> fields;  // for example "involvedObject.name"
 };
 // An annotation on config maps that only operators and admins may set.

@@ -1,5 +1,6 @@
 #include "api/routes/kept/owner_sweep.hpp"
 
+#include "api/kube/objects/owner_refs.hpp"
 #include "api/request/call.hpp"
 #include "api/request/writes.hpp"
 #include "api/view/render/render.hpp"
@@ -22,7 +23,7 @@ constexpr kj::Duration kSweepPause = 200 * kj::MILLISECONDS;  // between two rou
 
 // Nothing for kinds that muster does not have, and for namespaces, whose deletion removes what is
 // in them.
-std::optional<core::KeptKind> kept_kind_named(const OwnerRef& owner) {
+std::optional<core::KeptKind> kept_kind_named(const core::OwnerRef& owner) {
   if (owner.kind == "ConfigMap" && owner.api_version == "v1") return core::KeptKind::config_map;
   if (owner.kind == "Lease" && owner.api_version == "coordination.k8s.io/v1")
     return core::KeptKind::lease;
@@ -31,7 +32,7 @@ std::optional<core::KeptKind> kept_kind_named(const OwnerRef& owner) {
 
 // Whether a job of this name and uid is there, without reading one from disk. One that cannot be
 // read may be it.
-bool has_job(const View& view, const std::string& ns, const OwnerRef& owner) {
+bool has_job(const View& view, const std::string& ns, const core::OwnerRef& owner) {
   const JobStore& jobs = view.jobs();
   if (jobs.damaged() > 0) return true;
   for (auto it = jobs.names().lower_bound({ns, owner.name, 0}); it != jobs.names().end(); ++it) {
@@ -48,7 +49,7 @@ bool has_job(const View& view, const std::string& ns, const OwnerRef& owner) {
 
 }  // namespace
 
-bool OwnerSweep::exists(const OwnerRef& owner, const std::string& ns) const {
+bool OwnerSweep::exists(const core::OwnerRef& owner, const std::string& ns) const {
   if (owner.kind == "Job" && owner.api_version == "batch/v1") return has_job(view_, ns, owner);
   if (owner.kind == "Pod" && owner.api_version == "v1") {
     const auto pod = view_.pod(ns, owner.name);
@@ -86,7 +87,7 @@ kj::Promise<void> OwnerSweep::round() {
     const core::KeptPtr& kept = shown->kept->kept;
     const auto& owners = shown->kept->facts.owners;
     if (std::any_of(owners.begin(), owners.end(),
-                    [&](const OwnerRef& owner) { return exists(owner, kept->ns); }))
+                    [&](const core::OwnerRef& owner) { return exists(owner, kept->ns); }))
       continue;
     log::info("deleting {} {}/{}: its owner {} {} is gone", resource_name(kind_of(kept->kind)),
               kept->ns, kept->name, owners.front().kind, owners.front().name);
@@ -112,7 +113,7 @@ std::vector<core::KeptPtr> dependents_of(const View& view, const std::string& ui
     if (!shown) continue;
     const auto& owners = shown->kept->facts.owners;
     if (std::any_of(owners.begin(), owners.end(),
-                    [&uid](const OwnerRef& owner) { return owner.uid == uid; }))
+                    [&uid](const core::OwnerRef& owner) { return owner.uid == uid; }))
       dependents.push_back(shown->kept->kept);
   }
   return dependents;
@@ -120,14 +121,7 @@ std::vector<core::KeptPtr> dependents_of(const View& view, const std::string& ui
 
 std::shared_ptr<core::Kept> without_owner(const core::Kept& kept, const std::string& uid) {
   Json json = Json::parse(kept.json);
-  Json& references = json["metadata"]["ownerReferences"];
-  Json left = Json::array();
-  for (Json& one : references)
-    if (member_text(one, "uid") != uid) left.push_back(std::move(one));
-  if (left.empty())
-    json["metadata"].erase("ownerReferences");
-  else
-    references = std::move(left);
+  drop_owner_refs(json["metadata"], uid);
   auto next = std::make_shared<core::Kept>(kept);
   next->json = dumped(json);
   return next;

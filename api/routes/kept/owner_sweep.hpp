@@ -34,7 +34,7 @@ class OwnerSweep {
 
  private:
   kj::Promise<void> round();
-  bool exists(const OwnerRef& owner, const std::string& ns) const;
+  bool exists(const core::OwnerRef& owner, const std::string& ns) const;
 
   kj::Timer& timer_;
   const View& view_;

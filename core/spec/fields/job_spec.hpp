@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "core/ids.hpp"
+#include "core/spec/fields/owner_ref.hpp"
 #include "core/spec/values/volumes.hpp"
 
 #include <cstdint>
@@ -219,6 +220,7 @@ struct JobMeta {
   StringMap labels;
   StringMap annotations;
   std::vector<std::string> finalizers;
+  std::vector<OwnerRef> owners{};
   int64_t generation = 1;
   Millis created_ms = 0;
   bool operator==(const JobMeta&) const = default;
