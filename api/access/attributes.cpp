@@ -39,7 +39,8 @@ Attributes Attributes::of(std::string_view method, const Url& url) {
   }
   if (p[at] == "namespaces" && p.size() > at + 1) {
     a.ns = p[at + 1];
-    if (p.size() > at + 2) at += 2;  // otherwise the request is for the namespace itself
+    // Otherwise the request is for the namespace itself, or a part of it.
+    if (p.size() > at + 2 && !is_namespace_part(p[at + 2])) at += 2;
   }
   a.resource = p[at++];
   if (at < p.size()) a.name = p[at++];

@@ -59,6 +59,8 @@ constexpr Rule kRules[] = {
     {"", "namespaces", "", kRead, Reach::summarized},
     {"", "namespaces", "", "create", Reach::all},
     {"", "namespaces", "", "update patch delete", Reach::own},
+    {"", "namespaces", "status", "get update patch", Reach::own},
+    {"", "namespaces", "finalize", "update", Reach::none},
     {"muster.dev", "jobs", "indexes", "get", Reach::own},
     {"muster.dev", "jobs", "attempts", "get", Reach::own},
     {"muster.dev", "jobs", "log", "get", Reach::own},

@@ -29,4 +29,10 @@ std::optional<Int> whole_number(std::string_view text) {
   return n;
 }
 
+// Whether this is a subresource of namespaces rather than a resource in one: what follows
+// /api/v1/namespaces/NAME/.
+inline bool is_namespace_part(std::string_view name) {
+  return name == "status" || name == "finalize";
+}
+
 }  // namespace muster::api

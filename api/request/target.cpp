@@ -28,6 +28,13 @@ std::optional<Target> Target::of(const Url& url) {
     if (p.size() == at + 2) target.name = p[at + 1];
     return target;
   }
+  if (p[at] == "namespaces" && !batch && only.empty() && p.size() == at + 3 &&
+      is_namespace_part(p[at + 2])) {
+    target.kind = Kind::name_space;
+    target.name = p[at + 1];
+    target.sub = p[at + 2];
+    return target;
+  }
   if (p[at] == "namespaces") {
     if (p.size() < at + 3) return std::nullopt;
     target.ns = p[at + 1];
@@ -66,6 +73,7 @@ std::string allowed(const Target& target) {
   const bool job = target.kind == Kind::job, pod = target.kind == Kind::pod;
   if (target.sub == "log") return "GET";
   if (target.sub == "eviction") return "POST";
+  if (target.sub == "finalize") return "PUT";
   if (target.sub == "status" && target.kind == Kind::node) return "GET";
   if (!target.sub.empty()) return "GET, PATCH, PUT";
   if (!target.name.empty()) return "DELETE, GET, PATCH, PUT";

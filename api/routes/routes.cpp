@@ -32,7 +32,7 @@ kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {
   const bool kept = target.is_kept(), job = target.kind == Kind::job;
   if (const auto why = damage(target, method == Method::GET); one && why)
     return exchange.send_status(500, "InternalError", *why);
-  if (method == Method::GET && target.sub != "eviction") {
+  if (method == Method::GET && target.sub != "eviction" && target.sub != "finalize") {
     if (target.sub == "log") return logs_.get(exchange, target);
     if (target.sub == "scale") return scale_.get(exchange, target);
     return one ? reads_.get(exchange, target) : reads_.list(exchange, target);
@@ -88,6 +88,8 @@ kj::Promise<void> Routes::remove(Exchange& exchange, const Target& target) {
 
 kj::Promise<void> Routes::write(Exchange& exchange, const Target& target) {
   const bool whole = target.sub.empty(), job = target.kind == Kind::job;
+  if (target.sub == "finalize" && exchange.method != kj::HttpMethod::PUT)
+    return not_allowed(exchange, allowed(target));
   if (exchange.method == kj::HttpMethod::PATCH &&
       patch_type(exchange.content_type) == PatchType::apply) {
     if (job && whole) return with_body(exchange, target, apply_, &ApplyRoutes::apply);

@@ -7,6 +7,7 @@
 #include "core/spec/fields/selector.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/spec/values/violations.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <kj/encoding.h>
 
@@ -38,6 +39,7 @@ constexpr size_t kNamespaceBaseMax = 58;
 constexpr size_t kDataMax = 1u << 20;  // bytes of a config map's values, as in Kubernetes
 constexpr const char* kNameLabel = "kubernetes.io/metadata.name";
 constexpr const char* kDeletedByKey = "muster.dev/deleted-by-uid";
+constexpr const char *kActive = "Active", *kTerminating = "Terminating";
 constexpr const char* kImmutable = "field is immutable when `immutable` is set";
 
 const char* kind_of(const KeptRequest& request) {
@@ -192,13 +194,16 @@ void check_access(Json& meta, const KeptRequest& request, const Json* old,
     meta["annotations"] = annotations;
 }
 
-// Sets the parts of a namespace that only the server may set.
-void complete_namespace(Json& json, const Json* old) {
+// Sets the parts of a namespace that are not written through `sub` (KeptRequest).
+void complete_namespace(Json& json, const Json* old, const std::string& sub = "") {
   Json& meta = json["metadata"];
   meta.erase("namespace");
   meta["labels"][kNameLabel] = meta["name"];
-  json["spec"] = old ? old->value("spec", Json::object()) : Json{{"finalizers", {"kubernetes"}}};
-  json["status"] = old ? old->value("status", Json::object()) : Json{{"phase", "Active"}};
+  if (sub != "finalize")
+    json["spec"] =
+        old ? old->value("spec", Json::object()) : Json{{"finalizers", {kNamespaceFinalizer}}};
+  if (sub != "status")
+    json["status"] = old ? old->value("status", Json::object()) : Json{{"phase", kActive}};
   if (!old) return;
   const Json& had = (*old)["metadata"];
   if (had.contains("deletionTimestamp")) meta["deletionTimestamp"] = had["deletionTimestamp"];
@@ -207,11 +212,57 @@ void complete_namespace(Json& json, const Json* old) {
     meta["annotations"][kDeletedByKey] = by->second;
 }
 
+// As ValidateNamespaceStatusUpdate and ValidateNamespaceFinalizeUpdate of Kubernetes. Call after
+// complete_namespace().
+void check_namespace(const Json& json, const std::string& sub, core::Violations& found) {
+  if (sub == "status") {
+    const std::string phase = member_text(json.value("status", Json::object()), "phase");
+    const bool deleted = json["metadata"].contains("deletionTimestamp");
+    if (!deleted && phase != kActive)
+      found.invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty");
+    if (deleted && phase != kTerminating)
+      found.invalid("status.Phase", phase,
+                    "may only be 'Terminating' if `deletionTimestamp` is not empty");
+  }
+  if (sub != "finalize") return;
+  size_t i = 0;
+  for (const Json& one : json.value("spec", Json::object()).value("finalizers", Json::array())) {
+    const std::string name = one.get<std::string>();
+    const std::string path = "spec.finalizers[" + std::to_string(i++) + "]";
+    for (const std::string& why : core::qualified_name_errors(name)) found.invalid(path, name, why);
+    if (name.find('/') == std::string::npos && name != kNamespaceFinalizer &&
+        name != core::kOrphanFinalizer && name != core::kForegroundFinalizer)
+      found.invalid(path, name,
+                    "name is neither a standard finalizer name nor is it fully qualified");
+  }
+}
+
 void rename(OrderedJson& object, const char* from, const char* to) {
   if (auto it = object.find(from); it != object.end()) {
     object[to] = std::move(*it);
     object.erase(from);
   }
+}
+
+// Completes and checks what is particular to a kind. An error: it cannot be read.
+std::optional<Error> complete(Json& json, const KeptRequest& request, const Json* old,
+                              core::Violations& found) {
+  switch (request.kind) {
+    case core::KeptKind::lease:
+      check_lease(json, found);
+      break;
+    case core::KeptKind::event:
+      check_event(json, request, found);
+      break;
+    case core::KeptKind::name_space:
+      complete_namespace(json, old, request.sub);
+      check_namespace(json, request.sub, found);
+      break;
+    case core::KeptKind::config_map:
+      if (!check_config_map(json, old, found)) return invalid("binaryData: illegal base64 data");
+      break;
+  }
+  return std::nullopt;
 }
 
 // `given` is set for a new object, `old` for a change.
@@ -275,12 +326,8 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   else
     check_metadata(meta, name_space, found);
   if (managed) check_access(meta, request, old ? &before : nullptr, found);
-  if (lease) check_lease(json, found);
-  if (event) check_event(json, request, found);
-  if (name_space) complete_namespace(json, old ? &before : nullptr);
-  if (request.kind == core::KeptKind::config_map &&
-      !check_config_map(json, old ? &before : nullptr, found))
-    return invalid("binaryData: illegal base64 data");
+  if (auto unreadable = complete(json, request, old ? &before : nullptr, found))
+    return std::move(*unreadable);
   if (!found.empty()) return Error{Errc::invalid, "the object is invalid", found.take()};
   make_metadata_canonical(json);
   json["kind"] = kind;
@@ -360,7 +407,8 @@ KeptFacts kept_facts(const core::Kept& kept) {
   }
   if (kept.kind == core::KeptKind::name_space) {
     facts.terminating = json.at("metadata").contains("deletionTimestamp");
-    facts.fields["status.phase"] = facts.terminating ? "Terminating" : "Active";
+    facts.fields["status.phase"] = facts.terminating ? kTerminating : kActive;
+    facts.finalizers = json.value("spec", none).value("finalizers", std::vector<std::string>());
     return facts;
   }
   const Json object = json.value("involvedObject", none), source = json.value("source", none);
@@ -414,7 +462,18 @@ core::KeptPtr terminated(const core::Kept& name_space, Millis now_ms, std::optio
   Json& meta = json["metadata"];
   if (meta.contains("annotations")) meta["annotations"].erase(kDeletedByKey);
   if (by) meta["annotations"][kDeletedByKey] = std::to_string(*by);
-  json["status"]["phase"] = "Terminating";
+  json["status"]["phase"] = kTerminating;
+  auto next = std::make_shared<core::Kept>(name_space);
+  next->json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return next;
+}
+
+core::KeptPtr finalized(const core::Kept& name_space) {
+  Json json = Json::parse(name_space.json);
+  Json left = Json::array();
+  for (Json& one : json["spec"]["finalizers"])
+    if (one != kNamespaceFinalizer) left.push_back(std::move(one));
+  json["spec"]["finalizers"] = std::move(left);
   auto next = std::make_shared<core::Kept>(name_space);
   next->json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return next;

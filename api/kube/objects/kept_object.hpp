@@ -2,8 +2,8 @@
 // their JSON and core::Kept.
 //
 // For leases and events, muster uses only the name and the fields that selectors match; the rest is
-// only checked. Only the server sets a namespace's status and finalizers. Events are stored in v1
-// form and converted to and from events.k8s.io/v1.
+// only checked. A namespace's status and finalizers are written only through their subresources.
+// Events are stored in v1 form and converted to and from events.k8s.io/v1.
 #pragma once
 
 #include "api/kube/objects/kept_view.hpp"
@@ -44,6 +44,7 @@ struct KeptRequest {
   FieldValidation unknown_fields = FieldValidation::strict;
   std::optional<core::Owner> owner{};  // of a new config map or namespace
   bool may_share = true;               // whether the caller may set kSharedKey
+  std::string sub{};                   // of a namespace: "status" or "finalize", or none
 };
 
 // The ApiType of this kind if its fields have managers, otherwise nullptr.
@@ -71,6 +72,8 @@ core::Kept namespace_in_use(const std::string& name, const std::string& uid = ""
 // Marks a namespace as being deleted. `by`: only this user's objects are deleted with it; nothing:
 // everyone's.
 core::KeptPtr terminated(const core::Kept& name_space, Millis now_ms, std::optional<uint32_t> by);
+// The namespace without our finalizer: nothing is left in it.
+core::KeptPtr finalized(const core::Kept& name_space);
 // The user whose objects are deleted with the namespace; nothing: everyone's.
 std::optional<uint32_t> terminated_by(const core::Kept& name_space);
 

@@ -23,9 +23,11 @@ struct KeptFacts {
   bool shared = false;                  // of a config map: everyone may read it (kSharedKey)
   core::ConfigKeys keys;                // of a config map
   bool terminating = false;             // of a namespace: it is being deleted
+  std::vector<std::string> finalizers;  // of a namespace: spec.finalizers
   std::optional<Millis> created_ms;     // of a config map or namespace
   std::map<std::string, std::string, std::less<>> fields;  // for example "involvedObject.name"
 };
+constexpr std::string_view kNamespaceFinalizer = "kubernetes";  // ours
 // An annotation on config maps that only operators and admins may set.
 constexpr std::string_view kSharedKey = "muster.dev/shared";
 KeptFacts kept_facts(const core::Kept& kept);

@@ -50,11 +50,13 @@ bool is_options(std::string_view resource) {
 
 std::string kind_of_resource(std::string_view resource) {
   if (is_options(resource)) return std::string(resource);
-  return resource == "pods"     ? "Pod"
-         : resource == "nodes"  ? "Node"
-         : resource == "leases" ? "Lease"
-         : resource == "events" ? "Event"
-                                : "Job";
+  return resource == "pods"         ? "Pod"
+         : resource == "nodes"      ? "Node"
+         : resource == "leases"     ? "Lease"
+         : resource == "events"     ? "Event"
+         : resource == "configmaps" ? "ConfigMap"
+         : resource == "namespaces" ? "Namespace"
+                                    : "Job";
 }
 
 }  // namespace

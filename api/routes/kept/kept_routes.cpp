@@ -89,7 +89,8 @@ KeptRequest KeptRoutes::request_of(const Exchange& exchange, const Target& targe
           .name = target.name,
           .unknown_fields = unknown_fields,
           .owner = std::move(owner),
-          .may_share = exchange.caller.unlimited()};
+          .may_share = exchange.caller.unlimited(),
+          .sub = target.sub};
 }
 
 std::optional<core::Kept> KeptRoutes::used(const Exchange& exchange, const Target& target) const {
@@ -153,10 +154,11 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
   KeptRequest request = request_of(exchange, target, options->unknown_fields);
   NewKept given{random_uid(), "", options_.now()};
   MakeKept make = [this, &exchange, target, body, put, request = std::move(request),
-                   given = std::move(given), writer = writer(exchange, *options, target.kind)](
+                   given = std::move(given),
+                   writer = writer(exchange, *options, target.kind, target.sub)](
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
     const auto in_use = seen ? std::nullopt : used(exchange, target);
-    if (!seen && !put && !in_use) return Error{Errc::not_found, "", {}};
+    if (!seen && !in_use && (!put || !target.sub.empty())) return Error{Errc::not_found, "", {}};
     if (seen && !seen->kept) return of_a_job(target);
     JsonText text;
     if (put) {
@@ -214,7 +216,8 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
   MakeKept make = [this, &exchange, type, target, config, force = options->force,
                    request = request_of(exchange, target, FieldValidation::ignore),
                    given = NewKept{random_uid(), "", options_.now()},
-                   writer = writer(exchange, *options, target.kind)](
+    if (!seen && !in_use && !target.sub.empty()) return Error{Errc::not_found, "", {}};
+                   writer = writer(exchange, *options, target.kind, target.sub)](
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
     const std::string version = version_text(config);
     const auto in_use = seen ? std::nullopt : used(exchange, target);

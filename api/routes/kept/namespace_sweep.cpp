@@ -39,10 +39,17 @@ kj::Promise<void> NamespaceSweep::round() {
   const auto spaces = view_.terminating();
   pause_ = std::min(std::max(2 * pause_, kPauseMin), kPauseMax);
   for (const std::string& ns : spaces) {
-    if (sweep(ns)) continue;
     const auto shown = view_.kept(core::KeptKind::name_space, "", ns);
-    if (!shown || !ask(shown->kept->kept->uid)) continue;
-    backend_.write_kept(shown->kept->kept, nullptr, {}, asked(shown->kept->kept->uid));
+    if (!shown) continue;
+    // Without finalizers it goes at once, as in Kubernetes, whatever is in it.
+    const std::vector<std::string>& holders = shown->kept->facts.finalizers;
+    if (!holders.empty() && sweep(ns)) continue;
+    const bool ours =
+        std::find(holders.begin(), holders.end(), kNamespaceFinalizer) != holders.end();
+    const size_t others = holders.size() - (ours ? 1 : 0);
+    const core::KeptPtr kept = shown->kept->kept;
+    if ((others != 0 && !ours) || !ask(kept->uid)) continue;
+    backend_.write_kept(kept, others == 0 ? nullptr : finalized(*kept), {}, asked(kept->uid));
   }
   if (spaces.empty()) {
     running_ = false;

@@ -2,7 +2,8 @@
 //
 // The View shows which namespaces those are and what is left in them, so a restarted coordinator
 // continues where the last one stopped. A namespace is removed when the last pod of its last job
-// has ended, including pods that outlived their job as orphans. A namespace that a user deleted is
+// has ended, including pods that outlived their job as orphans, unless clients have given it other
+// finalizers than ours. A namespace that a user deleted is
 // removed when nothing in it belongs to that user; others' objects are left alone, and remain in a
 // namespace that nobody created.
 //

@@ -101,7 +101,8 @@ OrderedJson account_table(const std::set<std::string>& spaces, uint64_t version)
 
 bool is_namespaces(const Url& url) {
   const std::vector<std::string>& p = url.path;
-  return (p.size() == 3 || p.size() == 4) && p[0] == "api" && p[1] == "v1" && p[2] == "namespaces";
+  if (p.size() < 3 || p[0] != "api" || p[1] != "v1" || p[2] != "namespaces") return false;
+  return p.size() < 5 || (p.size() == 5 && p[4] == "status");
 }
 
 kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const AccessGate& gate,

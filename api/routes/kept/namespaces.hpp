@@ -11,7 +11,7 @@
 
 namespace muster::api {
 
-// Whether the path is the collection or one of its names.
+// Whether the path is the collection, one of its names, or the status of one.
 bool is_namespaces(const Url& url);
 // Only namespaces that exist for the caller (seen_namespaces.hpp).
 kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const AccessGate& gate,
