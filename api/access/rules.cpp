@@ -55,7 +55,7 @@ constexpr Rule kRules[] = {
     {"", "nodes", "status", "get", Reach::all},
     {"", "configmaps", "", kRead, Reach::own},
     {"", "configmaps", "", "create update patch delete deletecollection", Reach::own},
-    {"", "serviceaccounts", "", "get list", Reach::all},
+    {"", "serviceaccounts", "", kRead, Reach::all},
     {"", "namespaces", "", kRead, Reach::summarized},
     {"", "namespaces", "", "create", Reach::all},
     {"", "namespaces", "", "update patch delete", Reach::own},

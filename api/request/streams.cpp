@@ -334,17 +334,20 @@ kj::Promise<void> StreamContext::write(kj::AsyncOutputStream& out, std::string t
   return timer.timeoutAfter(write_patience, write_text(out, std::move(text)));
 }
 
+kj::Promise<void> too_many_watches(const StreamContext& context, Exchange& exchange) {
+  return exchange.send_status(
+      429, "TooManyRequests",
+      "too many watches are open: at most " + std::to_string(context.watch_places.each_max()) +
+          " are for one user and " + std::to_string(context.watch_places.all_max()) +
+          " for all together",
+      {{"retryAfterSeconds", 1}});
+}
+
 kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,
                                WatchStart start) {
   const std::string who = exchange.who();
   auto place = kj::heap<Pool::Share>(context.watch_places, who);
-  if (!place->take(1))
-    return exchange.send_status(
-        429, "TooManyRequests",
-        "too many watches are open: at most " + std::to_string(context.watch_places.each_max()) +
-            " are for one user and " + std::to_string(context.watch_places.all_max()) +
-            " for all together",
-        {{"retryAfterSeconds", 1}});
+  if (!place->take(1)) return too_many_watches(context, exchange);
   // Its start looks at all objects, so that takes a turn too.
   auto watching =
       context.turn(who).then([&context, &exchange, query = std::move(query), start]() mutable {

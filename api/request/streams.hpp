@@ -91,6 +91,8 @@ struct WatchStart {
   bool initial_bookmark = false;  // marks the end of the initial events (sendInitialEvents)
   kj::Duration time = 0 * kj::SECONDS;
 };
+// Refuses a watch for which Pool has no place.
+kj::Promise<void> too_many_watches(const StreamContext& context, Exchange& exchange);
 kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,
                                WatchStart start);
 

@@ -7,6 +7,7 @@
 #include "api/routes/jobs/job_routes.hpp"
 #include "api/routes/jobs/scale_routes.hpp"
 #include "api/routes/jobs/status_routes.hpp"
+#include "api/routes/kept/account_routes.hpp"
 #include "api/routes/kept/kept_routes.hpp"
 #include "api/routes/kept/node_routes.hpp"
 #include "api/routes/kept/read_routes.hpp"
@@ -34,6 +35,7 @@ class Routes final : private RouteBase {
         pods_(context),
         nodes_(context),
         kept_(context),
+        accounts_(context),
         collections_(context),
         logs_(context),
         attempts_(context, logs_),
@@ -43,6 +45,7 @@ class Routes final : private RouteBase {
 
   Promise answer(Exchange& exchange, const Target& target);
   Promise answer_own(Exchange& exchange, const MusterTarget& target);
+  Promise answer_accounts(Exchange& exchange) { return accounts_.answer(exchange); }
 
  private:
   template <class R>
@@ -68,6 +71,7 @@ class Routes final : private RouteBase {
   PodRoutes pods_;
   NodeRoutes nodes_;
   KeptRoutes kept_;
+  AccountRoutes accounts_;
   CollectionRoutes collections_;
   LogRoutes logs_;
   AttemptRoutes attempts_;

@@ -408,8 +408,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return e.send_status(405, "MethodNotAllowed", why->message);
     }
     if (is_empty_list(e.url)) return answer_empty_list(e, view_.version());
-    if (is_service_accounts(e.url))
-      return ready_ ? answer_service_accounts(e, view_, gate_) : not_ready(e);
+    if (AccountRoutes::serves(e.url)) return ready_ ? routes_.answer_accounts(e) : not_ready(e);
     auto target = Target::of(e.url);
     const auto own = MusterTarget::of(e.url);
     const bool names = is_namespaces(e.url);

@@ -1,7 +1,6 @@
 // Lists and shows namespaces: those that were created, `default`, and, since any name can be used
 // without creating it, all that have jobs or stored objects. A watch (streams.hpp) has only those
-// that were created. Also service accounts: each namespace has `default`, for clients that look for
-// it.
+// that were created.
 #pragma once
 
 #include "api/request/access_gate.hpp"
@@ -16,9 +15,5 @@ bool is_namespaces(const Url& url);
 // Only namespaces that exist for the caller (seen_namespaces.hpp).
 kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const AccessGate& gate,
                                     Renderer& renderer);
-
-bool is_service_accounts(const Url& url);
-kj::Promise<void> answer_service_accounts(Exchange& exchange, const View& view,
-                                          const AccessGate& gate);
 
 }  // namespace muster::api

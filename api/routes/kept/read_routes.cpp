@@ -13,7 +13,8 @@ std::string not_a_version(const std::string& text) {
   return "resourceVersion: Invalid value: \"" + text + "\": unknown to this server";
 }
 
-// As ValidateListOptions of apimachinery.
+}  // namespace
+
 Status check_list_options(const Url& url) {
   core::Violations found;
   const bool watch = url.flag("watch"), initial = !url.get("sendInitialEvents").empty();
@@ -41,8 +42,6 @@ Status check_list_options(const Url& url) {
   if (found.empty()) return Nothing{};
   return Error{Errc::invalid, "the options are invalid", found.take()};
 }
-
-}  // namespace
 
 Result<Query> query_of(const Exchange& exchange, const Target& target, const AccessGate& gate) {
   const Url& url = exchange.url;
@@ -104,12 +103,12 @@ std::optional<kj::Promise<void>> ReadRoutes::refuse_version(Exchange& exchange) 
   return std::nullopt;
 }
 
-kj::Promise<void> ReadRoutes::watch(Exchange& exchange, Query query) {
+std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& view,
+                                             const ServerOptions& options, WatchStart& start) {
   const Url& url = exchange.url;
-  WatchStart start;
   start.bookmarks = url.flag("allowWatchBookmarks");
   // As in Kubernetes: 30 to 60 minutes if the client gives no time.
-  int64_t seconds = 1800 + static_cast<int64_t>(options_.random() % 1800);
+  int64_t seconds = 1800 + static_cast<int64_t>(options.random() % 1800);
   if (const std::string text = url.get("timeoutSeconds"); !text.empty()) {
     auto n = whole_number<int64_t>(text);
     if (!n || *n < 0)
@@ -122,17 +121,23 @@ kj::Promise<void> ReadRoutes::watch(Exchange& exchange, Query query) {
   if (version.empty() || version == "0" || send_initial) {
     start.initial = url.get("sendInitialEvents") != "false";
     start.initial_bookmark = send_initial && start.bookmarks;
-    start.from = view_.changes().end();
-    return stream_watch(streams_, exchange, std::move(query), start);
+    start.from = view.changes().end();
+    return std::nullopt;
   }
   const auto n = whole_number<uint64_t>(version);
   if (!n) return exchange.bad(not_a_version(version));
-  const auto from = view_.after(*n);
+  const auto from = view.after(*n);
   if (!from)
     return exchange.send_status(
         410, "Expired",
-        "too old resource version: " + version + " (" + std::to_string(view_.version()) + ")");
+        "too old resource version: " + version + " (" + std::to_string(view.version()) + ")");
   start.from = *from;
+  return std::nullopt;
+}
+
+kj::Promise<void> ReadRoutes::watch(Exchange& exchange, Query query) {
+  WatchStart start;
+  if (auto refused = watch_start(exchange, view_, options_, start)) return kj::mv(*refused);
   return stream_watch(streams_, exchange, std::move(query), start);
 }
 

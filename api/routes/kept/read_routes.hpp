@@ -11,6 +11,12 @@ namespace muster::api {
 // The objects that a list, watch or deletion selects.
 Result<Query> query_of(const Exchange& exchange, const Target& target, const AccessGate& gate);
 
+// As ValidateListOptions of apimachinery.
+Status check_list_options(const Url& url);
+// Reads where the watch begins that a request asks for, and how long it lasts. Otherwise refuses.
+std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& view,
+                                             const ServerOptions& options, WatchStart& start);
+
 class ReadRoutes final : private RouteBase {
  public:
   using RouteBase::Promise;
