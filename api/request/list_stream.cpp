@@ -24,7 +24,7 @@ class ListStream {
         form_(exchange.form()),
         who_(exchange.who()),
         memory_(context.watch_memory, exchange.who()) {
-    if (!page_.resumed) page_.version = context_.view.version();
+    if (page_.version == 0) page_.version = context_.view.version();
     begin();
     if (exchange.accepted.encoding == Encoding::protobuf)
       framed_.emplace(api_version(query_.kind, form_), kind_in(query_.kind, form_));

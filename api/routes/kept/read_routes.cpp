@@ -1,5 +1,6 @@
 #include "api/routes/kept/read_routes.hpp"
 
+#include "api/kube/objects/status_object.hpp"
 #include "api/request/list_stream.hpp"
 #include "base/text/json_text.hpp"
 #include "core/spec/values/violations.hpp"
@@ -11,6 +12,20 @@ namespace {
 
 std::string not_a_version(const std::string& text) {
   return "resourceVersion: Invalid value: \"" + text + "\": unknown to this server";
+}
+
+// The version of the list is unknown by now, but its rest can be listed as of now.
+kj::Promise<void> send_expired(Exchange& exchange, ListPage page) {
+  OrderedJson status = status_json(
+      410, "Expired",
+      "The provided continue parameter is too old to display a consistent list result. You can "
+      "start a new list without the continue parameter, or use the continue token in this response "
+      "to retrieve the remainder of the results. Continuing with the provided token results in an "
+      "inconsistent list - objects that were created, modified, or deleted between the time the "
+      "first chunk was returned and now may show up in the list.");
+  page.version = 0;
+  status["metadata"]["continue"] = continue_token(page, page.after);
+  return exchange.send(410, dumped(status) + "\n");
 }
 
 }  // namespace
@@ -77,11 +92,8 @@ kj::Promise<void> ReadRoutes::list(Exchange& exchange, const Target& target) {
   if (exchange.url.flag("watch")) return watch(exchange, std::move(*query));
   auto page = page_of(exchange.url);
   if (!page.ok()) return exchange.bad(page.error().message);
-  if (page->resumed && !view_.after(page->version))
-    return exchange.send_status(
-        410, "Expired",
-        "The provided continue parameter is too old to display a consistent list result. You "
-        "must start a new list without the continue parameter.");
+  if (page->version != 0 && !view_.continues(page->version))
+    return send_expired(exchange, std::move(*page));
   if (auto refused = refuse_version(exchange)) return kj::mv(*refused);
   return stream_list(streams_, exchange, *query, std::move(*page));
 }

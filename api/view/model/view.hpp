@@ -142,6 +142,11 @@ class View {
 
   const JobStore& jobs() const { return jobs_; }
   const Changes& changes() const { return changes_; }
+  // Whether a list of this version can be continued: it began in this run, or nothing has changed
+  // since. Its objects may have changed more often than changes are kept.
+  bool continues(uint64_t version) const {
+    return version <= version_ && (version >= started_ || changes_.after(version));
+  }
   // Like Changes::after(); also nothing for a version in the future.
   std::optional<uint64_t> after(uint64_t version) const {
     return version > version_ ? std::nullopt : changes_.after(version);
@@ -166,6 +171,7 @@ class View {
   Changes changes_;
   uint64_t commit_ = 0;
   uint64_t version_ = 0;
+  uint64_t started_ = 0;  // the version at the start
   uint64_t commits_ = 0;
   std::map<NodeId, core::NodeInfo> nodes_;
   struct NodeView {

@@ -49,7 +49,7 @@ void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
   commit_ = commit;
   // The next commit is that of the coordinator's start and changes no object, so this is above
   // every version that was given out before.
-  version_ = first_version(commit + 1);
+  version_ = started_ = first_version(commit + 1);
   jobs_.start_at(version_);
   changes_.start_at(version_);
   for (core::NodeInfo& node : nodes) {

@@ -2,8 +2,10 @@
 //
 // A list in pages is not a snapshot: each page shows the objects as they are when it is rendered.
 // But all pages carry the version of the first, and a watch from that version reports every change
-// since, so a client that lists and then watches misses nothing. A continue token therefore holds
-// that version and the last object sent, and expires when a watch from that version would.
+// since, or is refused, so a client that lists and then watches misses nothing. A continue token
+// therefore holds that version and the last object sent. It is valid for as long as the coordinator
+// runs, however much changes: a list of many objects that change all the time must come to an end.
+// A token of an earlier run is refused with one for the rest as of now, as in Kubernetes.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -32,7 +34,7 @@ struct ListPage {
   uint64_t limit = 0;    // 0: all
   bool resumed = false;  // `after` and `version` come from a token
   Position after;
-  uint64_t version = 0;  // of the list
+  uint64_t version = 0;  // of the list; 0 in a token: that of the next page
 };
 
 // `invalid` if a parameter cannot be parsed.

@@ -174,14 +174,51 @@ TEST_F(ServerTest, ListsInPages) {
   EXPECT_EQ(get(kPods + "?resourceVersion=" + std::to_string(view.version() + 1)).code, 504);
 }
 
+// The rest of such a list can be had as of now, with the token in the answer.
 TEST_F(ServerTest, ContinueTokenOfEarlierStartIsExpired) {
   ListPage page{.limit = 1};
   page.version = 7;
   feed.admit(1, make_job("a", uid_of(1)));
+  feed.admit(2, make_job("b", uid_of(2)));
   view.start_at(1000, {});
-  const Answer late = get(kPods + "?continue=" + continue_token(page, {"default", "a", 1, {}, 0}));
+  const Answer late = get(kJobs + "?continue=" + continue_token(page, {"default", "a", 1, {}, 0}));
   EXPECT_EQ(late.code, 410);
   EXPECT_TRUE(late.is_status("Expired"));
+  const std::string token = late.json()["metadata"].value("continue", "");
+  const Json rest = get(kJobs + "?continue=" + token).json();
+  ASSERT_EQ(rest["items"].size(), 1u) << rest.dump();
+  EXPECT_EQ(rest["items"][0]["metadata"]["name"], "b");
+  EXPECT_EQ(rest["metadata"]["resourceVersion"], std::to_string(view.version()));
+}
+
+class FewChangesTest : public ServerTest {
+ protected:
+  FewChangesTest() : ServerTest({}, 8) {}
+};
+
+// However much changes between two pages, the list ends and has each object once. A watch from its
+// version would miss changes, so it is refused.
+TEST_F(FewChangesTest, ListInPagesEndsWhileEverythingChanges) {
+  feed.admit(1, make_job("a", uid_of(1), 20));
+  feed.create(1, 0, 20);
+  std::vector<std::string> names;
+  std::string token, version;
+  int rounds = 0;
+  do {
+    const Json page = get(kPods + "?limit=3" + (token.empty() ? "" : "&continue=" + token)).json();
+    ASSERT_EQ(page["kind"], "PodList") << page.dump();
+    for (const Json& item : page["items"]) names.push_back(item["metadata"]["name"]);
+    token = page["metadata"].value("continue", "");
+    const std::string its = page["metadata"]["resourceVersion"];
+    EXPECT_EQ(version.empty() ? its : version, its);
+    version = its;
+    const std::string value = std::to_string(++rounds);
+    for (uint32_t index = 0; index < 20; ++index)
+      feed.records(1, {core::PodMetaSet{kStart, {index, 0}, {{true, "round", value}}}});
+  } while (!token.empty());
+  EXPECT_EQ(names.size(), 20u);
+  EXPECT_EQ(std::set(names.begin(), names.end()).size(), 20u);
+  EXPECT_TRUE(get(kPods + "?watch=true&resourceVersion=" + version).is_status("Expired"));
 }
 
 TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {

@@ -316,8 +316,9 @@ const std::string kPods = "/api/v1/namespaces/default/pods";
 // Everything that depends on the event loop. KJ's destructors may throw and a fixture's may not, so
 // the fixture holds this by pointer.
 struct Rig {
-  explicit Rig(const std::function<void(ServerOptions&)>& adapt)
-      : server(io.provider->getTimer(), view, backend, options(adapt)) {
+  // `changes_max`: of the View.
+  Rig(const std::function<void(ServerOptions&)>& adapt, size_t changes_max)
+      : view(changes_max), server(io.provider->getTimer(), view, backend, options(adapt)) {
     server.set_ready(true, "");
     server.streams().log_gap = 1 * kj::MILLISECONDS;
     server.streams().watch_gap = 1 * kj::MILLISECONDS;
@@ -353,8 +354,9 @@ struct AuditLines {
 
 class ServerTest : public ::testing::Test {
  protected:
-  explicit ServerTest(const std::function<void(ServerOptions&)>& adapt = {})
-      : rig_(new Rig(adapt)) {}
+  explicit ServerTest(const std::function<void(ServerOptions&)>& adapt = {},
+                      size_t changes_max = 1u << 18)
+      : rig_(new Rig(adapt, changes_max)) {}
   ~ServerTest() override { delete rig_; }
 
   kj::Own<Client> connect(const std::string& request) {
