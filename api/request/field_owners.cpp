@@ -1,5 +1,6 @@
 #include "api/request/field_owners.hpp"
 
+#include "api/kube/objects/canonical.hpp"
 #include "api/kube/schema/fields.hpp"
 #include "api/request/body.hpp"
 #include "api/view/query/object_json.hpp"
@@ -64,6 +65,21 @@ Result<std::string> applied_object(const std::string& body) {
       managed && !managed->is_null() && *managed != Json::array())
     return Error{Errc::invalid, "metadata.managedFields must be nil", {}};
   return std::move(*text);
+}
+
+Result<Json> applied_config(Exchange& exchange, const std::string& body, const char* type,
+                            FieldValidation unknown_fields) {
+  auto text = applied_object(body);
+  if (!text.ok()) return text.error();
+  auto parsed = parse_json(*text);
+  if (!parsed.ok()) return parsed.error();
+  auto unknown = conform(parsed->value, type);
+  if (!unknown.ok()) return unknown.error();
+  auto complaints = field_complaints(*unknown, parsed->duplicates, unknown_fields);
+  if (!complaints.ok()) return complaints.error();
+  exchange.warnings = std::move(*complaints);
+  make_metadata_canonical(parsed->value);  // as it is compared with what is stored
+  return std::move(parsed->value);
 }
 
 Json node_document(const Shown& shown) {

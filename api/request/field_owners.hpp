@@ -3,6 +3,7 @@
 
 #include "api/kube/objects/manifest.hpp"
 #include "api/kube/patch/managed_fields.hpp"
+#include "api/request/exchange.hpp"
 #include "api/request/write_options.hpp"
 #include "api/view/model/shown.hpp"
 #include "base/text/json.hpp"
@@ -17,6 +18,11 @@ namespace muster::api {
 Result<WriteOptions> apply_options(const Url& url);
 // The applied object, as JSON.
 Result<std::string> applied_object(const std::string& body);
+
+// The applied object without values that cannot be decoded, its metadata as it is stored; sets the
+// warnings of the exchange. `type`: its ApiType.
+Result<Json> applied_config(Exchange& exchange, const std::string& body, const char* type,
+                            FieldValidation unknown_fields);
 
 // The document on which a node's managed fields are tracked: the node without its status.
 Json node_document(const Shown& shown);

@@ -95,10 +95,11 @@ kj::Promise<void> Routes::write(Exchange& exchange, const Target& target) {
     if (job && whole) return with_body(exchange, target, apply_, &ApplyRoutes::apply);
     if (target.kind == Kind::node && whole)
       return with_body(exchange, target, nodes_, &NodeRoutes::apply);
-    if (target.kind == Kind::config_map || target.kind == Kind::name_space)
-      return with_body(exchange, target, kept_, &KeptRoutes::apply);
+    if (target.is_kept()) return with_body(exchange, target, kept_, &KeptRoutes::apply);
+    if (target.kind == Kind::pod && (whole || target.sub == "status"))
+      return with_body(exchange, target, pods_, &PodRoutes::apply);
     return exchange.send_status(415, "UnsupportedMediaType",
-                                "leases, events and pods cannot be applied; change them with "
+                                "this cannot be applied; change it with "
                                 "application/merge-patch+json");
   }
   if (exchange.method == kj::HttpMethod::PATCH && !exchange.url.get("force").empty()) {

@@ -273,7 +273,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   const bool lease = request.kind == core::KeptKind::lease;
   const bool event = request.kind == core::KeptKind::event;
   const bool name_space = request.kind == core::KeptKind::name_space;
-  const bool managed = managed_type(request.kind) != nullptr;
+  const bool owned = has_owner(request.kind);
   const bool events_words = event && request.words == EventWords::events_v1;
   const Json before = old ? Json::parse(old->json) : Json::object();
   auto unknown = conform(json, events_words ? "Event.events" : kind_of(request));
@@ -314,7 +314,6 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   for (const char* own : {"resourceVersion", "selfLink", "generation", "deletionTimestamp",
                           "deletionGracePeriodSeconds"})
     meta.erase(own);
-  if (!managed) meta.erase("managedFields");
   meta["name"] = name;
   if (!name_space) meta["namespace"] = request.ns;
   meta["uid"] = given ? given->uid : old->uid;
@@ -325,7 +324,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
     found.required("metadata.name", "name or generateName is required");
   else
     check_metadata(meta, name_space, found);
-  if (managed) check_access(meta, request, old ? &before : nullptr, found);
+  if (owned) check_access(meta, request, old ? &before : nullptr, found);
   if (auto unreadable = complete(json, request, old ? &before : nullptr, found))
     return std::move(*unreadable);
   if (!found.empty()) return Error{Errc::invalid, "the object is invalid", found.take()};
@@ -338,7 +337,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
               .name = name,
               .uid = member_text(json["metadata"], "uid"),
               .json = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
-  if (managed) out.kept.owner = core::owner_uid(strings_of(json["metadata"], "annotations"));
+  if (owned) out.kept.owner = core::owner_uid(strings_of(json["metadata"], "annotations"));
   if (auto why = kept_too_long(out.kept)) return std::move(*why);
   return out;
 }
@@ -423,8 +422,11 @@ KeptFacts kept_facts(const core::Kept& kept) {
 }
 
 const char* managed_type(core::KeptKind kind) {
-  if (kind == core::KeptKind::config_map) return "ConfigMap";
-  return kind == core::KeptKind::name_space ? "Namespace" : nullptr;
+  return kind_of(KeptRequest{.kind = kind});
+}
+
+bool has_owner(core::KeptKind kind) {
+  return kind == core::KeptKind::config_map || kind == core::KeptKind::name_space;
 }
 
 std::optional<Error> kept_too_long(const core::Kept& kept) {

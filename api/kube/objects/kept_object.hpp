@@ -47,8 +47,10 @@ struct KeptRequest {
   std::string sub{};                   // of a namespace: "status" or "finalize", or none
 };
 
-// The ApiType of this kind if its fields have managers, otherwise nullptr.
+// The ApiType of this kind as it is stored, by which managers have its fields.
 const char* managed_type(core::KeptKind kind);
+// Whether objects of this kind belong to the user who created them.
+bool has_owner(core::KeptKind kind);
 
 // What the server sets on a new object.
 struct NewKept {

@@ -1,7 +1,5 @@
 #include "api/routes/kept/kept_routes.hpp"
 
-#include "api/kube/objects/canonical.hpp"
-#include "api/kube/schema/fields.hpp"
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
@@ -28,8 +26,6 @@ core::KeptQuota quota_of(const Exchange& exchange, const Target& target) {
 
 // Records who manages the fields of a new or changed object.
 Status track(core::Kept& kept, const core::Kept* before, const Writer& writer) {
-  const char* const type = managed_type(kept.kind);
-  if (type == nullptr) return Nothing{};
   Json after = Json::parse(kept.json);
   Json was = before ? Json::parse(before->json) : Json::object();
   if (!before) {  // fields that the server adds have no manager
@@ -41,7 +37,7 @@ Status track(core::Kept& kept, const core::Kept* before, const Writer& writer) {
       if (const Json* value = find_path(after, {"metadata", "annotations", key.data()}))
         was["metadata"]["annotations"][std::string(key)] = *value;
   }
-  track_update(type, was, after, writer);
+  track_update(managed_type(kept.kind), was, after, writer);
   kept.json = after.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (auto why = kept_too_long(kept)) return std::move(*why);
   return Nothing{};
@@ -101,7 +97,7 @@ std::optional<core::Kept> KeptRoutes::used(const Exchange& exchange, const Targe
 }
 
 kj::Promise<void> KeptRoutes::refuse(Exchange& exchange, const Target& target, const Error& error) {
-  const bool limit = error.code == Errc::overloaded && managed_type(kept_kind(target));
+  const bool limit = error.code == Errc::overloaded && has_owner(kept_kind(target));
   if (limit) return AccessGate::forbid(exchange, error.message);
   return exchange.send_error(error, resource_name(target.kind), target.name);
 }
@@ -125,11 +121,11 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
   if (auto tracked = track(written->kept, nullptr, writer(exchange, *options, target.kind));
       !tracked.ok())
     return exchange.send_error(tracked.error(), resource, place.name);
-  if (const auto holder = find(place))
-    return exchange.send_error(taken(*holder), resource, place.name);
   if (place.kind == Kind::name_space && place.name == "default")
     return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   auto next = std::make_shared<const core::Kept>(std::move(written->kept));
+  if (const auto holder = find(place))
+    return exchange.send_error(taken(*holder), resource, place.name);
   // What muster provides is taken in every namespace, whether or not somebody uses it.
   if (is_provided(place)) return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   if (options->dry) {
@@ -196,32 +192,31 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = apply_options(exchange.url);
   if (!options.ok()) return exchange.bad_options(options.error());
-  auto text = applied_object(body);
-  if (!text.ok()) return exchange.bad(text.error().message);
-  auto parsed = parse_json(*text);
-  if (!parsed.ok()) return exchange.bad(parsed.error().message);
+  const bool events_words = exchange.of_events_group();
   const char* const type = managed_type(kept_kind(target));
-  auto unknown = conform(parsed->value, type);
-  if (!unknown.ok()) return exchange.bad(unknown.error().message);
-  auto complaints = field_complaints(*unknown, parsed->duplicates, options->unknown_fields);
-  if (!complaints.ok()) return exchange.bad(complaints.error().message);
-  exchange.warnings = std::move(*complaints);
+  auto read =
+      applied_config(exchange, body, events_words ? "Event.events" : type, options->unknown_fields);
+  if (!read.ok()) return exchange.bad(read.error().message);
   if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
-  make_metadata_canonical(parsed->value);  // as it is compared with what is stored
-  const Json config = std::move(parsed->value);
+  Json config = std::move(*read);
+  if (events_words) {
+    config = in_core_words(std::move(config));
+    if (config["involvedObject"].empty()) config.erase("involvedObject");
+  }
   const Json* name = find_path(config, {"metadata", "name"});
   if (name && *name != target.name)
     return exchange.bad("metadata.name: the object does not match the request (" + target.name +
                         ")");
-  MakeKept make = [this, &exchange, type, target, config, force = options->force,
+  MakeKept make = [this, &exchange, type, target, config, events_words, force = options->force,
                    request = request_of(exchange, target, FieldValidation::ignore),
                    given = NewKept{random_uid(), "", options_.now()},
-    if (!seen && !in_use && !target.sub.empty()) return Error{Errc::not_found, "", {}};
                    writer = writer(exchange, *options, target.kind, target.sub)](
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
     const std::string version = version_text(config);
+    if (seen && !seen->kept) return of_a_job(target);
     const auto in_use = seen ? std::nullopt : used(exchange, target);
     const bool stale = seen ? !version_holds(version, seen->version) : !in_use && !version.empty();
+    if (!seen && !in_use && !target.sub.empty()) return Error{Errc::not_found, "", {}};
     if (stale && !seen) return Error{Errc::conflict, "", {}};
     const Json live = seen     ? Json::parse(seen->kept->kept->json)
                       : in_use ? Json::parse(in_use->json)
@@ -231,6 +226,7 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
     // Check uid and namespace as they were sent.
     for (const char* own : {"uid", "namespace"})
       if (config["metadata"].contains(own)) (*made)["metadata"][own] = config["metadata"][own];
+    if (events_words) *made = Json(in_events_words(OrderedJson(*made)));
     JsonText text{std::move(*made), {}};
     auto kept = seen ? changed_kept(std::move(text), request, *seen->kept->kept)
                      : new_kept(std::move(text), request, given);

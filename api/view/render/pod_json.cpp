@@ -221,6 +221,9 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
   out += '}';
   if (!shown.job->state().orphaned) add_raw(out, "ownerReferences", owner_);
   if (pod.counted == core::Counted::not_yet) add_raw(out, "finalizers", finalizers_);
+  for (const core::PodMetaChange& change : pod.meta)
+    if (!change.label && change.key == kManagersKey && change.value)
+      add_raw(out, "managedFields", *change.value);
   out += '}';
 }
 

@@ -18,10 +18,12 @@
 
 namespace muster::api {
 
+// Stored as an annotation of a pod that a client has written to, and shown as its managedFields.
+constexpr std::string_view kManagersKey = "muster.dev/managed-fields";
 // Annotations that muster itself sets on pods.
 constexpr std::string_view kOwnAnnotations[] = {
     core::kCompletionIndexKey, core::kIndexFailureCountKey, core::kIndexIgnoredFailureCountKey,
-    "muster.dev/pid"};
+    "muster.dev/pid", kManagersKey};
 
 // Why a pod ended, for its status.reason; empty if it ended by itself.
 std::string_view pod_reason(core::EndCause cause);

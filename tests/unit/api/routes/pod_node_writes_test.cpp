@@ -90,6 +90,45 @@ TEST_F(P22Pods, LabelsAndAnnotationsArePatched) {
   EXPECT_TRUE(merge(name, R"({"metadata":{"labels":{"-":"x"}}})").is_status("Invalid"));
 }
 
+// As by PUT and PATCH, labels, annotations and conditions can be applied, and nothing else.
+TEST_F(P22Pods, LabelsAnnotationsAndConditionsAreApplied) {
+  const std::string name = pod();
+  auto apply = [&](const std::string& sub, const std::string& rest, const std::string& query = "") {
+    return call(request("PATCH", kPods + "/" + name + sub + "?fieldManager=me" + query,
+                        "Content-Type: application/apply-patch+yaml\r\n",
+                        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name + rest));
+  };
+  const auto meta = [&] { return get(kPods + "/" + name).json()["metadata"]; };
+  const Answer first = apply("", R"(","labels":{"queue":"fast"},"annotations":{"a":"b"}}})");
+  ASSERT_EQ(first.code, 200) << first.body;
+  EXPECT_EQ(first.json()["metadata"]["labels"]["queue"], "fast");
+  EXPECT_EQ(first.json()["metadata"]["managedFields"][0]["manager"], "me");
+  EXPECT_EQ(meta()["labels"]["job-name"], "new");
+  EXPECT_FALSE(meta()["annotations"].contains("muster.dev/managed-fields"));
+  ASSERT_EQ(apply("", R"(","labels":{"queue":"fast"}}})").code, 200);
+  EXPECT_FALSE(meta()["annotations"].contains("a")) << "left out, so taken back";
+  // Another manager's field is a conflict.
+  ASSERT_EQ(merge(name, R"({"metadata":{"labels":{"queue":"slow"}}})").code, 200);
+  EXPECT_EQ(apply("", R"(","labels":{"queue":"fast"}}})").code, 409);
+  EXPECT_EQ(apply("", R"(","labels":{"queue":"fast"}}})", "&force=true").code, 200);
+  EXPECT_EQ(meta()["labels"]["queue"], "fast");
+  const Answer ready = apply("/status", R"("},"status":{"conditions":[{"type":"Odd",)"
+                                        R"("status":"True","reason":"R"}]}})");
+  ASSERT_EQ(ready.code, 200) << ready.body;
+  EXPECT_EQ(view.pod("default", name)->pod->conditions.at(0).type, "Odd");
+
+  const Answer own = apply("", R"(","labels":{"job-name":"x"}}})", "&force=true");
+  EXPECT_EQ(own.json()["details"]["causes"][0]["field"], "metadata.labels[job-name]");
+  EXPECT_TRUE(apply("", R"("},"spec":{"nodeName":"x"}})", "&force=true").is_status("Invalid"));
+  EXPECT_TRUE(merge(name, R"({"metadata":{"annotations":{"muster.dev/managed-fields":"x"}}})")
+                  .is_status("Invalid"));
+  EXPECT_EQ(call(request("PATCH", kPods + "/none?fieldManager=me",
+                         "Content-Type: application/apply-patch+yaml\r\n",
+                         R"({"apiVersion":"v1","kind":"Pod"})"))
+                .code,
+            404);
+}
+
 TEST_F(ServerTest, DeletesEvictsAndSetsConditionsOfPods) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   const JobId id = view.job("default", "new")->job->id();
