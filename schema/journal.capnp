@@ -317,6 +317,16 @@ struct SummaryRow {
   selector @16 :List(Label);
   containers @17 :List(Label);        # name and image
   state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: omitted as too long
+  owners @19 :List(OwnerReference);
+}
+
+# An entry of metadata.ownerReferences.
+struct OwnerReference {
+  apiVersion @0 :Text;
+  kind @1 :Text;
+  name @2 :Text;
+  uid @3 :Text;
+  blocks @4 :Bool;                    # blockOwnerDeletion
 }
 
 # The attempts that one append of their job closed. The base of `created` is atMs.

@@ -30,6 +30,14 @@ core::StringMap map_back(capnp::List<wire::Label>::Reader from) {
   return map;
 }
 
+std::vector<core::OwnerRef> owners_back(capnp::List<wire::OwnerReference>::Reader from) {
+  std::vector<core::OwnerRef> owners;
+  for (auto one : from)
+    owners.push_back({text_back(one.getApiVersion()), text_back(one.getKind()),
+                      text_back(one.getName()), text_back(one.getUid()), one.getBlocks()});
+  return owners;
+}
+
 struct Brief {
   core::JobObject object;
   std::string state;  // an encoded snapshot
@@ -64,6 +72,15 @@ Row summary_row(const core::Job& job) {
     write_map(selector->match_labels,
               out.initSelector(static_cast<uint32_t>(selector->match_labels.size())));
   }
+  auto owners = out.initOwners(static_cast<uint32_t>(summary.owners.size()));
+  for (uint32_t n = 0; n < owners.size(); ++n) {
+    const core::OwnerRef& owner = summary.owners[n];
+    owners[n].setApiVersion(text(owner.api_version));
+    owners[n].setKind(text(owner.kind));
+    owners[n].setName(text(owner.name));
+    owners[n].setUid(text(owner.uid));
+    owners[n].setBlocks(owner.blocks);
+  }
   uint32_t i = 0;
   auto containers = out.initContainers(static_cast<uint32_t>(object.spec.pod.containers.size()));
   for (const core::Container& container : object.spec.pod.containers) {
@@ -90,7 +107,8 @@ Result<core::JobSummary> decode_summary(JobId job, std::string_view bytes) {
                 row.getFinishedMs(),
                 row.getWakeMs() == 0 ? std::nullopt : std::optional(row.getWakeMs()),
                 row.getComplete(),
-                row.getNamedPods()};
+                row.getNamedPods(),
+                owners_back(row.getOwners())};
       });
 }
 

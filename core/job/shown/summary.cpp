@@ -30,7 +30,8 @@ JobSummary summary_of(const Job& job) {
           end ? end->at_ms : 1,
           expires_at(job),
           complete != nullptr,
-          named_pods(job.object()) && !job.relabeled()};
+          named_pods(job.object()) && !job.relabeled(),
+          meta.owners.size() <= kSummaryOwnersMax ? meta.owners : std::vector<OwnerRef>()};
 }
 
 JobObject brief(const JobObject& object) {

@@ -4,18 +4,23 @@
 
 #include "core/job/fold/job.hpp"
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace muster::core {
+
+constexpr size_t kSummaryOwnersMax = 32;
 
 struct JobSummary {
   JobId id = 0;
   std::string ns, name, uid;
   Millis finished_ms = 0;
-  std::optional<Millis> wake_ms;  // when its TTL expires
-  bool complete = false;          // else Failed
-  bool named_pods = false;        // its pods carry the job's name and uid as labels
+  std::optional<Millis> wake_ms;   // when its TTL expires
+  bool complete = false;           // else Failed
+  bool named_pods = false;         // its pods carry the job's name and uid as labels
+  std::vector<OwnerRef> owners{};  // empty: none, or too many to keep in memory
 };
 JobSummary summary_of(const Job& job);
 
