@@ -75,7 +75,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                   options_.watch_memory_max, share_of_one(options_.watch_memory_max)}),
         routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         sweep_(timer, view, backend),
-        owner_sweep_(timer, view, backend),
+        owner_sweep_(timer, view, backend, options_.now),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         authentication_(
             {context_, view, backend, renderer_, options_, gate_, quotas_, directory_},

@@ -168,7 +168,12 @@ class Lists(ApiWorld):
         eventually(lambda: self.call(cluster, "GET", "/readyz")[0] == 200, "it serves again")
         code, answer, _ = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")
         self.assertEqual((code, answer["reason"]), (410, "Expired"))
-        self.assertIn("must start a new list", answer["message"])
+        self.assertIn("inconsistent list", answer["message"])
+        # Its rest can be had as of now, with the token in the answer.
+        path = f"{PODS}?limit=100&continue={urllib.parse.quote(answer['metadata']['continue'])}"
+        code, now, _ = self.call(cluster, "GET", path)
+        self.assertEqual((code, len(now["items"])), (200, 14), "20 pods less the first page and the deleted one")
+        self.assertGreater(int(now["metadata"]["resourceVersion"]), int(first["metadata"]["resourceVersion"]))
 
     def test_list_checks_resource_version(self):
         cluster = self.hollow(3)
@@ -310,6 +315,94 @@ class Apply(ApiWorld):
         del node["metadata"]["labels"]
         code, answer, _ = self.call(cluster, "PATCH", path, node, "application/apply-patch+yaml")
         self.assertEqual((code, answer["metadata"]["labels"].get("disk")), (200, None), answer)
+
+
+    def test_applied_labels_of_pods_survive_a_restart(self):
+        cluster = self.cluster(agents=1)
+        self.submit(cluster, sh_job("kept", "while :; do sleep 1; done", 1))
+        eventually(lambda: self.call(cluster, "GET", PODS)[1]["items"], "it has a pod")
+        name = self.call(cluster, "GET", PODS)[1]["items"][0]["metadata"]["name"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"queue": "fast"}}}
+        path = f"{PODS}/{name}?fieldManager="
+        code, answer, _ = self.call(cluster, "PATCH", path + "me", pod, "application/apply-patch+yaml")
+        self.assertEqual((code, answer["metadata"]["labels"]["queue"]), (200, "fast"), answer)
+        cluster.restart_coordinator()
+        cluster.wait_nodes()
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}/{name}")[1]["metadata"]["managedFields"], answer["metadata"]["managedFields"])
+        pod["metadata"]["labels"]["queue"] = "slow"
+        self.assertEqual(self.call(cluster, "PATCH", path + "other", pod, "application/apply-patch+yaml")[0], 409)
+        del pod["metadata"]["labels"]
+        code, answer, _ = self.call(cluster, "PATCH", path + "me", pod, "application/apply-patch+yaml")
+        self.assertEqual((code, answer["metadata"]["labels"].get("queue")), (200, None), answer)
+        pod["spec"] = {"nodeName": "elsewhere"}
+        code, answer, _ = self.call(cluster, "PATCH", path + "me&force=true", pod, "application/apply-patch+yaml")
+        self.assertEqual((code, answer["details"]["causes"][0]["field"]), (422, "spec"), answer)
+
+
+class Owners(ApiWorld):
+    """What an object owns goes with it, whatever crashes."""
+
+    MAPS = "/api/v1/namespaces/default/configmaps"
+
+    def config_map(self, cluster, name, *owners):
+        code, made, _ = self.call(cluster, "POST", self.MAPS, {"metadata": {"name": name, "ownerReferences": list(owners)}})
+        self.assertEqual(code, 201, made)
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": made["metadata"]["uid"], "blockOwnerDeletion": True}
+
+    def job(self, cluster, name, script, *owners):
+        manifest = sh_job(name, script, 1)
+        manifest["metadata"]["ownerReferences"] = list(owners)
+        self.submit(cluster, manifest)
+        return {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": cluster.api.job(name)["metadata"]["uid"],
+                "blockOwnerDeletion": True}
+
+    def gone(self, cluster, path):
+        eventually(lambda: self.call(cluster, "GET", path)[0] == 404, f"{path} is gone", 30)
+
+    def test_jobs_go_with_their_owners_across_a_restart(self):
+        cluster = self.cluster(agents=1)
+        owner = self.config_map(cluster, "owner")
+        runs = self.job(cluster, "runs", "while :; do sleep 1; done", owner)
+        self.job(cluster, "below", "true", runs)
+        self.job(cluster, "done", "true", owner)
+        self.job(cluster, "foreign", "true", {"apiVersion": "example.com/v1", "kind": "Foo", "name": "f", "uid": "u"})
+        for name in ("below", "done", "foreign"):
+            cluster.wait(name)
+        self.job(cluster, "never", "true", {**owner, "uid": "another"})
+        self.gone(cluster, f"{JOBS}/never")
+        self.assertEqual(self.call(cluster, "DELETE", f"{self.MAPS}/owner")[0], 200)
+        cluster.kill_coordinator()
+        cluster.restart_coordinator()
+        for name in ("runs", "below", "done"):
+            self.gone(cluster, f"{JOBS}/{name}")
+        self.assertEqual(self.call(cluster, "GET", f"{JOBS}/foreign")[0], 200)
+
+    def test_foreground_deletion_waits_for_dependents_across_a_restart(self):
+        cluster = self.cluster(agents=1)
+        owner = self.config_map(cluster, "owner")
+        slow = "trap '' TERM; while :; do sleep 0.1; done"
+        manifest = sh_job("slow", slow, 1)
+        manifest["metadata"]["ownerReferences"] = [owner]
+        manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 600
+        self.submit(cluster, manifest)
+        eventually(lambda: cluster.api.job("slow")["status"].get("ready") == 1, "it runs")
+        top = self.job(cluster, "top", "true")
+        cluster.wait("top")
+        self.config_map(cluster, "of-top", top)
+        code, answer, _ = self.call(cluster, "DELETE", f"{self.MAPS}/owner?propagationPolicy=Foreground")
+        self.assertEqual((code, answer["metadata"].get("finalizers")), (200, ["foregroundDeletion"]), answer)
+        self.assertEqual(self.call(cluster, "DELETE", f"{JOBS}/top?propagationPolicy=Foreground")[0], 200)
+        self.gone(cluster, f"{self.MAPS}/of-top")
+        self.gone(cluster, f"{JOBS}/top")
+        eventually(lambda: "deletionTimestamp" in cluster.api.job("slow")["metadata"], "the dependent is deleted, too")
+        cluster.kill_coordinator()
+        cluster.restart_coordinator()
+        code, answer, _ = self.call(cluster, "GET", f"{self.MAPS}/owner")
+        self.assertEqual((code, "deletionTimestamp" in answer["metadata"]), (200, True), answer)
+        pod = self.call(cluster, "GET", PODS)[1]["items"][0]["metadata"]["name"]
+        self.call(cluster, "DELETE", f"{PODS}/{pod}?gracePeriodSeconds=0")
+        self.gone(cluster, f"{JOBS}/slow")
+        self.gone(cluster, f"{self.MAPS}/owner")
 
 
 class OthersWrite(ApiWorld):

@@ -154,6 +154,35 @@ class Namespaces(Kubectl):
         self.kubectl("delete", "pods", "-n", "red", "--all", "--grace-period=0", "--force", "--wait=false")
         eventually(lambda: self.phase("red") is None, "the namespace is gone")
 
+    def test_finalizers_keep_a_namespace(self):
+        self.kubectl("create", "namespace", "held")
+        space = json.loads(self.kubectl("get", "ns", "held", "-o", "json"))
+        space["spec"]["finalizers"].append("example.com/hold")
+        self.kubectl("replace", "--raw", "/api/v1/namespaces/held/finalize", "-f", "-", stdin=json.dumps(space))
+        self.kubectl("create", "-n", "held", "configmap", "c", "--from-literal=a=b")
+        self.kubectl("delete", "ns", "held", "--wait=false")
+        eventually(lambda: json.loads(self.kubectl("get", "ns", "held", "-o", "json"))["spec"]["finalizers"] == ["example.com/hold"],
+                   "nothing is left in it")
+        self.assertIn("NotFound", self.refused("get", "-n", "held", "cm", "c"))
+        self.assertIn("object is being deleted", self.refused("create", "namespace", "held"))
+        space = json.loads(self.kubectl("get", "ns", "held", "-o", "json"))
+        space["spec"]["finalizers"] = []
+        self.kubectl("replace", "--raw", "/api/v1/namespaces/held/finalize", "-f", "-", stdin=json.dumps(space))
+        eventually(lambda: self.phase("held") is None, "it is gone")
+
+    def test_service_accounts_are_watched(self):
+        watch = self.start("get", "sa", "-A", "-w", "--output-watch-events")
+        lines = []
+        reader = threading.Thread(target=lambda: lines.extend(watch.stdout))
+        reader.start()
+        self.addCleanup(reader.join, 10)
+        self.addCleanup(watch.kill)
+        eventually(lambda: any(line.split()[:3] == ["ADDED", "default", "default"] for line in lines), "the first one")
+        self.kubectl("create", "namespace", "blue")
+        eventually(lambda: any(line.split()[:3] == ["ADDED", "blue", "default"] for line in lines), "that of the new namespace")
+        self.kubectl("delete", "ns", "blue", timeout=40)
+        eventually(lambda: any(line.split()[:3] == ["DELETED", "blue", "default"] for line in lines), "its removal")
+
     def test_objects_that_clients_expect_exist(self):
         self.assertEqual([r["NAME"] for r in self.table("sa")], ["default"])
         self.assertEqual(json.loads(self.kubectl("get", "sa", "default", "-o", "json"))["metadata"]["namespace"], "default")

@@ -209,8 +209,11 @@ class SuspendController(World):
         self.assertEqual(api.call("GET", f"{LEASES}/lock")[1], patched, "a dry run changes nothing")
         self.assertEqual(api.call("DELETE", f"{LEASES}/lock", {})[0], 200)
         self.assertEqual(api.call("GET", f"{LEASES}/lock")[0], 404)
-        code, answer = api.call("PATCH", f"{LEASES}/lock?fieldManager=x&force=true", b"{}", "application/apply-patch+yaml")
-        self.assertEqual(code, 415, answer)
+        applied = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lock"}, "spec": {"holderIdentity": "x"}}
+        for code in (201, 200):
+            self.assertEqual(api.call("PATCH", f"{LEASES}/lock?fieldManager=x", applied, "application/apply-patch+yaml")[0], code)
+        taken = {**applied, "spec": {"holderIdentity": "y"}}
+        self.assertEqual(api.call("PATCH", f"{LEASES}/lock?fieldManager=y", taken, "application/apply-patch+yaml")[0], 409)
 
     def test_p24_events_are_served_in_both_groups(self):
         cluster = self.cluster(agents=1)

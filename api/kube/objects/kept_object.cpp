@@ -11,6 +11,7 @@
 
 #include <kj/encoding.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -84,8 +85,27 @@ void check_metadata(const Json& meta, bool name_space, core::Violations& found) 
       found.invalid("metadata.namespace", member_text(meta, "namespace"), why);
   core::validate_labels("metadata.labels", strings_of(meta, "labels"), found);
   core::validate_annotation_map("metadata.annotations", strings_of(meta, "annotations"), found);
-  if (meta.contains("finalizers") && !meta["finalizers"].empty())
-    found.forbidden("metadata.finalizers", "finalizers are not supported here");
+}
+
+// An object has finalizers only while it is being deleted: those of the deletion, which clients may
+// remove. `before`: the metadata of the object as it is; nullptr: it is new.
+void keep_deletion(Json& meta, const Json* before, core::Violations& found) {
+  const std::vector<std::string> none;
+  const auto finalizers = meta.value("finalizers", none);
+  if (before == nullptr || !before->contains("deletionTimestamp")) {
+    if (!finalizers.empty())
+      found.forbidden("metadata.finalizers", "finalizers are not supported here");
+    return;
+  }
+  for (const char* name : {"deletionTimestamp", "deletionGracePeriodSeconds"})
+    if (before->contains(name)) meta[name] = before->at(name);
+  const auto had = before->value("finalizers", none);
+  for (const std::string& name : finalizers)
+    if (std::find(had.begin(), had.end(), name) == had.end())
+      found.forbidden("metadata.finalizers",
+                      "no new finalizers can be added if the object is being deleted, found new "
+                      "finalizers []string{\"" +
+                          name + "\"}");
 }
 
 void check_lease(const Json& lease, core::Violations& found) {
@@ -324,6 +344,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
     found.required("metadata.name", "name or generateName is required");
   else
     check_metadata(meta, name_space, found);
+  keep_deletion(meta, old ? &before["metadata"] : nullptr, found);
   if (owned) check_access(meta, request, old ? &before : nullptr, found);
   if (auto unreadable = complete(json, request, old ? &before : nullptr, found))
     return std::move(*unreadable);
@@ -393,6 +414,8 @@ KeptFacts kept_facts(const core::Kept& kept) {
   const Json none = Json::object();
   facts.labels = strings_of(json.at("metadata"), "labels");
   facts.owners = read_owner_refs(json.at("metadata"));
+  facts.terminating = json.at("metadata").contains("deletionTimestamp");
+  facts.finalizers = json.at("metadata").value("finalizers", std::vector<std::string>());
   facts.fields = {{"metadata.name", kept.name}, {"metadata.namespace", kept.ns}};
   if (kept.kind == core::KeptKind::lease) return facts;
   if (kept.kind != core::KeptKind::event)
@@ -405,7 +428,6 @@ KeptFacts kept_facts(const core::Kept& kept) {
     return facts;
   }
   if (kept.kind == core::KeptKind::name_space) {
-    facts.terminating = json.at("metadata").contains("deletionTimestamp");
     facts.fields["status.phase"] = facts.terminating ? kTerminating : kActive;
     facts.finalizers = json.value("spec", none).value("finalizers", std::vector<std::string>());
     return facts;
@@ -466,6 +488,17 @@ core::KeptPtr terminated(const core::Kept& name_space, Millis now_ms, std::optio
   if (by) meta["annotations"][kDeletedByKey] = std::to_string(*by);
   json["status"]["phase"] = kTerminating;
   auto next = std::make_shared<core::Kept>(name_space);
+  next->json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return next;
+}
+
+core::KeptPtr deleted_in_foreground(const core::Kept& kept, Millis now_ms) {
+  Json json = Json::parse(kept.json);
+  Json& meta = json["metadata"];
+  if (!meta.contains("deletionTimestamp")) meta["deletionTimestamp"] = time_text(now_ms);
+  meta["deletionGracePeriodSeconds"] = 0;
+  meta["finalizers"] = {core::kForegroundFinalizer};
+  auto next = std::make_shared<core::Kept>(kept);
   next->json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return next;
 }

@@ -74,6 +74,8 @@ core::Kept namespace_in_use(const std::string& name, const std::string& uid = ""
 // Marks a namespace as being deleted. `by`: only this user's objects are deleted with it; nothing:
 // everyone's.
 core::KeptPtr terminated(const core::Kept& name_space, Millis now_ms, std::optional<uint32_t> by);
+// Marks an object that is not a namespace as being deleted, once its dependents are gone.
+core::KeptPtr deleted_in_foreground(const core::Kept& kept, Millis now_ms);
 // The namespace without our finalizer: nothing is left in it.
 core::KeptPtr finalized(const core::Kept& name_space);
 // The user whose objects are deleted with the namespace; nothing: everyone's.

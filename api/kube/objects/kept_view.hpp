@@ -19,12 +19,13 @@ namespace muster::api {
 
 struct KeptFacts {
   core::StringMap labels;
-  std::vector<core::OwnerRef> owners;   // metadata.ownerReferences
-  bool shared = false;                  // of a config map: everyone may read it (kSharedKey)
-  core::ConfigKeys keys;                // of a config map
-  bool terminating = false;             // of a namespace: it is being deleted
-  std::vector<std::string> finalizers;  // of a namespace: spec.finalizers
-  std::optional<Millis> created_ms;     // of a config map or namespace
+  std::vector<core::OwnerRef> owners;  // metadata.ownerReferences
+  bool shared = false;                 // of a config map: everyone may read it (kSharedKey)
+  core::ConfigKeys keys;               // of a config map
+  bool terminating = false;            // it is being deleted
+  // Of a namespace: spec.finalizers. Of others: those of their metadata, while being deleted.
+  std::vector<std::string> finalizers;
+  std::optional<Millis> created_ms;                        // of a config map or namespace
   std::map<std::string, std::string, std::less<>> fields;  // for example "involvedObject.name"
 };
 constexpr std::string_view kNamespaceFinalizer = "kubernetes";  // ours

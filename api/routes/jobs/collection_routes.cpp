@@ -2,8 +2,9 @@
 
 #include "api/request/writes.hpp"
 #include "api/routes/jobs/job_routes.hpp"
-#include "api/routes/kept/owner_sweep.hpp"
+#include "api/routes/kept/owner_deletion.hpp"
 #include "api/routes/kept/read_routes.hpp"
+#include "api/view/query/owners.hpp"
 
 #include <map>
 #include <vector>
@@ -45,15 +46,10 @@ kj::Promise<void> CollectionRoutes::remove(Exchange& exchange, const Target& tar
   if (options->dry) return exchange.send(200, std::move(answer));
   kj::Vector<kj::Promise<void>> all;
   const Propagation propagation = options->propagation.value_or(Propagation::orphan);
-  for (const core::JobObjectPtr& job : jobs) {
-    auto removal = delete_owner(view_, backend_, propagation, job->meta.uid,
-                                [this, job, propagation](std::function<void(Status)> done) {
-                                  const core::JobMeta& meta = job->meta;
-                                  backend_.delete_job(meta.ns, meta.name, meta.uid, propagation,
-                                                      std::move(done));
-                                });
-    all.add(removal.ignoreResult());
-  }
+  const Owners owners(view_);
+  OwnerDeletion deletion(view_, backend_, owners);
+  for (const core::JobObjectPtr& job : jobs)
+    all.add(deletion.job(job->meta, propagation).ignoreResult());
   for (auto& [job, keys] : pods) {
     Call call = new_call();
     backend_.delete_pods(job, std::move(keys), false, options->grace_ms, std::move(call.done));

@@ -2,7 +2,8 @@
 
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
-#include "api/routes/kept/owner_sweep.hpp"
+#include "api/routes/kept/owner_deletion.hpp"
+#include "api/view/query/owners.hpp"
 #include "base/text/json_text.hpp"
 
 namespace muster::api {
@@ -71,11 +72,9 @@ kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,
   if (options->dry) return removed(exchange, target, uid);
   // The raw API's default for batch/v1 (job-semantics 10.4).
   const Propagation propagation = options->propagation.value_or(Propagation::orphan);
-  return delete_owner(view_, backend_, propagation, uid,
-                      [this, target, uid, propagation](std::function<void(Status)> done) {
-                        backend_.delete_job(target.ns, target.name, uid, propagation,
-                                            std::move(done));
-                      })
+  const Owners owners(view_);
+  return OwnerDeletion(view_, backend_, owners)
+      .job(shown->job->object().meta, propagation)
       .then([this, &exchange, target, uid](Status status) -> kj::Promise<void> {
         if (!status.ok()) return exchange.send_error(status.error(), "jobs", target.name);
         return removed(exchange, target, uid);

@@ -3,8 +3,9 @@
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
-#include "api/routes/kept/owner_sweep.hpp"
+#include "api/routes/kept/owner_deletion.hpp"
 #include "api/routes/kept/read_routes.hpp"
+#include "api/view/query/owners.hpp"
 #include "api/view/query/seen_namespaces.hpp"
 
 #include <map>
@@ -295,12 +296,15 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send(200, dumped(success_json(resource, target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  auto removal = delete_owner(view_, backend_, options->propagation, seen->uid,
-                              [this, seen](std::function<void(Status)> done) {
-                                backend_.write_kept(seen, nullptr, {}, std::move(done));
-                              });
-  return removal.then([&exchange, resource, target, success](Status status) -> kj::Promise<void> {
+  const Owners owners(view_);
+  auto removal =
+      OwnerDeletion(view_, backend_, owners).kept(seen, options->propagation, options_.now());
+  return removal.then([this, &exchange, resource, target, uid = seen->uid,
+                       success](Status status) -> kj::Promise<void> {
     if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
+    // In the foreground, it stays until its dependents are gone.
+    if (const auto now = find(target); now && now->kept && now->kept->kept->uid == uid)
+      return respond(exchange, *now);
     return success();
   });
 }
@@ -378,18 +382,18 @@ kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& targe
   auto query = query_of(exchange, target, gate_);
   if (!query.ok()) return exchange.bad(query.error().message);
   kj::Vector<kj::Promise<void>> all;
+  std::vector<core::KeptPtr> chosen;
   view_.each_kept(kept_kind(target), target.ns, [&](const Shown& shown) {
     // Users also see shared objects that are not their own.
     if (options->dry || shown.kept->kept->name == kRootCaName || !query->viewer.owns(shown) ||
         !query->matches(view_, shown))
       return;
-    const core::KeptPtr seen = shown.kept->kept;
-    auto removal = delete_owner(view_, backend_, options->propagation, seen->uid,
-                                [this, seen](std::function<void(Status)> done) {
-                                  backend_.write_kept(seen, nullptr, {}, std::move(done));
-                                });
-    all.add(removal.ignoreResult());
+    chosen.push_back(shown.kept->kept);
   });
+  const Owners owners(view_);
+  OwnerDeletion deletion(view_, backend_, owners);
+  for (const core::KeptPtr& kept : chosen)
+    all.add(deletion.kept(kept, options->propagation, options_.now()).ignoreResult());
   return kj::joinPromises(all.releaseAsArray()).then([&exchange, target] {
     return exchange.send(200, dumped(success_json(resource_name(target.kind), "", "")) + "\n");
   });

@@ -4,7 +4,8 @@
 #include "api/kube/schema/fields.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
-#include "api/routes/kept/owner_sweep.hpp"
+#include "api/routes/kept/owner_deletion.hpp"
+#include "api/view/query/owners.hpp"
 #include "core/spec/values/violations.hpp"
 
 namespace muster::api {
@@ -161,10 +162,12 @@ kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send(200, dumped(success_json("nodes", target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  auto removal = delete_owner(view_, backend_, options->propagation, uid,
-                              [this, target](std::function<void(Status)> done) {
-                                backend_.delete_node(target.name, std::move(done));
-                              });
+  const Owners owners(view_);
+  auto removal =
+      OwnerDeletion(view_, backend_, owners)
+          .other(uid, options->propagation, [this, target](std::function<void(Status)> done) {
+            backend_.delete_node(target.name, std::move(done));
+          });
   return removal.then([&exchange, target, success](Status status) -> kj::Promise<void> {
     if (!status.ok())
       return exchange.send_error({status.error().code, "", {}}, "nodes", target.name);

@@ -1,73 +1,46 @@
 #include "api/routes/kept/owner_sweep.hpp"
 
-#include "api/kube/objects/owner_refs.hpp"
 #include "api/request/call.hpp"
-#include "api/request/writes.hpp"
+#include "api/routes/kept/owner_deletion.hpp"
+#include "api/view/query/owners.hpp"
 #include "api/view/render/render.hpp"
 #include "base/log.hpp"
-#include "base/text/json.hpp"
-#include "core/pod_name.hpp"
-
-#include <kj/vector.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <vector>
+#include <chrono>
+#include <string>
+#include <utility>
 
 namespace muster::api {
 namespace {
 
-constexpr size_t kRemovalsMax = 100;                          // deletions under way
-constexpr kj::Duration kSweepPause = 200 * kj::MILLISECONDS;  // between two rounds
+constexpr size_t kAskedMax = 100;                             // writes under way
+constexpr kj::Duration kSweepPause = 200 * kj::MILLISECONDS;  // between two rounds, at least
+constexpr int64_t kRestFactor = 20;  // of the time that a round takes: it must not hold up requests
 
-// Nothing for kinds that muster does not have, and for namespaces, whose deletion removes what is
-// in them.
-std::optional<core::KeptKind> kept_kind_named(const core::OwnerRef& owner) {
-  if (owner.kind == "ConfigMap" && owner.api_version == "v1") return core::KeptKind::config_map;
-  if (owner.kind == "Lease" && owner.api_version == "coordination.k8s.io/v1")
-    return core::KeptKind::lease;
-  return std::nullopt;
-}
+using What = Verdict::What;
 
-// Whether a job of this name and uid is there, without reading one from disk. One that cannot be
-// read may be it.
-bool has_job(const View& view, const std::string& ns, const core::OwnerRef& owner) {
-  const JobStore& jobs = view.jobs();
-  if (jobs.damaged() > 0) return true;
-  for (auto it = jobs.names().lower_bound({ns, owner.name, 0}); it != jobs.names().end(); ++it) {
-    const auto& [its_ns, its_name, id] = *it;
-    if (its_ns != ns || its_name != owner.name) return false;
-    if (const UnloadedJob* unloaded = jobs.unloaded(id)) {
-      if (unloaded->uid == owner.uid) return true;
-    } else if (const JobView* job = jobs.in_memory(id)) {
-      if (job->job.object().meta.uid == owner.uid) return !job->job.hidden();
-    }
-  }
-  return false;
+// Sends a write whose outcome the next round will see.
+template <class Ask>
+kj::Promise<Status> sent(Ask ask) {
+  Call call = new_call();
+  ask(std::move(call.done));
+  return kj::mv(call.promise);
 }
 
 }  // namespace
 
-bool OwnerSweep::exists(const core::OwnerRef& owner, const std::string& ns) const {
-  if (owner.kind == "Job" && owner.api_version == "batch/v1") return has_job(view_, ns, owner);
-  if (owner.kind == "Pod" && owner.api_version == "v1") {
-    const auto pod = view_.pod(ns, owner.name);
-    if (!pod && view_.jobs().damaged() > 0) return true;
-    return pod && core::pod_uid(pod->job->object().meta.uid, pod->pod->key) == owner.uid;
-  }
-  if (owner.kind == "Node" && owner.api_version == "v1") {
-    const auto node = view_.node(owner.name);
-    return node && node->node->work_dir_id == owner.uid;
-  }
-  const auto kind = kept_kind_named(owner);
-  if (!kind) return true;
-  const auto kept = view_.kept(*kind, ns, owner.name);
-  return kept && kept->kept->kept->uid == owner.uid;
+void OwnerSweep::Errors::taskFailed(kj::Exception&& failed) {
+  log::error("an object without owners cannot be deleted: {}", failed.getDescription().cStr());
+}
+
+bool OwnerSweep::idle() const {
+  return view_.owned().empty() && view_.leaving().empty() && view_.jobs().owned().empty() &&
+         view_.jobs().held().empty();
 }
 
 void OwnerSweep::look() {
-  if (!ready_ || view_.owned().empty()) return;
+  if (!ready_ || idle()) return;
   again_ = true;
   if (running_) return;
   running_ = true;
@@ -78,89 +51,88 @@ void OwnerSweep::look() {
 }
 
 kj::Promise<void> OwnerSweep::round() {
+  const auto begun = std::chrono::steady_clock::now();
   again_ = false;
-  std::vector<core::KeptPtr> gone;
-  for (const uint64_t id : view_.owned()) {
-    if (asked_.size() + gone.size() >= kRemovalsMax) break;
-    const auto shown = view_.kept_by_id(id);
-    if (!shown || asked_.contains(id)) continue;
-    const core::KeptPtr& kept = shown->kept->kept;
-    const auto& owners = shown->kept->facts.owners;
-    if (std::any_of(owners.begin(), owners.end(),
-                    [&](const core::OwnerRef& owner) { return exists(owner, kept->ns); }))
-      continue;
-    log::info("deleting {} {}/{}: its owner {} {} is gone", resource_name(kind_of(kept->kind)),
-              kept->ns, kept->name, owners.front().kind, owners.front().name);
-    gone.push_back(kept);
+  const Owners owners(view_);
+  for (const Dependent& one : owners.dependents()) {
+    if (asked_.size() >= kAskedMax) break;
+    if (!may_ask(one.uid)) continue;
+    const Verdict verdict = owners.judge(one);
+    if (verdict.what != What::stays) carry_out(owners, one, verdict);
   }
-  for (const core::KeptPtr& kept : gone) {
-    asked_.insert(kept->id);
-    backend_.write_kept(kept, nullptr, {}, [this, id = kept->id](Status) { asked_.erase(id); });
-  }
-  return timer_.afterDelay(kSweepPause).then([this]() -> kj::Promise<void> {
-    if (again_ && !view_.owned().empty()) return round();
+  let_go(owners);
+  if (!asked_.empty()) again_ = true;  // a write that is refused does not change the View
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - begun);
+  const kj::Duration rest = kRestFactor * took.count() * kj::MICROSECONDS;
+  return timer_.afterDelay(std::max(kSweepPause, rest)).then([this]() -> kj::Promise<void> {
+    if (again_ && !idle()) return round();
     running_ = false;
     return kj::READY_NOW;
   });
 }
 
-namespace {
+void OwnerSweep::carry_out(const Owners& owners, const Dependent& one, const Verdict& verdict) {
+  if (!one.kept) return carry_out_of_job(owners, one, verdict);
+  const core::KeptPtr& kept = one.kept;
+  if (verdict.what == What::released) {
+    const auto next = without_owners(*kept, verdict.lost);
+    return ask(one.uid,
+               sent([&](auto done) { backend_.write_kept(kept, next, {}, std::move(done)); }));
+  }
+  log::info("deleting {} {}/{}: its owner {} {} is gone", resource_name(kind_of(kept->kind)),
+            one.ns, one.name, one.owners.front().kind, one.owners.front().name);
+  const auto how = verdict.what == What::deleted_in_foreground ? Propagation::foreground
+                                                               : Propagation::background;
+  ask(one.uid, OwnerDeletion(view_, backend_, owners).kept(kept, how, now_()));
+}
 
-std::vector<core::KeptPtr> dependents_of(const View& view, const std::string& uid) {
-  std::vector<core::KeptPtr> dependents;
-  for (const uint64_t id : view.owned()) {
-    const auto shown = view.kept_by_id(id);
+void OwnerSweep::carry_out_of_job(const Owners& owners, const Dependent& one,
+                                  const Verdict& verdict) {
+  if (verdict.what == What::released) {
+    const auto shown = view_.find({Kind::job, one.job, 0, {}});
+    if (!shown) return;  // it cannot be read
+    const core::JobObjectPtr seen = shown->job->object_ptr();
+    const auto next = without_owners(*seen, verdict.lost);
+    return ask(one.uid, sent([&](auto done) { backend_.update_job(seen, next, std::move(done)); }));
+  }
+  log::info("deleting job {}/{}: its owner {} {} is gone", one.ns, one.name,
+            one.owners.front().kind, one.owners.front().name);
+  const core::JobMeta meta{.name = one.name, .ns = one.ns, .uid = one.uid};
+  const auto how = verdict.what == What::deleted_in_foreground ? Propagation::foreground
+                                                               : Propagation::background;
+  ask(one.uid, OwnerDeletion(view_, backend_, owners).job(meta, how));
+}
+
+void OwnerSweep::let_go(const Owners& owners) {
+  for (const uint64_t id : view_.leaving()) {
+    const auto shown = view_.kept_by_id(id);
+    if (asked_.size() >= kAskedMax) return;
     if (!shown) continue;
-    const auto& owners = shown->kept->facts.owners;
-    if (std::any_of(owners.begin(), owners.end(),
-                    [&uid](const core::OwnerRef& owner) { return owner.uid == uid; }))
-      dependents.push_back(shown->kept->kept);
+    const core::KeptPtr kept = shown->kept->kept;
+    const bool waits = !shown->kept->facts.finalizers.empty() && owners.blocked(kept->uid);
+    if (waits || !may_ask(kept->uid)) continue;
+    ask(kept->uid,
+        sent([&](auto done) { backend_.write_kept(kept, nullptr, {}, std::move(done)); }));
   }
-  return dependents;
-}
-
-std::shared_ptr<core::Kept> without_owner(const core::Kept& kept, const std::string& uid) {
-  Json json = Json::parse(kept.json);
-  drop_owner_refs(json["metadata"], uid);
-  auto next = std::make_shared<core::Kept>(kept);
-  next->json = dumped(json);
-  return next;
-}
-
-kj::Promise<Status> release(const View& view, Backend& backend, std::string uid, int tries) {
-  const std::vector<core::KeptPtr> dependents = dependents_of(view, uid);
-  if (dependents.empty()) return Status(Nothing{});
-  if (tries == 0)
-    return Status(
-        Error{Errc::conflict, "its dependents changed again and again while orphaned", {}});
-  kj::Vector<kj::Promise<Status>> all;
-  for (const core::KeptPtr& seen : dependents) {
-    Call call = new_call();
-    backend.write_kept(seen, without_owner(*seen, uid), {}, std::move(call.done));
-    all.add(kj::mv(call.promise));
+  for (const JobId id : view_.jobs().held()) {
+    if (asked_.size() >= kAskedMax) return;
+    const JobView* job = view_.jobs().in_memory(id);
+    if (!job) continue;
+    const core::JobObjectPtr seen = job->job.object_ptr();
+    if (owners.blocked(seen->meta.uid) || !may_ask(seen->meta.uid)) continue;
+    ask(seen->meta.uid,
+        sent([&](auto done) { backend_.update_job(seen, held(*seen, false), std::move(done)); }));
   }
-  return kj::joinPromises(all.releaseAsArray())
-      .then([&view, &backend, uid, tries](kj::Array<Status> done) -> kj::Promise<Status> {
-        for (const Status& one : done)
-          if (!one.ok() && one.error().code != Errc::conflict) return Status(one.error());
-        return release(view, backend, uid, tries - 1);
-      });
 }
 
-}  // namespace
+bool OwnerSweep::may_ask(const std::string& uid) const {
+  return !asked_.contains(uid);
+}
 
-kj::Promise<Status> delete_owner(const View& view, Backend& backend,
-                                 std::optional<Propagation> propagation, std::string uid,
-                                 std::function<void(std::function<void(Status)> done)> remove) {
-  kj::Promise<Status> released = Status(Nothing{});
-  if (propagation == Propagation::orphan)
-    released = release(view, backend, std::move(uid), kWriteTries);
-  return released.then([remove = std::move(remove)](Status status) -> kj::Promise<Status> {
-    if (!status.ok()) return status;
-    Call call = new_call();
-    remove(std::move(call.done));
-    return kj::mv(call.promise);
-  });
+void OwnerSweep::ask(const std::string& uid, kj::Promise<Status> work) {
+  asked_.insert(uid);
+  tasks_.add(work.attach(kj::defer([this, uid] { asked_.erase(uid); })).ignoreResult());
 }
 
 }  // namespace muster::api

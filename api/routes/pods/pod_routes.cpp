@@ -2,8 +2,9 @@
 
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
-#include "api/routes/kept/owner_sweep.hpp"
+#include "api/routes/kept/owner_deletion.hpp"
 #include "api/routes/pods/pod_changes.hpp"
+#include "api/view/query/owners.hpp"
 #include "core/pod_name.hpp"
 
 #include <utility>
@@ -134,11 +135,12 @@ kj::Promise<void> PodRoutes::delete_pod(Exchange& exchange, const Target& target
     return pod_or_success(exchange, target, uid);
   };
   if (options.dry) return answer();
-  auto removal = delete_owner(view_, backend_, options.propagation, uid,
-                              [this, evict, grace_ms = options.grace_ms, job = shown->job->id(),
-                               key = shown->pod->key](std::function<void(Status)> done) {
-                                backend_.delete_pods(job, {key}, evict, grace_ms, std::move(done));
-                              });
+  const auto remove = [this, evict, grace_ms = options.grace_ms, job = shown->job->id(),
+                       key = shown->pod->key](std::function<void(Status)> done) {
+    backend_.delete_pods(job, {key}, evict, grace_ms, std::move(done));
+  };
+  const Owners owners(view_);
+  auto removal = OwnerDeletion(view_, backend_, owners).other(uid, options.propagation, remove);
   return removal.then([&exchange, target, answer](Status status) -> kj::Promise<void> {
     if (!status.ok())
       return exchange.send_error({status.error().code, "", {}}, "pods", target.name);

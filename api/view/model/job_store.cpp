@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/values/well_known.hpp"
 
 #include <algorithm>
 
@@ -51,6 +52,8 @@ core::Condition damaged_condition(Millis at_ms, const std::string& why) {
 void JobStore::add_unloaded(const core::JobSummary& job) {
   names_.emplace(job.ns, job.name, job.id);
   unloaded_.emplace(job.id, entry_of(job));
+  if (has_own_owners(job.owners))
+    owned_.emplace(job.id, OwnedJob{job.ns, job.name, job.uid, job.owners});
 }
 
 void JobStore::start_at(uint64_t version) {
@@ -67,7 +70,24 @@ JobView& JobStore::add(core::Job job, uint64_t version) {
   auto [it, added] = jobs_.emplace(id, view_of(std::move(job), version));
   MUSTER_CHECK(added, id);
   count_active(it->second->job, 1);
+  note_owners(it->second->job);
   return *it->second;
+}
+
+void JobStore::note_owners(const core::Job& job) {
+  const core::JobMeta& meta = job.object().meta;
+  if (has_own_owners(meta.owners))
+    owned_[job.id()] = {meta.ns, meta.name, meta.uid, meta.owners};
+  else
+    owned_.erase(job.id());
+  const auto& names = meta.finalizers;
+  const bool held =
+      job.state().deleted_at && !job.hidden() &&
+      std::find(names.begin(), names.end(), core::kForegroundFinalizer) != names.end();
+  if (held)
+    held_.insert(job.id());
+  else
+    held_.erase(job.id());
 }
 
 JobView* JobStore::activate(const core::JobRecords& batch) {
@@ -85,6 +105,7 @@ JobView* JobStore::activate(const core::JobRecords& batch) {
   unloaded_.erase(entry);
   unreadable_.erase(batch.job);
   count_active(view->job, 1);
+  note_owners(view->job);
   return jobs_.emplace(batch.job, std::move(view)).first->second.get();
 }
 
@@ -110,6 +131,8 @@ void JobStore::settle(JobView& view) {
 void JobStore::erase(JobView& view) {
   count_active(view.job, -1);
   names_.erase(place_of(view.job));
+  owned_.erase(view.job.id());
+  held_.erase(view.job.id());
   jobs_.erase(view.job.id());
 }
 

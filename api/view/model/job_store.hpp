@@ -9,6 +9,7 @@
 // valid for the next few calls of find(), until the next change.
 #pragma once
 
+#include "api/view/model/owned.hpp"
 #include "api/view/model/shown.hpp"
 #include "base/result.hpp"
 #include "core/job/fold/batch.hpp"
@@ -93,6 +94,8 @@ class JobStore {
   // Call after the job's last record is applied: unloads it if possible.
   void settle(JobView& view);
   void erase(JobView& view);
+  // Call after the job's object has changed or its deletion has begun.
+  void note_owners(const core::Job& job);
   // Invalidates what brief() returned.
   void drop_brief() { brief_.reset(); }
 
@@ -106,6 +109,10 @@ class JobStore {
   const JobView* in_memory(JobId id) const;
   const Names& names() const { return names_; }
   uint64_t owner_version(JobId id) const;  // 0: unchanged since the start
+  // The jobs with owners of kinds that muster has.
+  const std::map<JobId, OwnedJob>& owned() const { return owned_; }
+  // The jobs that have the finalizer of a foreground deletion, and whose deletion has begun.
+  const std::set<JobId>& held() const { return held_; }
   void each_active(const std::function<void(const core::Job&)>& f) const;
   std::pair<size_t, size_t> unloaded_counts() const;  // (complete, failed)
   // The active jobs that belong to this user.
@@ -135,6 +142,8 @@ class JobStore {
   std::set<JobId> quarantined_;
   mutable std::map<JobId, std::string> unreadable_;  // unloaded jobs, and why they cannot be read
   Names names_;
+  std::map<JobId, OwnedJob> owned_;
+  std::set<JobId> held_;
 };
 
 }  // namespace muster::api

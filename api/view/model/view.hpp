@@ -102,6 +102,8 @@ class View {
   std::optional<Shown> kept_by_id(uint64_t id) const;
   // The ids of kept objects with owners.
   const std::set<uint64_t>& owned() const { return owned_; }
+  // The ids of kept objects, other than namespaces, that are being deleted in the foreground.
+  const std::set<uint64_t>& leaving() const { return leaving_; }
   struct Stored {
     size_t count = 0, bytes = 0;
   };
@@ -184,7 +186,8 @@ class View {
   std::array<KeptMap, std::size(core::kKeptKinds)> kept_;
   std::unordered_map<uint64_t, std::shared_ptr<const KeptView>> kept_by_id_;
   std::set<std::string, std::less<>> terminating_;
-  std::set<uint64_t> owned_;
+  std::set<uint64_t> owned_, leaving_;
+  void note_deletion(const KeptView& view);
   // The provided config maps requested so far, by namespace, and their namespaces by id. Ids count
   // down from the maximum.
   std::shared_ptr<const KeptView> provided(std::string_view ns) const;

@@ -80,10 +80,18 @@ std::shared_ptr<const KeptView> without_data(const std::shared_ptr<const KeptVie
 
 // A namespace, which has objects of its own, is never deleted with an owner.
 bool has_owners(const KeptView& view) {
-  return !view.facts.owners.empty() && view.kept->kind != core::KeptKind::name_space;
+  return has_own_owners(view.facts.owners) && view.kept->kind != core::KeptKind::name_space;
 }
 
 }  // namespace
+
+void View::note_deletion(const KeptView& view) {
+  if (view.kept->kind != core::KeptKind::name_space) {
+    if (view.facts.terminating) leaving_.insert(view.kept->id);
+  } else if (view.facts.terminating) {
+    terminating_.insert(view.kept->name);
+  }
+}
 
 void View::add_kept(core::Kept kept) {
   auto view = std::make_shared<KeptView>();
@@ -91,7 +99,7 @@ void View::add_kept(core::Kept kept) {
   view->version = kept_version(kept.version, kept.id);
   view->kept = std::make_shared<const core::Kept>(std::move(kept));
   const core::Kept& k = *view->kept;
-  if (view->facts.terminating) terminating_.insert(k.name);
+  note_deletion(*view);
   if (has_owners(*view)) owned_.insert(k.id);
   kept_by_id_[k.id] = view;
   kept_[static_cast<size_t>(k.kind)][{k.ns, k.name}] = std::move(view);
@@ -110,6 +118,7 @@ void View::merge(const core::KeptChange& change) {
     gone.kept = without_data(had->second);
     if (kept.kind == core::KeptKind::name_space) terminating_.erase(kept.name);
     owned_.erase(kept.id);
+    leaving_.erase(kept.id);
     kept_by_id_.erase(had);
     map.erase({kept.ns, kept.name});
     return push_removed(key, std::move(gone));
@@ -118,7 +127,7 @@ void View::merge(const core::KeptChange& change) {
   view->kept = change.now;
   view->facts = kept_facts(kept);
   view->version = push(key, added ? Change::Type::added : Change::Type::touched);
-  if (view->facts.terminating) terminating_.insert(kept.name);
+  note_deletion(*view);
   if (has_owners(*view))
     owned_.insert(kept.id);
   else
@@ -182,6 +191,9 @@ void View::apply(JobView& view, const core::Record& record) {
   if (std::holds_alternative<core::JobAdmitted>(record) ||
       std::holds_alternative<core::JobSpecChanged>(record))
     view.owner_version = view.version;
+  if (std::holds_alternative<core::JobSpecChanged>(record) ||
+      std::holds_alternative<core::JobDeleted>(record))
+    jobs_.note_owners(view.job);
   if (hidden && !was_hidden) {
     Gone gone;
     gone.job = slim(view.job);

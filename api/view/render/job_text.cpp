@@ -3,7 +3,9 @@
 #include "base/check.hpp"
 #include "base/text/time_text.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/values/well_known.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -231,8 +233,11 @@ OrderedJson job_json(const core::Job& job, uint64_t version) {
     meta["deletionGracePeriodSeconds"] = 0;
     // Removed with the last pod; a job that still exists then waits for another finalizer.
     bool foreground = !s.background_deleted && !s.orphaned && !s.deletion_waits;
-    if (foreground && (!s.open.empty() || !meta.contains("finalizers")))
-      meta["finalizers"].push_back("foregroundDeletion");
+    const auto& names = job.object().meta.finalizers;
+    const bool there =
+        std::find(names.begin(), names.end(), core::kForegroundFinalizer) != names.end();
+    if (foreground && !there && (!s.open.empty() || names.empty()))
+      meta["finalizers"].push_back(core::kForegroundFinalizer);
   }
   json["status"] = job_status(job);
   return json;

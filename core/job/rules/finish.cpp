@@ -11,10 +11,11 @@ namespace muster::core {
 
 namespace {
 
-// Whether it has finalizers set by others. Those of the deletion itself are handled here.
-bool has_finalizers(const Job& job) {
+// Whether it has finalizers set by others. Those of the deletion itself are handled here, but in a
+// foreground deletion, the one that waits for dependents other than pods is the API's to remove.
+bool has_finalizers(const Job& job, bool foreground = false) {
   for (const std::string& name : job.object().meta.finalizers)
-    if (name != kForegroundFinalizer && name != kOrphanFinalizer) return true;
+    if (name == kForegroundFinalizer ? foreground : name != kOrphanFinalizer) return true;
   return false;
 }
 
@@ -219,7 +220,8 @@ void finish_when_empty(Sync& sync) {
   if (sync.job.finished() && sync.knobs.has_dependents) return;
   if (auto due = expires_at(sync.job); due && *due <= sync.now)
     sync.emit(JobDeleted{sync.now, false, false});
-  bool gone = s.deleted_at && s.open.empty() && !has_finalizers(sync.job) &&
+  bool foreground = !s.background_deleted && !s.orphaned;
+  bool gone = s.deleted_at && s.open.empty() && !has_finalizers(sync.job, foreground) &&
               (!s.orphaned || s.finished.empty());
   if (gone) sync.emit(JobForgotten{sync.now});
 }

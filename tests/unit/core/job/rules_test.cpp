@@ -553,6 +553,22 @@ TEST(Deletion, AForeignFinalizerKeepsTheJob) {
   EXPECT_TRUE(play.state().forgotten);
 }
 
+// While the job has dependents other than pods, the API gives it this finalizer.
+TEST(Deletion, InTheForegroundItWaitsForOtherDependents) {
+  const auto held = [](JobMeta& meta) { meta.finalizers = {"foregroundDeletion"}; };
+  for (const bool background : {false, true}) {
+    Play play(Play::indexed(1, 1), held);
+    play.sync();
+    play.sync({JobDeletion{1, background, false}});
+    play.end({0, 0}, 143, EndCause::killed);
+    EXPECT_EQ(play.state().forgotten, background);
+    if (background) continue;
+    EXPECT_FALSE(play.job().hidden());
+    without_finalizers(play);
+    EXPECT_TRUE(play.state().forgotten);
+  }
+}
+
 bool kills(const Play& play) {
   return std::any_of(play.effects().begin(), play.effects().end(),
                      [](const Effect& effect) { return std::holds_alternative<KillPods>(effect); });

@@ -1,0 +1,52 @@
+#include "api/view/model/owned.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace muster::api {
+namespace {
+
+struct Names {
+  std::string_view kind, api_version;
+};
+
+Names names_of(core::KeptKind kind) {
+  switch (kind) {
+    case core::KeptKind::lease:
+      return {"Lease", "coordination.k8s.io/v1"};
+    case core::KeptKind::event:
+      return {"Event", "v1"};
+    case core::KeptKind::config_map:
+      return {"ConfigMap", "v1"};
+    case core::KeptKind::name_space:
+      break;  // its deletion removes what is in it
+  }
+  return {};
+}
+
+bool is(const core::OwnerRef& owner, const Names& names) {
+  return owner.kind == names.kind && owner.api_version == names.api_version;
+}
+
+}  // namespace
+
+std::optional<core::KeptKind> kept_owner_kind(const core::OwnerRef& owner) {
+  for (const core::KeptKind kind : core::kKeptKinds)
+    if (const Names names = names_of(kind); !names.kind.empty() && is(owner, names)) return kind;
+  return std::nullopt;
+}
+
+OwnerKind owner_kind(const core::OwnerRef& owner) {
+  if (is(owner, {"Job", "batch/v1"})) return OwnerKind::job;
+  if (is(owner, {"Pod", "v1"})) return OwnerKind::pod;
+  if (is(owner, {"Node", "v1"})) return OwnerKind::node;
+  return kept_owner_kind(owner) ? OwnerKind::kept : OwnerKind::foreign;
+}
+
+bool has_own_owners(const std::vector<core::OwnerRef>& owners) {
+  return std::any_of(owners.begin(), owners.end(), [](const core::OwnerRef& owner) {
+    return owner_kind(owner) != OwnerKind::foreign;
+  });
+}
+
+}  // namespace muster::api
