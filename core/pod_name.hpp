@@ -9,6 +9,7 @@
 
 #include "core/ids.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,12 @@ std::string pod_uid(std::string_view job_uid, PodKey pod);
 // JOB-INDEX-xxxxx, or JOB-xxxxx for NonIndexed. At most 58 characters precede the last five; the
 // job's name is cut to fit, the index never (job-semantics 4.6).
 std::string pod_name(std::string_view job_name, std::string_view job_uid, bool indexed, PodKey pod);
+
+// The attempt as users see it, as in MUSTER_ATTEMPT and the history: never the same for two pods of
+// an index, nor for two pods of a NonIndexed job, whose pods have one sequence of numbers.
+inline uint32_t shown_attempt(bool indexed, PodKey pod) {
+  return indexed ? pod.attempt : pod.index;
+}
 
 // JOB-INDEX, or the pod's name for NonIndexed.
 std::string pod_hostname(std::string_view job_name, std::string_view job_uid, bool indexed,

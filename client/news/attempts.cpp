@@ -47,6 +47,8 @@ std::string attempt_cause(const Json& attempt) {
   if (cause == "deadline") text += ", DeadlineExceeded";
   const std::string disruption = text_at(attempt, {"disruption"});
   if (!disruption.empty()) text += ", " + disruption;
+  if (const int64_t restarts = number_at(attempt, {"restarts"}); restarts > 0)
+    text += ", after " + std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts");
   const std::string message = text_at(attempt, {"message"});
   return message.empty() ? text : text + ": " + message;
 }

@@ -23,7 +23,8 @@ std::string own_path(const std::string& ns, const std::string& job, const std::s
 Status each_attempt(ApiClient& client, const std::string& ns, const std::string& job,
                     const std::string& query, const std::function<void(const Json&)>& take);
 
-// "exit 1", "SIGKILL (exit 137), DeletionByTaintManager", "exit 127: exec ./run: …".
+// "exit 1", "SIGKILL (exit 137), DeletionByTaintManager", "exit 1, after 2 restarts",
+// "exit 127: exec ./run: …".
 std::string attempt_cause(const Json& attempt);
 
 // "failure (FailIndex)", "success", "not counted (Ignore)", "not counted (removed)".

@@ -15,7 +15,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kSaidBytes = 160;  // per line of output and per cause
+constexpr size_t kSaidBytes = 160;    // per line of output and per cause
+constexpr int64_t kBackoffLimit = 6;  // the default
 
 const Json kNoState;
 
@@ -167,6 +168,24 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
   return out;
 }
 
+namespace {
+
+// With OnFailure, restarts count against the limit (job-semantics 5.4). The pods that are ended
+// because of it have failed, too: if they exceed the limit, either may have been the cause.
+std::string backoff_limit_text(const Json& job) {
+  const int64_t most = number_at(job, {"spec", "backoffLimit"}, kBackoffLimit);
+  const std::string field = "spec.backoffLimit (" + std::to_string(most) + ")";
+  const std::string failed = "more pods failed than " + field + " allows";
+  if (text_at(job, {"spec", "template", "spec", "restartPolicy"}) != "OnFailure") return failed;
+  if (number_at(job, {"status", "failed"}) > most)
+    return failed + ", or restarts of their containers reached it";
+  return most <= 1 ? "a container was restarted, which reaches " + field
+                   : "containers were restarted at least " + std::to_string(most) +
+                         " times, which reaches " + field;
+}
+
+}  // namespace
+
 std::string rule_text(const Json& job) {
   const std::string reason = text_at(condition_of(job, "Failed"), {"reason"});
   const auto limit = [&job](const std::string& what, const char* field) {
@@ -174,7 +193,7 @@ std::string rule_text(const Json& job) {
     return what + " spec." + field + (value.is_number() ? " (" + dumped(value) + ")" : "") +
            " allows";
   };
-  if (reason == "BackoffLimitExceeded") return limit("more pods failed than", "backoffLimit");
+  if (reason == "BackoffLimitExceeded") return backoff_limit_text(job);
   if (reason == "DeadlineExceeded")
     return limit("it was active longer than", "activeDeadlineSeconds");
   if (reason == "MaxFailedIndexesExceeded")

@@ -67,7 +67,9 @@ std::vector<std::pair<std::string, std::string>> policy_rows(const Json& spec) {
                                       number(spec, "maxFailedIndexes", "any number of") +
                                       " indexes may fail");
   } else {
-    rows.emplace_back("Retries:", number(spec, "backoffLimit", "6") + " for the whole job");
+    const bool in_place = text_at(spec, {"template", "spec", "restartPolicy"}) == "OnFailure";
+    rows.emplace_back("Retries:", number(spec, "backoffLimit", "6") + " for the whole job" +
+                                      (in_place ? "; restarts in place count as well" : ""));
   }
   const std::string failure = rules(at(spec, {"podFailurePolicy", "rules"}), failure_rule);
   if (!failure.empty())

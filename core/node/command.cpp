@@ -98,7 +98,7 @@ Names names_of(const PodTemplate& job, PodId pod) {
   return {pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
           pod_uid(job.job_uid, pod.key()),
           pod_hostname(job.job_name, job.job_uid, job.indexed, pod.key()),
-          std::to_string(pod.index), std::to_string(pod.attempt)};
+          std::to_string(pod.index), std::to_string(shown_attempt(job.indexed, pod.key()))};
 }
 
 // A hole in a pattern is this character and one for the member of Names whose value goes there.
@@ -368,9 +368,9 @@ Result<Command> command_of(const PodTemplate& job, const Container& container, P
   auto command = command_with(job, container, names, node, devices, mpi, *input,
                               scratch_of(job, container, pod, node.scratch));
   if (command && job.process.files())
-    command->process =
-        for_pod(job.process, {job.job_name, names.name, node.node_name, pod.index, pod.attempt,
-                              *input ? input_text(**input) : std::string()});
+    command->process = for_pod(job.process, {job.job_name, names.name, node.node_name, pod.index,
+                                             shown_attempt(job.indexed, pod.key()),
+                                             *input ? input_text(**input) : std::string()});
   return command;
 }
 

@@ -69,6 +69,28 @@ class History(World):
         self.assertIn("write a set like 3,7-9", self.says("logs", "job/sweep", "--index", "3-1", code=2))
         self.assertIn("attempts of which job", self.says("get", "attempts", code=2))
 
+    def test_attempts_of_a_nonindexed_job_are_numbered(self):
+        for name, restart in (("never", "Never"), ("inplace", "OnFailure")):
+            job = sh_job(name, "echo try $MUSTER_ATTEMPT; exit 3", 1, backoffLimit=2)
+            job["metadata"].setdefault("annotations", {}).update({"muster.dev/backoff-base": "10ms", "muster.dev/restart-delay": "10ms"})
+            del job["spec"]["completionMode"]
+            job["spec"]["template"]["spec"]["restartPolicy"] = restart
+            self.it.api.create(job)
+            self.it.wait(name, finished, 30)
+        failed = self.it.api.job("never")["status"]["conditions"][-1]
+        self.assertEqual((failed["reason"], failed["message"]), ("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
+        items = json.loads(self.says("get", "attempts", "job/never", "-o", "json"))["items"]
+        self.assertEqual([(a["number"], a["attempt"]) for a in items], [(0, 0), (1, 1), (2, 2)])
+        rows = self.says("get", "attempts", "job/never").splitlines()[1:]
+        self.assertEqual([r.split()[:2] for r in rows], [["-", "0"], ["-", "1"], ["-", "2"]])
+        self.assertEqual([line.split("| ")[1] for line in self.says("logs", "job/never").splitlines()], ["try 0", "try 1", "try 2"])
+        self.assertIn("more pods failed than spec.backoffLimit (2) allows", self.says("wait", "job/never", code=1))
+        # One attempt, whose restarts count.
+        row, = self.says("get", "attempts", "job/inplace").splitlines()[1:]
+        self.assertEqual(row.split()[:2], ["-", "0"])
+        self.assertRegex(row, "after [12] restarts?$")
+        self.assertIn("containers were restarted at least 2 times, which reaches spec.backoffLimit (2)", self.says("wait", "job/inplace", code=1))
+
     def test_why_says_what_an_index_waits_for(self):
         self.failed_job()
         why = self.says("why", "job/sweep/1")

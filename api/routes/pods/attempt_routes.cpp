@@ -35,7 +35,7 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
   const core::JobMeta& meta = job.object().meta;
   OrderedJson out;
   out[job.indexed() ? "index" : "number"] = pod.key.index;
-  out["attempt"] = pod.key.attempt;
+  out["attempt"] = core::shown_attempt(job.indexed(), pod.key);
   out["pod"] = core::pod_name(meta.name, meta.uid, job.indexed(), pod.key);
   out["podUID"] = core::pod_uid(meta.uid, pod.key);
   out["node"] = view.node_name(pod.node);
@@ -102,14 +102,24 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   return exchange.send(200, dumped(list) + "\n");
 }
 
-// `index` (the pod's number in a NonIndexed job) and `attempt` choose the pod; other parameters are
-// those of a pod's log.
+// The pod that `index` and `attempt` choose; in a NonIndexed job either has its number, and earlier
+// clients say that the attempt is 0.
+std::optional<PodKey> chosen_pod(const Url& url, bool indexed) {
+  const std::string index = url.get("index"), attempt = url.get("attempt");
+  const auto of_index = whole_number<uint32_t>(index), of_attempt = whole_number<uint32_t>(attempt);
+  const bool needs_index = indexed || !index.empty();
+  if (!of_attempt || (needs_index && !of_index)) return std::nullopt;
+  const bool whole_key = indexed || (of_index && *of_attempt != 0 && *of_attempt != *of_index);
+  if (whole_key) return PodKey{*of_index, *of_attempt};
+  return PodKey{of_index.value_or(*of_attempt), 0};
+}
+
+// Other parameters than those of chosen_pod() are those of a pod's log.
 kj::Promise<void> AttemptRoutes::log(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
-  auto index = whole_number<uint32_t>(exchange.url.get("index"));
-  auto attempt = whole_number<uint32_t>(exchange.url.get("attempt"));
-  if (!index || !attempt) return exchange.bad("index and attempt: each must be a number");
-  const PodKey key{*index, *attempt};
+  const auto chosen = chosen_pod(exchange.url, job.indexed());
+  if (!chosen) return exchange.bad("index and attempt: each must be a number");
+  const PodKey key = *chosen;
   const core::JobMeta& meta = job.object().meta;
   const std::string name = core::pod_name(meta.name, meta.uid, job.indexed(), key);
   if (const core::Pod* pod = job.pod(key))

@@ -121,7 +121,8 @@ bool OutputPattern::has(char conversion) const {
 
 Status OutputPattern::fits(bool indexed, bool several) const {
   if (!indexed && (has('i') || has('a') || has('t')))
-    return invalid(text_ + ": pods of a NonIndexed job have no index and attempt; name them by %p");
+    return invalid(text_ +
+                   ": files of a NonIndexed job cannot be named by index or attempt; use %p");
   if (several && !has('p') && !has('i') && !has('t'))
     return invalid(text_ + " is the same file for all " + (indexed ? "indexes" : "pods") +
                    "; add " + (indexed ? "%i" : "%p"));

@@ -95,6 +95,17 @@ TEST(PodDir, EnvironmentHasInheritedJobAndContainerVariables) {
                                  "MUSTER_PARALLELISM=2", "X=1", "JOB_COMPLETION_INDEX=3"));
 }
 
+TEST(PodDir, AttemptOfNonIndexedPodIsItsNumber) {
+  EXPECT_THAT(run({.command = {"true"}}).env, Contains("MUSTER_ATTEMPT=1"));
+  PodTemplate t = job({.command = {"true"}});
+  t.indexed = false;
+  for (uint32_t number : {0u, 5u}) {
+    auto command = command_of(t, t.containers[0].what, {7, number, 0}, kNode);
+    ASSERT_TRUE(command.ok());
+    EXPECT_THAT(command->env, Contains("MUSTER_ATTEMPT=" + std::to_string(number)));
+  }
+}
+
 TEST(PodDir, CompletionIndexVariableOnlyForIndexedJobsUnlessContainerSetsIt) {
   EXPECT_THAT(run({.command = {"true"}}, false).env,
               Not(Contains(StartsWith("JOB_COMPLETION_INDEX="))));

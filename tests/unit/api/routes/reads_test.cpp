@@ -343,6 +343,38 @@ TEST_F(ServerTest, AttemptEndedByAnotherPodNamesThatPod) {
   EXPECT_EQ(list["items"][0]["message"], "index 2 (attempt 0) failed with exit code 9");
 }
 
+TEST_F(ServerTest, AttemptsOfNonIndexedJobHaveNumbers) {
+  const std::string job =
+      R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"template":{"spec":)"
+      R"({"restartPolicy":"Never","containers":[{"name":"main","command":["true"]}]}}}})";
+  ASSERT_EQ(post(kJobs, job).code, 201);
+  for (uint32_t i = 0; i < 3; ++i) {
+    core::Pod pod;
+    pod.key = {i, 0};
+    pod.node = 1;
+    pod.created_ms = pod.bound_ms = kStart;
+    pod.ended = true;
+    pod.end = {.exit_code = 3, .ended_at = kStart + 1500};
+    pod.counted = core::Counted::failed;
+    backend.closed.push_back(pod);
+  }
+  const Json items = get(kOurs + "a/attempts").json()["items"];
+  ASSERT_EQ(items.size(), 3u);
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(items[i]["number"], i);
+    EXPECT_EQ(items[i]["attempt"], i);
+  }
+  const std::string log = kOurs + "a/log?stream=Stdout&";
+  for (const auto& [query, code] : {std::pair{"attempt=2", 200},
+                                    {"index=2&attempt=2", 200},
+                                    {"index=2&attempt=0", 200},
+                                    {"index=2&attempt=1", 404},
+                                    {"attempt=3", 404},
+                                    {"index=2", 400},
+                                    {"index=x&attempt=2", 400}})
+    EXPECT_EQ(get(log + query).code, code) << query;
+}
+
 TEST_F(ServerTest, ReturnsHistoryOfAttempts) {
   feed.admit(1, make_job("a", uid_of(1)));
   for (uint32_t i = 0; i < 3; ++i) {

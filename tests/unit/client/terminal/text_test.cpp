@@ -132,6 +132,8 @@ TEST(Policy, RowsDescribeRetryFailureAndSuccessPolicy) {
     return text;
   };
   EXPECT_EQ(rows("{}"), "Retries: 6 for the whole job\n");
+  EXPECT_EQ(rows(R"({"backoffLimit":3,"template":{"spec":{"restartPolicy":"OnFailure"}}})"),
+            "Retries: 3 for the whole job; restarts in place count as well\n");
   EXPECT_EQ(rows(R"({"backoffLimitPerIndex":2,"maxFailedIndexes":10,"activeDeadlineSeconds":60,
       "podFailurePolicy":{"rules":[
         {"action":"FailIndex","onExitCodes":{"operator":"In","values":[42,43]}},
@@ -157,6 +159,24 @@ TEST(Failures, RuleTextNamesViolatedLimit) {
                 [{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}})")),
             "it was active longer than spec.activeDeadlineSeconds (5) allows");
   EXPECT_EQ(rule_text(read_json("{}")), "");
+  const auto backoff = [](const std::string& restart, int limit, int failed) {
+    return rule_text(read_json(R"({"spec":{"backoffLimit":)" + std::to_string(limit) +
+                               R"(,"template":{"spec":{"restartPolicy":")" + restart +
+                               R"("}}},"status":{"failed":)" + std::to_string(failed) +
+                               R"(,"conditions":[{"type":"Failed","status":"True",
+                               "reason":"BackoffLimitExceeded"}]}})"));
+  };
+  EXPECT_EQ(backoff("Never", 0, 1), "more pods failed than spec.backoffLimit (0) allows");
+  EXPECT_EQ(backoff("OnFailure", 0, 1),
+            "more pods failed than spec.backoffLimit (0) allows, or restarts of their containers "
+            "reached it");
+  EXPECT_EQ(backoff("OnFailure", 1, 1),
+            "a container was restarted, which reaches spec.backoffLimit (1)");
+  EXPECT_EQ(backoff("OnFailure", 3, 1),
+            "containers were restarted at least 3 times, which reaches spec.backoffLimit (3)");
+  EXPECT_EQ(backoff("OnFailure", 3, 4),
+            "more pods failed than spec.backoffLimit (3) allows, or restarts of their containers "
+            "reached it");
   const auto failed_indexes = [](const std::string& spec, const std::string& indexes) {
     return rule_text(read_json(R"({"spec":{"completions":500,"backoffLimitPerIndex":)" + spec +
                                R"(},"status":{"failedIndexes":")" + indexes +

@@ -90,7 +90,7 @@ TEST(OutputPattern, RejectsPatternThatPodsWouldShare) {
   EXPECT_EQ(fits("%a.out", true, true), "%a.out is the same file for all indexes; add %i");
   EXPECT_EQ(fits("%n.out", false, true), "%n.out is the same file for all pods; add %p");
   EXPECT_EQ(fits("%i.out", false, false),
-            "%i.out: pods of a NonIndexed job have no index and attempt; name them by %p");
+            "%i.out: files of a NonIndexed job cannot be named by index or attempt; use %p");
 }
 
 TEST(OutputPattern, WordIsNotPath) {
