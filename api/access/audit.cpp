@@ -35,7 +35,9 @@ bool is_audited(const AuditEntry& entry) {
     return false;
   const bool reviews =
       wants.group == "authorization.k8s.io" || wants.group == "authentication.k8s.io";
-  return reads ? wants.subresource == "log" : !reviews;
+  // A GET may start a command, too: as a WebSocket.
+  const bool starts = wants.group.empty() && wants.subresource == "exec";
+  return reads ? wants.subresource == "log" || starts : !reviews;
 }
 
 OrderedJson audit_object(const AuditEntry& entry, Millis now_ms) {

@@ -40,8 +40,9 @@ constexpr Rule kRules[] = {
     {"", "pods", "status", "get update patch", Reach::own},
     {"", "pods", "log", "get", Reach::own},
     {"", "pods", "eviction", "create", Reach::own},
+    // Commands run as the owner of the job.
+    {"", "pods", "exec", "get create", Reach::owner},
     // Not served; allowed so that users see the reason.
-    {"", "pods", "exec", "get create", Reach::own},
     {"", "pods", "attach", "get create", Reach::own},
     {"", "pods", "portforward", "get create", Reach::own},
     {"", "pods", "ephemeralcontainers", "get update patch", Reach::own},

@@ -54,10 +54,12 @@ std::optional<Url> Url::parse(std::string_view text) {
       auto name = decoded(part.substr(0, sign), true);
       auto value = decoded(
           sign == std::string_view::npos ? std::string_view() : part.substr(sign + 1), true);
-      if (name && value)
-        url.query[std::move(*name)] = std::move(*value);
-      else
+      if (name && value) {
+        url.query[*name] = *value;
+        url.pairs.emplace_back(std::move(*name), std::move(*value));
+      } else {
         good = false;
+      }
     });
   if (!good) return std::nullopt;
   return url;
@@ -66,6 +68,13 @@ std::optional<Url> Url::parse(std::string_view text) {
 std::string Url::get(const std::string& name) const {
   auto it = query.find(name);
   return it == query.end() ? std::string() : it->second;
+}
+
+std::vector<std::string> Url::all(const std::string& name) const {
+  std::vector<std::string> values;
+  for (const auto& [key, value] : pairs)
+    if (key == name) values.push_back(value);
+  return values;
 }
 
 bool Url::flag(const std::string& name) const {

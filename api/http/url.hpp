@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace muster::api {
@@ -13,10 +14,12 @@ namespace muster::api {
 struct Url {
   std::vector<std::string> path;             // decoded; empty parts are left out
   std::map<std::string, std::string> query;  // decoded; the last value of a repeated name wins
+  std::vector<std::pair<std::string, std::string>> pairs;  // likewise, all in order
 
   // Nothing if a percent escape is broken.
   static std::optional<Url> parse(std::string_view text);
   std::string get(const std::string& name) const;
+  std::vector<std::string> all(const std::string& name) const;
   bool flag(const std::string& name) const;  // true for what Go's ParseBool accepts
 };
 

@@ -301,6 +301,15 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
   return send_status(500, "InternalError", error.message);
 }
 
+kj::Own<kj::WebSocket> Exchange::accept_websocket(std::string_view protocol) {
+  kj::HttpHeaders headers(table_);
+  headers.add("Sec-WebSocket-Protocol", kj::heapString(protocol.data(), protocol.size()));
+  for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
+  code_ = 101;
+  if (on_upgrade) on_upgrade();
+  return response_.acceptWebSocket(headers);
+}
+
 void Exchange::add_warnings(kj::HttpHeaders& headers) const {
   for (const std::string& warning : warnings) {
     const std::string value = "299 - " + quoted_string(warning);

@@ -8,6 +8,7 @@
 #include "api/access/attributes.hpp"
 #include "api/access/caller.hpp"
 #include "api/http/framing.hpp"
+#include "api/http/paced_stream.hpp"
 #include "api/http/url.hpp"
 #include "api/request/accept.hpp"
 #include "api/view/query/object_json.hpp"
@@ -19,6 +20,7 @@
 #include <kj/compat/http.h>
 #include <kj/timer.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +41,7 @@ struct Peer {
   bool collector = false;      // on the metrics port: open to anybody, for metrics and health only
   bool elsewhere() const { return remote || collector; }
   std::string source;  // the other end: "unix", or an address without port
+  std::shared_ptr<Pace> pace = std::make_shared<Pace>();  // of its input
 };
 
 class Exchange {
@@ -62,8 +65,11 @@ class Exchange {
   std::string unknown_why;  // why the caller is unknown, for the log; empty: it sent no token
   bool expired = false;     // its token is no longer valid, so a watch must end
   std::string content_type, accept, user_agent, if_none_match, authorization;  // as sent
-  Accepted accepted{};                                       // how objects are sent
-  std::vector<std::string> warnings;                         // sent in the response's head
+  std::string upgrade, protocols;     // as sent: Upgrade and Sec-WebSocket-Protocol
+  bool websocket = false;             // it may be upgraded to a WebSocket (RFC 6455, section 4.2.1)
+  std::function<void()> on_upgrade;   // when it is
+  Accepted accepted{};                // how objects are sent
+  std::vector<std::string> warnings;  // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response
 
   // Whose limits this request counts for.
@@ -115,6 +121,10 @@ class Exchange {
                                const std::string& name);
   // Sends a body as it is.
   kj::Promise<void> send_bytes(int code, std::string bytes, const char* content_type);
+  // Makes the connection a WebSocket with this subprotocol. It must be gone before the response is
+  // over. When it ends in good order, say so with `finished()`.
+  kj::Own<kj::WebSocket> accept_websocket(std::string_view protocol);
+  void finished() { code_ = 200; }
   // Sends the head of a response of unknown length; the caller writes the body.
   kj::Own<kj::AsyncOutputStream> open(const char* content_type);
 

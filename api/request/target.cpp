@@ -62,8 +62,9 @@ std::optional<Target> Target::of(const Url& url) {
   if (at == p.size()) return target;
   target.sub = p[at++];
   if (at != p.size()) return std::nullopt;
-  const bool known = target.sub == "log" || target.sub == "eviction" ? target.kind == Kind::pod
-                     : target.sub == "scale"                         ? target.kind == Kind::job
+  const bool known = target.sub == "log" || target.sub == "eviction" || target.sub == "exec"
+                         ? target.kind == Kind::pod
+                     : target.sub == "scale" ? target.kind == Kind::job
                                              : target.sub == "status" && !target.is_kept();
   if (!known) return std::nullopt;
   return target;
@@ -74,6 +75,7 @@ std::string allowed(const Target& target) {
   if (target.sub == "log") return "GET";
   if (target.sub == "eviction") return "POST";
   if (target.sub == "finalize") return "PUT";
+  if (target.sub == "exec") return "GET, POST";
   if (target.sub == "status" && target.kind == Kind::node) return "GET";
   if (!target.sub.empty()) return "GET, PATCH, PUT";
   if (!target.name.empty()) return "DELETE, GET, PATCH, PUT";

@@ -14,7 +14,7 @@ struct Target {
   Kind kind = Kind::job;
   std::string ns;    // empty: all namespaces, or a cluster-wide kind
   std::string name;  // empty: the collection
-  std::string sub;   // "log", "status", "scale", "eviction", "finalize"
+  std::string sub;   // "log", "exec", "status", "scale", "eviction", "finalize"
 
   bool is_kept() const { return kind == Kind::event || kept_kind_of(kind).has_value(); }
 

@@ -11,8 +11,6 @@ struct Answer {
   std::string_view message;
 };
 constexpr Answer kOfPod[] = {
-    {"exec",
-     "kubectl's exec is not supported: run a command in a pod with muster exec POD -- COMMAND"},
     {"attach", "a pod's standard input is empty; follow its output with kubectl logs -f"},
     {"portforward",
      "a pod has no network of its own: its processes listen on the addresses of its node"},

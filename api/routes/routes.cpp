@@ -32,6 +32,9 @@ kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {
   const bool kept = target.is_kept(), job = target.kind == Kind::job;
   if (const auto why = damage(target, method == Method::GET); one && why)
     return exchange.send_status(500, "InternalError", *why);
+  if (target.sub == "exec")
+    return method == Method::GET || method == Method::POST ? exec_.stream(exchange, target)
+                                                           : not_allowed(exchange, allowed(target));
   if (method == Method::GET && target.sub != "eviction" && target.sub != "finalize") {
     if (target.sub == "log") return logs_.get(exchange, target);
     if (target.sub == "scale") return scale_.get(exchange, target);

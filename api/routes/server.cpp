@@ -175,6 +175,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     user_agent_id_ = builder.add("User-Agent");
     if_none_match_id_ = builder.add("If-None-Match");
     authorization_id_ = builder.add("Authorization");
+    protocol_id_ = builder.add("Sec-WebSocket-Protocol");
     fetch_site_id_ = builder.add("Sec-Fetch-Site");
     fetch_mode_id_ = builder.add("Sec-Fetch-Mode");
     fetch_dest_id_ = builder.add("Sec-Fetch-Dest");
@@ -202,7 +203,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::Promise<void> talk(uint64_t id, Peer peer, kj::Own<kj::AsyncIoStream> stream) {
     entering_ = id;  // for service(), which listenHttp() calls
     entering_peer_ = std::move(peer);
-    return http_.listenHttp(kj::mv(stream));
+    return http_.listenHttp(kj::heap<PacedStream>(kj::mv(stream), entering_peer_.pace));
   }
 
   // A connection over TLS, from anybody: each request identifies its caller.
@@ -300,6 +301,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     exchange->accept = text_of(headers.get(accept_id_));
     exchange->user_agent = text_of(headers.get(user_agent_id_));
     exchange->if_none_match = text_of(headers.get(if_none_match_id_));
+    exchange->upgrade = text_of(headers.get(kj::HttpHeaderId::UPGRADE));
+    exchange->protocols = text_of(headers.get(protocol_id_));
+    exchange->websocket = method == kj::HttpMethod::GET && headers.isWebSocket() &&
+                          text_of(headers.get(kj::HttpHeaderId::SEC_WEBSOCKET_VERSION)) == "13" &&
+                          headers.get(kj::HttpHeaderId::SEC_WEBSOCKET_KEY) != nullptr;
     const WebHeaders web{text_of(headers.get(kj::HttpHeaderId::HOST)),
                          text_of(headers.get(origin_id_)), text_of(headers.get(fetch_site_id_)),
                          text_of(headers.get(fetch_mode_id_)),
@@ -316,6 +322,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     exchange->connection = connection;
     exchange->authorization = text_of(headers.get(authorization_id_));
     Exchange& e = *exchange;
+    e.on_upgrade = [this, &e] { audit(e); };
     auto answer = kj::evalNow([&]() -> kj::Promise<void> {
       if (ambiguous) return e.send_status(400, "BadRequest", *ambiguous);
       const bool shows_page = method == kj::HttpMethod::GET && is_page(e.url) && wants_page(e);
@@ -481,7 +488,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
   kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_, fetch_site_id_,
-      fetch_mode_id_, fetch_dest_id_, authorization_id_;
+      fetch_mode_id_, fetch_dest_id_, authorization_id_, protocol_id_;
   AccessGate gate_;
   Quotas quotas_;
   Pool bodies_;

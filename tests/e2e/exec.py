@@ -5,8 +5,10 @@
 
 An MPI test is skipped if its MPI is not installed.
 """
+import contextlib
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -14,6 +16,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -22,12 +25,14 @@ import termios
 import threading
 import time
 import unittest
+import urllib.parse
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 for inherited in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # nohup and the like ignore them, and muster keeps that
     signal.signal(inherited, signal.default_int_handler if inherited == signal.SIGINT else signal.SIG_DFL)
 
+from kube_client import KUBECTL, VERSION  # noqa: E402
 from world import Cluster, World, condition, eventually, finished, processes_of  # noqa: E402
 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
@@ -577,6 +582,245 @@ class Terminal(Case):
         typist.master = os.open("/dev/null", os.O_RDONLY)
         self.assertEqual(typist.process.wait(20), 130)
         self.none_left()
+
+
+class WebSocket:
+    """The client's end of a WebSocket to a pod's exec, which can also break the protocol (RFC 6455)."""
+
+    def __init__(self, api_addr, pod, query, protocol="v5.channel.k8s.io"):
+        host, port = api_addr.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        self.socket.sendall((f"GET /api/v1/namespaces/default/pods/{pod}/exec?{query} HTTP/1.1\r\nHost: {api_addr}\r\n"
+                             "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                             f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n").encode())
+        self.file = self.socket.makefile("rb")
+        self.head = b"".join(iter(self.file.readline, b"\r\n")).decode()
+
+    @staticmethod
+    def frame(opcode, payload, last=True, mask=b"mask"):
+        size = len(payload)
+        length = bytes([size]) if size < 126 else b"\x7e" + struct.pack(">H", size) if size < 1 << 16 else b"\x7f" + struct.pack(">Q", size)
+        masked = bytes(a ^ b for a, b in zip(payload, itertools.cycle(mask)))
+        return bytes([(0x80 if last else 0) | opcode, 0x80 | length[0]]) + length[1:] + mask + masked
+
+    def say(self, channel, payload):
+        self.socket.sendall(self.frame(2, bytes([channel]) + payload))
+
+    def hear(self):
+        """The next frame, (opcode, payload); None at the end of the connection."""
+        try:
+            head = self.file.read(2)
+            if len(head) < 2:
+                return None
+            size = head[1] & 0x7f
+            if size > 125:
+                size = int.from_bytes(self.file.read(2 if size == 126 else 8), "big")
+            return head[0] & 15, self.file.read(size)
+        except ConnectionError:
+            return None
+
+    def hear_all(self):
+        """The payloads of each channel, until the Close."""
+        channels = {}
+        while (heard := self.hear()) is not None:
+            opcode, payload = heard
+            if opcode == 8:
+                channels["close"] = int.from_bytes(payload[:2], "big")
+                break
+            if opcode == 2:
+                channels[payload[0]] = channels.get(payload[0], b"") + payload[1:]
+        return channels
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Channels(Case):
+    """The protocol of `kubectl exec`, without kubectl, and peers that break it."""
+
+    def connect(self, command, wishes="stdin=true&stdout=true&stderr=true", **how):
+        query = "&".join(f"command={urllib.parse.quote(word)}" for word in command)
+        client = WebSocket(self.it.api_addr, self.pod[0], f"{query}&{wishes}", **how)
+        self.addCleanup(client.close)
+        self.assertIn(" 101 ", client.head.splitlines()[0])
+        self.assertEqual(client.hear(), (2, b"\1"))
+        return client
+
+    def test_channels_of_both_versions(self):
+        self.start()
+        for version in ("v5", "v4"):
+            client = self.connect(["sh", "-c", "head -c 5; echo err >&2; exit 7"], protocol=f"v1.channel.k8s.io, {version}.channel.k8s.io")
+            self.assertIn(f"Sec-WebSocket-Protocol: {version}.channel.k8s.io\r\n", client.head)
+            client.say(0, b"hello")
+            heard = client.hear_all()
+            self.assertEqual((heard[1], heard[2], heard["close"]), (b"hello", b"err\n", 1000))
+            status = json.loads(heard[3])
+            self.assertEqual((status["status"], status["reason"], status["details"]["causes"]),
+                             ("Failure", "NonZeroExitCode", [{"reason": "ExitCode", "message": "7"}]))
+        client = self.connect(["cat"])
+        client.say(0, b"all")
+        client.say(255, b"\0")
+        heard = client.hear_all()
+        self.assertEqual((heard[1], json.loads(heard[3])["status"]), (b"all", "Success"))
+        self.none_left()
+
+    def test_peer_that_breaks_the_protocol_is_cut_off(self):
+        self.start()
+        frame = WebSocket.frame
+        for name, bad in {"too long": frame(2, bytes(300 << 10)), "a lie about the length": b"\x82\xff" + b"\x7f" * 8 + b"mask",
+                          "no beginning": frame(0, b"x"), "unfinished": frame(2, b"\0a", last=False) + frame(2, b"\0b"),
+                          "a ping in parts": frame(9, b"x", last=False), "unknown": frame(3, b"x"),
+                          "pings without end": frame(9, b"") * (1 << 18), "fragments without end": frame(2, b"", last=False) + frame(0, b"", last=False) * (1 << 18),
+                          "unmasked pongs without end": b"\x8a\0" * (1 << 20)}.items():
+            with self.subTest(name):
+                client = self.connect(["sh", "-c", "echo on; sleep 300 # marker-of-a-session"])
+                self.assertEqual(client.hear(), (2, b"\1on\n"))
+                threading.Thread(target=self.send, args=(client, bad)).start()
+                while client.hear() is not None:
+                    pass
+                self.none_left()
+                self.assertEqual(self.it.api.call("GET", "/readyz")[0], 200)
+
+    @staticmethod
+    def send(client, data):
+        with contextlib.suppress(OSError):  # it is cut off
+            client.socket.sendall(data)
+
+    def test_flood_keeps_nobody_waiting(self):
+        self.start()
+        client = self.connect(["sh", "-c", "cat > /dev/null # marker-of-a-session"])
+        stop = threading.Event()
+
+        def flood():
+            data = WebSocket.frame(2, b"\7for no channel") * 4096
+            with contextlib.suppress(OSError):
+                while not stop.is_set():
+                    client.socket.sendall(data)
+        thread = threading.Thread(target=flood)
+        thread.start()
+        try:
+            for _ in range(20):
+                began = time.monotonic()
+                self.assertEqual(self.it.api.call("GET", self.it.api.jobs())[0], 200)
+                self.assertLess(time.monotonic() - began, 5)
+        finally:
+            stop.set()
+            thread.join()
+
+    def test_client_that_reads_nothing_costs_little_and_may_vanish(self):
+        self.start()
+        client = self.connect(["sh", "-c", "head -c 200000000 /dev/zero; : > $WITNESS/written; sleep 300 # marker-of-a-session"])
+        eventually((self.seeing.folder / "written").exists, "the command is not held up", 60)
+        status = pathlib.Path(f"/proc/{self.it.coord.pid}/status").read_text()
+        self.assertLess(int(re.search(r"VmRSS:\s+(\d+)", status)[1]), 150 << 10, "KiB")
+        client.close()
+        self.none_left()
+
+
+class WithKubectl(Case):
+    """`kubectl exec` and `cp`, unmodified, over WebSocket."""
+
+    def setUp(self):
+        if VERSION < (1, 31):
+            self.skipTest("kubectl exec over WebSocket needs kubectl 1.31")
+
+    def start(self, completions=1, **cluster):
+        super().start(completions, **cluster)
+        self.home = self.it.dir / "home"
+        self.home.mkdir()
+        self.env = {**os.environ, "HOME": str(self.home), "KUBECONFIG": str(self.home / "none")}
+
+    def words(self, *args):
+        """Of `kubectl exec`, so that the other helpers use it."""
+        return [KUBECTL, "--server", f"http://{self.it.api_addr}", "exec", *args]
+
+    def kubectl(self, *args, code=0):
+        done = subprocess.run([KUBECTL, "--server", f"http://{self.it.api_addr}", *map(str, args)], capture_output=True, env=self.env,
+                              stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        return done
+
+    def test_streams_exit_codes_and_errors(self):
+        self.start()
+        done = self.shell("echo out; echo err >&2; echo $MUSTER_POD_NAME; exit 7", code=7)
+        self.assertEqual(done.stdout.decode(), f"out\n{self.pod[0]}\n")
+        self.assertEqual(done.stderr.decode(), "err\ncommand terminated with exit code 7\n")
+        self.assertIn(b"No such file", self.run_in(self.pod[0], "/no/such/program", code=127).stderr)
+        self.assertIn(b'pods "nobody" not found', self.run_in("nobody", "true", code=1).stderr)
+        self.assertIn(b"container x is not valid", self.kubectl("exec", self.pod[0], "-c", "x", "--", "true", code=1).stderr)
+        data = bytes(range(256)) * (64 << 10)
+        echo = subprocess.run(self.words("-i", self.pod[0], "--", "cat"), input=data, capture_output=True, env=self.env, timeout=120)
+        self.assertEqual(echo.returncode, 0, echo.stderr)
+        self.assertEqual(hashlib.sha256(echo.stdout).hexdigest(), hashlib.sha256(data).hexdigest())
+        # A command that leaves its input unread.
+        some = subprocess.run(self.words("-i", self.pod[0], "--", "head", "-c", "3"), input=data, capture_output=True, env=self.env, timeout=60)
+        self.assertEqual((some.returncode, some.stdout), (0, data[:3]), some.stderr)
+
+    def test_shell_at_a_terminal(self):
+        self.start()
+        typist = self.at_a_terminal("sh", "-i", rows=33, columns=101, HOME=str(self.home))
+        typist.type("PS1=; echo re''ady\n")
+        typist.sees("ready\r\n")
+        typist.type("stty size; test -t 0 && test -t 2 && echo al''l\n")
+        typist.sees("33 101\r\nall\r\n")
+        typist.resize(44, 55)
+        os.kill(typist.process.pid, signal.SIGWINCH)
+        typist.type("until [ \"$(stty size)\" = '44 55' ]; do sleep 0.05; done; echo si''zed\n")
+        typist.sees("sized\r\n")
+        typist.type("sh -c 'echo $$ > $WITNESS/pid; exec sleep 300' # marker-of-a-session\n")
+        pid = self.command_pid("pid")
+        typist.type("\x03")
+        eventually(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "its end")
+        typist.type("echo code $?\n")
+        typist.sees("code 130\r\n")
+        typist.type("exit 7\n")
+        self.assertEqual(typist.wait(), 7)
+        self.none_left()
+
+    def test_cp_copies_directories_both_ways(self):
+        self.start()
+        source, there, back = (self.it.dir / name for name in ("source", "there", "back"))
+        (source / "sub").mkdir(parents=True)
+        there.mkdir()
+        (source / "big").write_bytes(os.urandom(5 << 20))
+        (source / "sub" / "small").write_text("text")
+        self.kubectl("cp", source, f"{self.pod[0]}:{there}/copy")
+        self.kubectl("cp", f"{self.pod[0]}:{there}/copy", back)
+        for folder in (there / "copy", back):
+            self.assertEqual((folder / "big").read_bytes(), (source / "big").read_bytes())
+            self.assertEqual((folder / "sub" / "small").read_text(), "text")
+
+    def test_command_ends_with_its_client_and_survives_an_agent_kill(self):
+        self.start()
+        process = self.begin("trap '' TERM HUP; echo on; while :; do sleep 1; done # marker-of-a-session")
+        self.assertEqual(process.stdout.readline(), b"on\n")
+        process.kill()
+        process.wait()
+        self.none_left()
+        process = self.begin(COUNTS)
+        self.assertEqual(process.stdout.readline(), b"0\n")
+        self.it.kill_agent("node-0")
+        (self.seeing.folder / "count").touch()
+        self.it.start_agent("node-0")
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
+
+    def test_slow_reader_gets_everything(self):
+        self.start()
+        size = 50 << 20
+        process = self.begin(f"head -c {size} /dev/zero; : > $WITNESS/written")
+        eventually((self.seeing.folder / "written").exists, "the command has written all, unread")
+        out, err = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, len(out)), (0, size), err)
+
+    def test_coordinator_that_ends_ends_the_command(self):
+        self.start()
+        process = self.begin("echo on; sleep 300 # marker-of-a-session")
+        self.assertEqual(process.stdout.readline(), b"on\n")
+        self.it.restart_coordinator()
+        self.assertNotEqual(process.wait(30), 0)
+        self.none_left(90)
 
 
 RING = r"""

@@ -153,8 +153,7 @@ class NotServed(Kubectl):
     def test_unsupported_verbs_name_an_alternative(self):
         self.runs(self.create(self.sleeper("alive", 1)), 1)
         pod = self.pods_of(self.it, "alive")[0]["metadata"]["name"]
-        for args, word in {("exec", pod, "--", "ls"): "muster exec POD -- COMMAND",
-                           ("attach", pod): "logs -f",
+        for args, word in {("attach", pod): "logs -f",
                            ("port-forward", pod, "8080"): "no network of its own",
                            ("run", "x", "--image=none"): "kubectl create job"}.items():
             with self.subTest(args[0]):

@@ -37,7 +37,8 @@ HEALTH = ("/healthz", "/livez", "/readyz")
 CODES = {
     ("POST", f"{KUBE}/pods"): 405,  # not served; the answer says why
     **{(method, f"{KUBE}/pods/p/{what}"): 405 for method in ("GET", "POST", "PUT", "PATCH")
-       for what in ("exec", "attach", "portforward", "ephemeralcontainers")},
+       for what in ("attach", "portforward", "ephemeralcontainers")},
+    **{(method, f"{KUBE}/pods/p/exec"): 400 for method in ("GET", "POST")},  # no command
     ("POST", "/api/v1/nodes"): 405,
     ("PATCH", f"{DEFAULT}/pods/p/exec"): 405,
     ("TRACE", f"{JOBS}/j"): 405,

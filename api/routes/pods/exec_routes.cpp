@@ -2,6 +2,8 @@
 
 #include "api/request/call.hpp"
 #include "api/request/writes.hpp"
+#include "api/routes/pods/exec_stream.hpp"
+#include "api/routes/pods/pod_container.hpp"
 #include "base/hex.hpp"
 
 #include <kj/encoding.h>
@@ -18,6 +20,18 @@ constexpr size_t kWordsMax = 4'096;     // of a command
 constexpr size_t kWordMax = 128 << 10;  // bytes with the terminator, as Linux limits them
 
 constexpr const char* kSessionRule = "session: must be 32 hexadecimal digits, in lower case";
+
+Status check_words(const std::vector<std::string>& words) {
+  if (words.size() > kWordsMax)
+    return invalid("command: must have at most " + std::to_string(kWordsMax) + " words");
+  for (const std::string& word : words) {
+    if (word.size() >= kWordMax) return invalid("command: a word must be shorter than 128 KiB");
+    if (word.find('\0') != std::string::npos)
+      return invalid("command: a word must not contain a NUL byte");
+  }
+  if (words.front().empty()) return invalid("command: the program must have a name");
+  return Nothing{};
+}
 
 struct ExecBody {
   std::string session;
@@ -46,17 +60,11 @@ Result<ExecBody> read_exec_body(const std::string& body) {
   }
   if (words == json.end() || !words->is_array() || words->empty())
     return invalid("command: Required value: a list of the program and its arguments");
-  if (words->size() > kWordsMax)
-    return invalid("command: must have at most " + std::to_string(kWordsMax) + " words");
   for (const Json& word : *words) {
     if (!word.is_string()) return invalid("command: must be a list of strings");
     exec.command.push_back(word.get<std::string>());
-    const std::string& last = exec.command.back();
-    if (last.size() >= kWordMax) return invalid("command: a word must be shorter than 128 KiB");
-    if (last.find('\0') != std::string::npos)
-      return invalid("command: a word must not contain a NUL byte");
   }
-  if (exec.command.front().empty()) return invalid("command: the program must have a name");
+  if (Status sound = check_words(exec.command); !sound) return sound.error();
   return exec;
 }
 
@@ -80,6 +88,21 @@ std::string containers_text(const std::vector<core::Container>& containers) {
   std::string names;
   for (const core::Container& one : containers) names += (names.empty() ? "" : ", ") + one.name;
   return "the command runs in container " + containers.front().name + ", the first of " + names;
+}
+
+// Why the request is not upgraded to a WebSocket; empty: it can be.
+std::string refused_upgrade(const Exchange& exchange) {
+  if (exchange.upgrade.empty()) return "Upgrade request required";
+  if (exchange.upgrade.find("SPDY") != std::string::npos)
+    return "unable to upgrade: commands in pods need WebSockets, not SPDY: use kubectl 1.31 or "
+           "later (1.29 and 1.30 with KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true), or muster exec";
+  if (!exchange.websocket)
+    return "unable to upgrade: must be a WebSocket (GET, Upgrade: websocket, "
+           "Sec-WebSocket-Version: 13, Sec-WebSocket-Key)";
+  if (!chosen_protocol(exchange.protocols))
+    return "unable to upgrade: Sec-WebSocket-Protocol must offer v5.channel.k8s.io or "
+           "v4.channel.k8s.io";
+  return "";
 }
 
 OrderedJson exec_json(const char* kind) {
@@ -176,6 +199,49 @@ kj::Promise<void> ExecRoutes::end(Exchange& exchange, const Target& pod) {
     if (!ended.ok()) return send_failure(exchange, pod, ended.error());
     return exchange.send(200, dumped(success_json()) + "\n");
   });
+}
+
+// What is wrong with the command is reported before a refused upgrade: kubectl shows the answer to
+// its last attempt, which is SPDY.
+kj::Promise<void> ExecRoutes::stream(Exchange& exchange, const Target& pod) {
+  const auto shown = view_.pod(pod.ns, pod.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", pod.name);
+  const Url& url = exchange.url;
+  const core::PodTemplate& spec = shown->job->spec().pod;
+  const auto container = chosen_container(spec, url.get("container"), pod.name);
+  if (!container) return exchange.bad(container.error().message);
+  if (*container != spec.containers.front().name)
+    return exchange.bad("container " + *container + " of pod " + pod.name +
+                        " cannot be joined: commands run in the first container, " +
+                        spec.containers.front().name);
+  std::vector<std::string> command = url.all("command");
+  if (command.empty())
+    return exchange.bad("you must specify at least one command for the container");
+  if (Status sound = check_words(command); !sound) return exchange.bad(sound.error().message);
+  const bool terminal = url.flag("tty");
+  RemoteWishes wishes{chosen_protocol(exchange.protocols).value_or(RemoteProtocol{}),
+                      url.flag("stdin"), url.flag("stdout"), url.flag("stderr") && !terminal};
+  if (!wishes.in && !wishes.out && !wishes.err)
+    return exchange.bad("you must specify at least 1 of stdin, stdout, stderr");
+  if (!shown->pod->bound())
+    return exchange.bad("pod " + pod.name + " does not have a host assigned");
+  if (shown->pod->ended || !shown->pod->started_at)
+    return exchange.send_status(
+        409, "Conflict",
+        "pod " + pod.name + (shown->pod->ended ? " has ended" : " has not started yet"));
+  if (const std::string why = refused_upgrade(exchange); !why.empty()) return exchange.bad(why);
+  std::string id = random_uid();
+  std::erase(id, '-');
+  ExecRequest request{session_of(exchange, pod, std::move(id)),
+                      shown->pod->node,
+                      PodId{shown->job->id(), shown->pod->key.index, shown->pod->key.attempt},
+                      shown->job->object_ptr(),
+                      std::move(command),
+                      wishes.in || terminal,
+                      terminal};
+  auto stream = kj::heap<ExecStream>(streams_, exchange, backend_, std::move(request), wishes);
+  auto running = stream->run();
+  return running.attach(kj::mv(stream));
 }
 
 }  // namespace muster::api

@@ -1,5 +1,6 @@
 #include "api/routes/pods/log_routes.hpp"
 
+#include "api/routes/pods/pod_container.hpp"
 #include "base/text/time_text.hpp"
 
 #include <utility>
@@ -26,21 +27,6 @@ Result<Millis> log_since(const Url& url, Millis now_ms) {
   return *instant;
 }
 
-std::string names_of(const std::vector<core::Container>& containers) {
-  std::string names;
-  for (const core::Container& one : containers) names += (names.empty() ? "" : " ") + one.name;
-  return "[" + names + "]";
-}
-
-// In Kubernetes' words, which kubectl shows.
-std::string which_container(const core::PodTemplate& pod, const std::string& name) {
-  return "a container name must be specified for pod " + name +
-         ", choose one of: " + names_of(pod.containers) +
-         (pod.init_containers.empty()
-              ? ""
-              : " or one of the init containers: " + names_of(pod.init_containers));
-}
-
 }  // namespace
 
 kj::Promise<void> LogRoutes::get(Exchange& exchange, const Target& target) {
@@ -57,17 +43,14 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
   if (shown.pod->ended) query.ended_on = shown.pod->node;
   query.job_uid = shown.job->object().meta.uid;
   query.pod_name = name;
-  query.container = url.get("container");
-  const auto& containers = shown.job->spec().pod.containers;
+  const core::PodTemplate& spec = shown.job->spec().pod;
   // muster's own commands ask for a stream, and read the first container.
-  if (query.container.empty() && containers.size() > 1 && url.get("stream").empty())
-    return exchange.bad(which_container(shown.job->spec().pod, name));
-  if (query.container.empty() && !containers.empty()) query.container = containers.front().name;
-  bool known = false;
-  for (const auto& c : containers) known = known || c.name == query.container;
-  for (const auto& c : shown.job->spec().pod.init_containers)
-    known = known || c.name == query.container;
-  if (!known) return exchange.bad("container " + query.container + " is not valid for pod " + name);
+  std::string wanted = url.get("container");
+  if (wanted.empty() && !url.get("stream").empty() && !spec.containers.empty())
+    wanted = spec.containers.front().name;
+  auto container = chosen_container(spec, wanted, name);
+  if (!container) return exchange.bad(container.error().message);
+  query.container = std::move(*container);
   if (url.flag("previous"))
     return exchange.bad("previous terminated container \"" + query.container + "\" in pod \"" +
                         name + "\" not found");

@@ -343,13 +343,13 @@ TEST_F(ServerTest, OnlyDeleteNeedsNoContentType) {
 TEST_F(ServerTest, UnsupportedRequestNamesAlternative) {
   const std::string pods = "/api/v1/namespaces/default/pods";
   for (const auto& [method, path] :
-       {std::pair{"POST", pods}, {"POST", pods + "/x/exec"}, {"GET", pods + "/x/portforward"}}) {
+       {std::pair{"POST", pods}, {"POST", pods + "/x/attach"}, {"GET", pods + "/x/portforward"}}) {
     const Answer a = call(request(method, path));
     EXPECT_EQ(a.code, 405) << path;
     EXPECT_GT(a.json()["message"].get<std::string>().size(), 20u) << path;
   }
   EXPECT_NE(post(pods, "{}").body.find("kubectl create job"), std::string::npos);
-  EXPECT_NE(call(request("POST", pods + "/x/exec")).body.find("muster exec POD"),
+  EXPECT_NE(call(request("POST", pods + "/x/attach")).body.find("kubectl logs -f"),
             std::string::npos);
 }
 

@@ -1,0 +1,57 @@
+// PacedStream: a connection whose input can be slowed down while it carries a WebSocket.
+//
+// KJ reads frames without a pause as long as bytes arrive, and keeps those that do not become a
+// message to itself: pings are answered, fragments are kept. A client that sends nothing else would
+// take the whole thread, and memory without bound. So whoever has the WebSocket is asked after each
+// read, and may let it wait or fail.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include <functional>
+#include <memory>
+
+namespace muster::api {
+
+// Of one connection. `took`: called with the number of bytes read; empty: nothing is slowed down.
+struct Pace {
+  std::function<kj::Promise<void>(size_t)> took;
+};
+
+class PacedStream final : public kj::AsyncIoStream {
+ public:
+  PacedStream(kj::Own<kj::AsyncIoStream> stream, std::shared_ptr<const Pace> pace)
+      : stream_(kj::mv(stream)), pace_(std::move(pace)) {}
+
+  kj::Promise<size_t> tryRead(void* buffer, size_t least, size_t most) override {
+    auto reading = stream_->tryRead(buffer, least, most);
+    if (!pace_->took) return reading;
+    return reading.then([pace = pace_](size_t size) -> kj::Promise<size_t> {
+      if (!pace->took || size == 0) return size;
+      return pace->took(size).then([size] { return size; });
+    });
+  }
+  kj::Maybe<uint64_t> tryGetLength() override { return stream_->tryGetLength(); }
+
+  kj::Promise<void> write(const void* buffer, size_t size) override {
+    return stream_->write(buffer, size);
+  }
+  kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
+    return stream_->write(pieces);
+  }
+  kj::Maybe<kj::Promise<uint64_t>> tryPumpFrom(kj::AsyncInputStream& input,
+                                               uint64_t amount) override {
+    return stream_->tryPumpFrom(input, amount);
+  }
+  kj::Promise<void> whenWriteDisconnected() override { return stream_->whenWriteDisconnected(); }
+
+  void shutdownWrite() override { stream_->shutdownWrite(); }
+  void abortRead() override { stream_->abortRead(); }
+  kj::Maybe<int> getFd() const override { return stream_->getFd(); }
+
+ private:
+  kj::Own<kj::AsyncIoStream> stream_;
+  std::shared_ptr<const Pace> pace_;
+};
+
+}  // namespace muster::api
