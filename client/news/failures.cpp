@@ -175,7 +175,7 @@ namespace {
 std::string backoff_limit_text(const Json& job) {
   const int64_t most = number_at(job, {"spec", "backoffLimit"}, kBackoffLimit);
   const std::string field = "spec.backoffLimit (" + std::to_string(most) + ")";
-  const std::string failed = "more pods failed than " + field + " allows";
+  std::string failed = "more pods failed than " + field + " allows";
   if (text_at(job, {"spec", "template", "spec", "restartPolicy"}) != "OnFailure") return failed;
   if (number_at(job, {"status", "failed"}) > most)
     return failed + ", or restarts of their containers reached it";
