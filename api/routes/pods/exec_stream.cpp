@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kInputMax = 256 << 10;  // beyond that, nothing is read from the client
 constexpr size_t kLooseMax = 2 * ExecStream::kMessageMax;
 constexpr size_t kLoosePerLook = 4 << 10;
-constexpr uint32_t kPiece = 64 << 10;    // bytes of each stream read at a time
+constexpr uint32_t kReadMax = 64 << 10;  // bytes of each stream read at a time
 constexpr Millis kTryAgainMs = 200;      // while an agent restarts
 constexpr Millis kAbsenceMax = 60'000;   // of a node, before the command is given up
 constexpr Millis kLookMs = 1'000;        // between checks that the client is still there
@@ -30,7 +30,7 @@ bool may_come_back(Errc code) {
   return code == Errc::unavailable || code == Errc::overloaded || code == Errc::not_found;
 }
 
-kj::Duration ms(Millis time) {
+kj::Duration lasting(Millis time) {
   return time * kj::MILLISECONDS;
 }
 
@@ -48,7 +48,7 @@ kj::Promise<void> ExecStream::run() {
   // As in Kubernetes, tells the client that it is connected.
   const Channel lowest = wishes_.out ? Channel::out : wishes_.err ? Channel::err : Channel::result;
   auto talking = send(lowest, {}).then([this] { return start(); }).then([this] {
-    return context_.timer.afterDelay(ms(kCloseMs));
+    return context_.timer.afterDelay(lasting(kCloseMs));
   });
   return talking.exclusiveJoin(kj::evalNow([this] { return receive(); }))
       .exclusiveJoin(watch_over())
@@ -67,10 +67,11 @@ kj::Promise<void> ExecStream::start() {
   return call.promise.then([this](Result<ExecStarted> started) -> kj::Promise<void> {
     if (!started.ok()) return finish(lost_status(started.error().message));
     request_.command.clear();  // from now on it is only looked up
-    auto opening = context_.timer.afterDelay(ms(request_.terminal ? kWindowMs : 0)).then([this] {
-      if (request_.terminal) open_terminal({});
-      return kj::Promise<void>(kj::NEVER_DONE);
-    });
+    auto opening =
+        context_.timer.afterDelay(lasting(request_.terminal ? kWindowMs : 0)).then([this] {
+          if (request_.terminal) open_terminal({});
+          return kj::Promise<void>(kj::NEVER_DONE);
+        });
     return pass_output().exclusiveJoin(pass_input()).exclusiveJoin(kj::mv(opening));
   });
 }
@@ -173,7 +174,7 @@ kj::Promise<void> ExecStream::pass_input() {
 
 kj::Promise<void> ExecStream::input_taken(const Result<ExecTaken>& taken, size_t sent) {
   if (!taken.ok() && may_come_back(taken.error().code))
-    return context_.timer.afterDelay(ms(kTryAgainMs)).then([this] { return pass_input(); });
+    return context_.timer.afterDelay(lasting(kTryAgainMs)).then([this] { return pass_input(); });
   input_over_ = !taken.ok() || taken->closed;
   if (input_over_) {
     input_.clear();
@@ -193,7 +194,7 @@ kj::Promise<void> ExecStream::input_taken(const Result<ExecTaken>& taken, size_t
 
 kj::Promise<void> ExecStream::pass_output() {
   auto call = new_call<Result<ExecOutput>>();
-  backend_.read_exec({.session = request_.session, .out = out_, .err = err_, .limit = kPiece},
+  backend_.read_exec({.session = request_.session, .out = out_, .err = err_, .limit = kReadMax},
                      std::move(call.done));
   return call.promise.then([this](Result<ExecOutput> output) -> kj::Promise<void> {
     if (!output.ok()) return find_again(output.error());
@@ -232,7 +233,7 @@ kj::Promise<void> ExecStream::find_again(const Error& failure) {
     if (found.ok()) return pass_output();
     if (found.error().code != Errc::unavailable && found.error().code != Errc::overloaded)
       return finish(lost_status(unknown + found.error().message));
-    return context_.timer.afterDelay(ms(kTryAgainMs)).then([this] { return pass_output(); });
+    return context_.timer.afterDelay(lasting(kTryAgainMs)).then([this] { return pass_output(); });
   });
 }
 
@@ -256,7 +257,7 @@ kj::Promise<void> ExecStream::send(Channel channel, std::string_view bytes) {
 }
 
 kj::Promise<void> ExecStream::watch_over() {
-  return context_.timer.afterDelay(ms(kLookMs)).then([this]() -> kj::Promise<void> {
+  return context_.timer.afterDelay(lasting(kLookMs)).then([this]() -> kj::Promise<void> {
     if (context_.draining || exchange_.expired || exchange_.client_gone()) return kj::READY_NOW;
     loose_ -= std::min(loose_, kLoosePerLook);
     if (asked_ && boot_now() - read_at_ >= kKeepAliveMs) {
