@@ -49,6 +49,9 @@ class Agent::Server final : public wire::Agent::Server {
   kj::Promise<void> readLog(ReadLogContext context) override {
     return agent_.read_log(context.getParams(), context.getResults());
   }
+  kj::Promise<void> findLog(FindLogContext context) override {
+    return agent_.find_log(context.getParams(), context.getResults());
+  }
   kj::Promise<void> unacked(UnackedContext context) override {
     return when_welcome()
         .then([this]() { return agent_.settled(); })
@@ -142,14 +145,47 @@ kj::Promise<void> Agent::read_log(wire::Agent::ReadLogParams::Reader params,
   const bool running = node_.runs(pod);
   return muster::agent::read_log(logs_, executor_, name, params.getOffset(),
                                  std::min(params.getLimit(), kLogChunkMax))
-      .then([results, running](const LogChunk& chunk) mutable {
+      .then([this, results, running, name, run = params.getRun(),
+             times = params.getTimes()](LogChunk&& chunk) mutable {
+        logs_.finish(name, run, times, chunk, wall_now());
         results.setFound(chunk.found || running);
         results.setData(
             kj::arrayPtr(reinterpret_cast<const kj::byte*>(chunk.data.data()), chunk.data.size()));
         results.setOffset(chunk.offset);
         results.setSize(chunk.size);
-        results.setRunning(running);
+        results.setRunning(running && !chunk.over);
+        auto marks = results.initMarks(static_cast<unsigned>(chunk.marks.size()));
+        for (unsigned i = 0; i < marks.size(); ++i) {
+          marks[i].setOffset(chunk.marks[i].offset);
+          marks[i].setAtMs(chunk.marks[i].at);
+        }
       });
+}
+
+kj::Promise<void> Agent::find_log(wire::Agent::FindLogParams::Reader params,
+                                  wire::Agent::FindLogResults::Builder results) {
+  LogSearch search;
+  search.name = {to_string(params.getTemplate().getJobUid()),
+                 to_string(params.getTemplate().getPodName()), to_string(params.getContainer())};
+  search.run = params.getRun();
+  search.since = params.getSinceMs();
+  if (params.getLastLines() >= 0) search.last_lines = static_cast<uint64_t>(params.getLastLines());
+  auto opened = [this, &search](bool wanted, bool err) -> kj::Promise<kj::AutoCloseFd> {
+    LogName name = search.name;
+    name.err = err;
+    if (!wanted) return kj::AutoCloseFd();
+    return open_output(logs_, executor_, name);
+  };
+  auto out = opened(params.getStdout(), false);
+  return out.then([this, err = opened(params.getStderr(), true), search = std::move(search),
+                   results](kj::AutoCloseFd&& out) mutable {
+    return err.then([this, search = std::move(search), results,
+                     out = kj::mv(out)](kj::AutoCloseFd&& err) mutable {
+      const LogBegins begins = logs_.find(search, out, err, wall_now());
+      results.setStdout(begins.out);
+      results.setStderr(begins.err);
+    });
+  });
 }
 
 // Does not wait for the registration's answer: a launch may follow at once, and needs the hosts.

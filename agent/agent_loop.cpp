@@ -69,6 +69,7 @@ kj::Promise<Result<int>> Agent::run() {
     tasks_.add(watch_executor());
     if (!options_.hollow) {
       tasks_.add(sweep_logs());
+      tasks_.add(watch_outputs());
       tasks_.add(check_sessions());
     }
     if (!options_.hollow && options_.evict_below_bytes) tasks_.add(watch_memory());
@@ -359,6 +360,13 @@ kj::Promise<void> Agent::sweep_logs() {
       logs_.sweep({options_.log_keep_ms, options_.log_max_bytes}, wall_now(), kSweepEntries);
   return timer_.afterDelay((done ? kSweepEachMs : kSweepStepMs) * kj::MILLISECONDS).then([this] {
     return sweep_logs();
+  });
+}
+
+kj::Promise<void> Agent::watch_outputs() {
+  logs_.times().look(wall_now());
+  return timer_.afterDelay(LogTimes::kEachMs * kj::MILLISECONDS).then([this] {
+    return watch_outputs();
   });
 }
 

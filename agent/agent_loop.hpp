@@ -95,6 +95,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   void kill(wire::Agent::KillParams::Reader params);
   kj::Promise<void> read_log(wire::Agent::ReadLogParams::Reader params,
                              wire::Agent::ReadLogResults::Builder results);
+  kj::Promise<void> find_log(wire::Agent::FindLogParams::Reader params,
+                             wire::Agent::FindLogResults::Builder results);
 
   void take_hosts(wire::Agent::HostsParams::Reader params);
   void exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result);
@@ -122,6 +124,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   void say_leave(Link& link, wire::Session::Client session);
   kj::Promise<void> watch_drain(Millis alone_since);
   kj::Promise<void> sweep_logs();
+  kj::Promise<void> watch_outputs();  // for the times of their lines
   kj::Promise<void> watch_memory();
   void finish(Result<int> result);
   void say(const std::string& state);  // logs a state when it changes

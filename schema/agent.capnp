@@ -231,9 +231,10 @@ interface Agent {
   # The outcome is an end in a report, even for a pod that waits (neverStarted). Unknown pods are also reported as
   # neverStarted.
 
-  readLog @2 (pod :T.PodId, container :Text, stream :LogStream, offset :Int64, limit :UInt32, template :LogName) -> (found :Bool, data :Data, offset :Int64, size :UInt64, running :Bool);
+  readLog @2 (pod :T.PodId, container :Text, stream :LogStream, offset :Int64, limit :UInt32, template :LogName, run :Int32 = -1, times :Bool) -> (found :Bool, data :Data, offset :Int64, size :UInt64, running :Bool, marks :List(LogMark));
   # Up to `limit` bytes (at most 1 MiB) from `offset`; a negative offset counts lines from the end (-10: the last ten
-  # lines). The returned offset is where `data` begins. `running` false: there will be no more.
+  # lines). The returned offset is where `data` begins. `running` false: there will be no more. `run`: as in findLog;
+  # nothing beyond that process's output is returned. `times`: return the marks that give the lines in `data` their times.
 
   unacked @3 (job :UInt64) -> (ended :List(T.PodId));
   # The pods of this job that have ended here and are not acknowledged. Asked before a decision that would count them as
@@ -247,9 +248,20 @@ interface Agent {
   # if any, is for this command. Idempotent by `session`, 32 hexadecimal digits. `input`: the command reads what
   # Process.write sends; else it reads nothing. `terminal`: it runs in a terminal, and its input is framed
   # (base/terminal_input.hpp).
+
+  findLog @6 (container :Text, template :LogName, stdout :Bool, stderr :Bool, run :Int32 = -1, lastLines :Int64 = -1, sinceMs :Int64) -> (stdout :UInt64, stderr :UInt64);
+  # The offsets at which to begin to read the outputs that are asked for. `run`: only what the container's first (0),
+  # second (1), … process wrote; -1: all. `lastLines`: of both outputs together, by the times of the lines; -1: all.
+  # `sinceMs`: of these lines, those that are not older.
 }
 
 enum LogStream { stdout @0; stderr @1; }
+
+# The output had reached `offset` by `atMs` (agent/files/log_marks.hpp).
+struct LogMark {
+  offset @0 :UInt64;
+  atMs @1 :Int64;              # since the Unix epoch, by the node's clock
+}
 
 # What the names of a pod's log files are derived from, for an agent that no longer has the template.
 struct LogName {

@@ -1,6 +1,7 @@
 #include "agent/files/logs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -12,6 +13,7 @@ namespace muster::agent {
 namespace {
 
 constexpr size_t kBlock = 64 << 10;
+constexpr size_t kMarksMax = 4096;  // in a chunk
 
 // The offset of the last `lines` lines. An unterminated last line counts.
 int64_t start_of_lines(int fd, int64_t size, int64_t lines) {
@@ -36,10 +38,6 @@ bool is_file_name(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-Millis modified_ms(const struct stat& st) {
-  return st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1'000'000;
-}
-
 }  // namespace
 
 LogChunk read_log_file(int fd, int64_t offset, size_t limit) {
@@ -48,6 +46,7 @@ LogChunk read_log_file(int fd, int64_t offset, size_t limit) {
   if (fstat(fd, &st) != 0) return chunk;
   chunk.found = true;
   chunk.size = static_cast<uint64_t>(st.st_size);
+  chunk.modified_ms = modified_ms(st);
   chunk.offset = offset >= 0 ? offset : start_of_lines(fd, st.st_size, -offset);
   if (chunk.offset >= st.st_size) return chunk;
   chunk.data.resize(std::min(limit, static_cast<size_t>(st.st_size - chunk.offset)));
@@ -71,7 +70,7 @@ LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit) {
 
 LogStore::Paths LogStore::paths(const std::string& job_uid, const std::string& pod_name,
                                 const std::string& container) const {
-  std::string base = dir_ + "/" + job_uid + "/" + pod_name + "." + container;
+  const std::string base = output(job_uid, pod_name, container);
   return {base + ".stdout", base + ".stderr"};
 }
 
@@ -132,6 +131,76 @@ LogChunk LogStore::read(const LogName& name, const kj::AutoCloseFd& opened, int6
                         size_t limit) const {
   if (opened.get() >= 0) return read_log_file(opened.get(), offset, limit);
   return {.found = knows(name.job_uid)};
+}
+
+void LogStore::finish(const LogName& name, int32_t run, bool times, LogChunk& chunk,
+                      Millis wall_now) {
+  if (!chunk.found || (!times && run < 0)) return;
+  const std::string base = output(name.job_uid, name.pod_name, name.container);
+  if (chunk.modified_ms > 0) times_.seen(base, name.err, chunk.size, chunk.modified_ms, wall_now);
+  times_.flush(base);
+  const LogMarks marks(LogTimes::path_of(base + (name.err ? ".stderr" : ".stdout")));
+  if (const LogSpan span = span_of(marks, run); span.end) {
+    chunk.over = true;
+    chunk.size = std::min(chunk.size, *span.end);
+    const auto from = static_cast<uint64_t>(chunk.offset);
+    chunk.data.resize(
+        std::min<uint64_t>(chunk.data.size(), chunk.size - std::min(chunk.size, from)));
+  }
+  if (!times || chunk.data.empty()) return;
+  const auto end = static_cast<uint64_t>(chunk.offset) + chunk.data.size();
+  const size_t first = marks.first_reaching(static_cast<uint64_t>(chunk.offset) + 1);
+  for (size_t i = first; i < marks.size() && chunk.marks.size() < kMarksMax; ++i) {
+    const LogMark mark = marks.at(i);
+    if (chunk.marks.empty() || mark.offset > chunk.marks.back().offset) chunk.marks.push_back(mark);
+    if (mark.offset >= end) return;
+  }
+  if (chunk.marks.size() == kMarksMax)
+    chunk.data.resize(chunk.marks.back().offset - static_cast<uint64_t>(chunk.offset));
+  else
+    chunk.marks.push_back({end, std::min(chunk.modified_ms, wall_now), 0});
+}
+
+kj::AutoCloseFd LogStore::open_to_read(const LogName& name, bool& denied) const {
+  denied = false;
+  if (!is_file_name(name.job_uid) || !is_file_name(name.pod_name) || !is_file_name(name.container))
+    return {};
+  const Paths both = paths(name.job_uid, name.pod_name, name.container);
+  kj::AutoCloseFd fd(
+      ::open((name.err ? both.err : both.out).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  denied = fd.get() < 0 && errno == EACCES;
+  return fd.get() < 0 ? kj::AutoCloseFd() : kj::mv(fd);
+}
+
+LogBegins LogStore::find(const LogSearch& search, const kj::AutoCloseFd& out,
+                         const kj::AutoCloseFd& err, Millis wall_now) {
+  const LogName& name = search.name;
+  const std::string base = output(name.job_uid, name.pod_name, name.container);
+  std::array<LogSource, 2> sources;
+  const std::array<int, 2> fds{out.get(), err.get()};
+  for (size_t i = 0; i < 2; ++i) {
+    struct stat st {};
+    if (fds[i] < 0 || fstat(fds[i], &st) != 0) continue;
+    sources[i] = {fds[i], 0, static_cast<uint64_t>(st.st_size), modified_ms(st)};
+    times_.seen(base, i == 1, sources[i].end, sources[i].modified_ms, wall_now);
+  }
+  times_.flush(base);
+  const LogMarks out_marks(LogTimes::path_of(base + ".stdout")),
+      err_marks(LogTimes::path_of(base + ".stderr"));
+  sources[0].marks = &out_marks;
+  sources[1].marks = &err_marks;
+  for (LogSource& source : sources) {
+    const LogSpan span = span_of(*source.marks, search.run);
+    source.begin = span.begin;
+    source.end = std::max(source.begin, std::min(source.end, span.end.value_or(source.end)));
+  }
+  std::array<LogSource, 2> last = sources;
+  if (search.last_lines) begin_last(last, *search.last_lines);
+  std::array<uint64_t, 2> begins{};
+  for (size_t i = 0; i < 2; ++i)
+    begins[i] =
+        std::max(last[i].begin, search.since > 0 ? begin_since(sources[i], search.since) : 0);
+  return {begins[0], begins[1]};
 }
 
 bool LogStore::runs(const std::string& job_uid, const std::string& file) const {

@@ -12,6 +12,8 @@
 // sweep() works in small steps: a million files must not delay a heartbeat.
 #pragma once
 
+#include "agent/files/log_marks.hpp"
+#include "agent/files/log_times.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 
@@ -38,6 +40,21 @@ struct LogChunk {
   std::string data;
   int64_t offset = 0;  // of `data` in the file
   uint64_t size = 0;   // of the file
+  Millis modified_ms = 0;
+  // If asked for: those that give the lines in `data` their times.
+  std::vector<LogMark> marks{};
+  bool over = false;  // the process that was asked for has been followed by another
+};
+
+// Where to begin to read an output that is not wanted from its beginning.
+struct LogSearch {
+  LogName name;  // `err` is ignored
+  int32_t run = kAllRuns;
+  std::optional<uint64_t> last_lines{};
+  Millis since = 0;
+};
+struct LogBegins {
+  uint64_t out = 0, err = 0;
 };
 
 // Reads at most `limit` bytes from `offset`; a negative offset counts lines from the end (-10: the
@@ -73,6 +90,19 @@ class LogStore {
   // Likewise, from a file that was opened for us; null: there is none.
   LogChunk read(const LogName& name, const kj::AutoCloseFd& opened, int64_t offset,
                 size_t limit) const;
+
+  // Ends the chunk where the output of this process does, and adds the marks for its data if
+  // `times`. Shortens the data if too many belong to it.
+  void finish(const LogName& name, int32_t run, bool times, LogChunk& chunk, Millis wall_now);
+  // For reading; null: there is none. `denied`: there is one, but we may not open it.
+  kj::AutoCloseFd open_to_read(const LogName& name, bool& denied) const;
+  LogBegins find(const LogSearch& search, const kj::AutoCloseFd& out, const kj::AutoCloseFd& err,
+                 Millis wall_now);
+  LogTimes& times() { return times_; }
+  std::string output(const std::string& job_uid, const std::string& pod_name,
+                     const std::string& container) const {
+    return dir_ + "/" + job_uid + "/" + pod_name + "." + container;
+  }
 
   // Looks at up to `entries` files. True: a pass over all files is complete.
   bool sweep(Limits limits, Millis wall_now, size_t entries);
@@ -111,6 +141,7 @@ class LogStore {
   std::set<std::string> made_;          // folders known to exist, until look_again()
   std::multiset<std::string> running_;  // "<job uid>/<pod name>", once per running container
   std::unique_ptr<Pass> pass_;
+  LogTimes times_;
 };
 
 }  // namespace muster::agent

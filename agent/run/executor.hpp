@@ -151,4 +151,13 @@ inline kj::Promise<LogChunk> read_log(const LogStore& logs, Executor& executor, 
   });
 }
 
+// Opens an output likewise; null: there is none.
+inline kj::Promise<kj::AutoCloseFd> open_output(const LogStore& logs, Executor& executor,
+                                                const LogName& name) {
+  bool denied = false;
+  kj::AutoCloseFd fd = logs.open_to_read(name, denied);
+  if (!denied) return kj::mv(fd);
+  return executor.open_log(name);
+}
+
 }  // namespace muster::agent

@@ -97,6 +97,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
       sessions.push_back(found_session(living.key.pod, step, note));
       continue;
     }
+    logs_.times().adopt(logs_.output(note.job_uid, note.pod_name, note.container));
     inventory.living.push_back({living.key.pod, step, living.start, note.grace_ms, living.killing,
                                 origin_of(living.key.pod, note, inventory), living.queued});
   }
@@ -108,6 +109,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
       continue;
     }
     logs_.close(note.job_uid, note.pod_name);
+    logs_.times().end(logs_.output(note.job_uid, note.pod_name, note.container));
     ended.origin = origin_of(ended.pod, note, inventory);
     inventory.ended.push_back(std::move(ended));
   }
@@ -349,6 +351,8 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault)
   if (Status added = add_space(order, job, start.order.step.container); !added)
     return added.error();
   if (Status confined = confine(order, limits); !confined) return confined.error();
+  logs_.times().begin(logs_.output(job.job_uid, note.pod_name, container.name),
+                      start.order.step.instance, wall_now());
   order.memory_limit_bytes = limits.memory_limit_bytes;
   order.cpu_limit_millis = limits.cpu_limit_millis;
   order.contained = job.plan != nullptr;
@@ -452,6 +456,7 @@ void KeeperExecutor::on_ended(std::vector<keeper::Ended> ended) {
     if (!is_session(one.step)) {
       const Note note = Note::parse(one.note);
       logs_.close(note.job_uid, note.pod_name);
+      logs_.times().end(logs_.output(note.job_uid, note.pod_name, note.container));
       if (one.node_fault()) logs_.look_again();
       ends.push_back(std::move(one));
     } else if (sessions_ != nullptr) {
