@@ -244,6 +244,9 @@ class Thread final : public ApiThread, public api::Backend {
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
     rpc_->read_log(std::move(request), replies_.across(std::move(done)));
   }
+  void find_log(api::LogSearch search, std::function<void(Result<api::LogBegins>)> done) override {
+    rpc_->find_log(std::move(search), replies_.across(std::move(done)));
+  }
 
   Result<core::AttemptPage> read_attempts(const api::AttemptRequest& request) override {
     return storage::read_attempts(options_.journal, request.job, request.from, request.limit,

@@ -25,22 +25,45 @@
 
 namespace muster::api {
 
-struct LogRequest {
+struct LogSource {
   NodeId node = kNoNode;
   std::string node_name;  // whose agent is asked if that registration has ended
   PodId pod;
   std::string job_uid, pod_name, container;
+  int32_t run = -1;  // of the container's first (0), second (1), … process; -1: of all
+};
+
+struct LogRequest : LogSource {
   bool stderr_stream = false;   // false: stdout
   int64_t offset = 0;           // negative: that many lines from the end
   uint32_t limit = 256 * 1024;  // bytes, at most 1 MiB
+  bool times = false;           // wants LogChunk::marks
+};
+
+// By `at`, the output had reached `offset`.
+struct LogMark {
+  int64_t offset = 0;
+  Millis at = 0;
 };
 
 struct LogChunk {
   bool found = false;  // false: no such file (never written, or removed)
   std::string data;
-  int64_t offset = 0;    // where data begins in the file
-  int64_t size = 0;      // current size of the file
-  bool running = false;  // the pod has not ended, so more may follow
+  int64_t offset = 0;            // where data begins in the file
+  int64_t size = 0;              // current size of the file
+  bool running = false;          // more may follow
+  std::vector<LogMark> marks{};  // in order, the last one at the end of data; empty: unknown
+};
+
+// Asks where to begin to read.
+struct LogSearch : LogSource {
+  bool out = true, err = true;
+  std::optional<int64_t> last_lines{};  // of both outputs together
+  Millis since = 0;                     // of these, only lines that are not older
+};
+struct LogBegins {
+  int64_t out = 0, err = 0;
+  bool known = true;  // false: the agent is of an earlier version, which cannot tell
 };
 
 // A command that joins a running pod (coordinator/desks/exec_relay.hpp), and who started it.
@@ -156,6 +179,7 @@ class Backend {
                           std::function<void(Status)> done) = 0;
   // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
+  virtual void find_log(LogSearch search, std::function<void(Result<LogBegins>)> done) = 0;
   // Starts, reads, writes to and ends a command in a pod. unavailable (the command may be running),
   // conflict (the pod is not running), overloaded, not_found (the caller has no such session).
   virtual void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done);

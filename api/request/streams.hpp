@@ -1,5 +1,5 @@
-// Streams: responses that are produced piece by piece: watches and logs (for lists, see
-// list_stream.hpp).
+// Streams: responses that are produced piece by piece: watches here, logs in
+// api/routes/pods/log_stream.hpp, lists in list_stream.hpp.
 //
 // Each is an object on the API's loop that writes a piece, waits until the client has taken it, and
 // then produces the next. So nothing queues up for a slow client; the client just falls behind. It
@@ -95,17 +95,5 @@ struct WatchStart {
 kj::Promise<void> too_many_watches(const StreamContext& context, Exchange& exchange);
 kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,
                                WatchStart start);
-
-struct LogQuery {
-  Key pod;
-  std::optional<NodeId> ended_on;  // the pod has ended and might no longer be shown
-  std::string job_uid, pod_name, container;
-  bool follow = false, out = true, err = true;
-  std::optional<int64_t> tail_lines;   // -1: all
-  std::optional<int64_t> limit_bytes;  // -1: all
-  int64_t offset = 0;                  // bytes of the stream to skip; for a single stream only
-};
-kj::Promise<void> stream_log(StreamContext& context, Exchange& exchange, Backend& backend,
-                             LogQuery query);
 
 }  // namespace muster::api

@@ -35,11 +35,6 @@ Error no_session() {
   return {Errc::not_found, "there is no such session", {}};
 }
 
-Error no_answer(const kj::Exception& e) {
-  return {
-      Errc::unavailable, std::string("the node did not answer: ") + e.getDescription().cStr(), {}};
-}
-
 }  // namespace
 
 kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node) {

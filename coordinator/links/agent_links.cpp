@@ -17,6 +17,15 @@ namespace {
 
 constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an agent has not accepted
 
+Error not_connected() {
+  return {Errc::unavailable, "the node of this pod is not connected", {}};
+}
+
+void write_name(wire::LogName::Builder out, const api::LogSource& log) {
+  out.setJobUid(log.job_uid);
+  out.setPodName(log.pod_name);
+}
+
 }  // namespace
 
 void write_launch(wire::Launch::Builder out, const Order& launch) {
@@ -170,24 +179,29 @@ void AgentLinks::ask_ended(NodeId node, JobId job, uint64_t question) {
   }));
 }
 
+// The link of the agent that has a log.
+AgentLinks::Link* AgentLinks::link_of(const api::LogSource& log) {
+  auto it = links_.find(log.node);
+  // A node that was lost and came back has a new id but the same files.
+  if (it == links_.end() && !log.node_name.empty())
+    it = std::ranges::find_if(links_,
+                              [&log](const auto& one) { return one.second.node == log.node_name; });
+  return it == links_.end() ? nullptr : &it->second;
+}
+
 void AgentLinks::ask_log(const api::LogRequest& ask,
                          const std::function<void(Result<api::LogChunk>)>& done) {
-  auto it = links_.find(ask.node);
-  // A node that was lost and came back has a new id but the same files.
-  if (it == links_.end() && !ask.node_name.empty())
-    it = std::ranges::find_if(links_,
-                              [&ask](const auto& one) { return one.second.node == ask.node_name; });
-  if (it == links_.end())
-    return done(Error{Errc::unavailable, "the node of this pod is not connected", {}});
-  auto request = it->second.agent.readLogRequest();
+  Link* const link = link_of(ask);
+  if (link == nullptr) return done(not_connected());
+  auto request = link->agent.readLogRequest();
   write_pod(request.initPod(), ask.pod);
   request.setContainer(ask.container);
   request.setStream(ask.stderr_stream ? wire::LogStream::STDERR : wire::LogStream::STDOUT);
   request.setOffset(ask.offset);
   request.setLimit(ask.limit);
-  auto name = request.initTemplate();
-  name.setJobUid(ask.job_uid);
-  name.setPodName(ask.pod_name);
+  request.setRun(ask.run);
+  request.setTimes(ask.times);
+  write_name(request.initTemplate(), ask);
   context_.tasks.add(request.send().then(
       [done](auto&& response) {
         api::LogChunk chunk;
@@ -197,12 +211,34 @@ void AgentLinks::ask_log(const api::LogRequest& ask,
         chunk.offset = response.getOffset();
         chunk.size = response.getSize();
         chunk.running = response.getRunning();
+        for (auto mark : response.getMarks())
+          chunk.marks.push_back({static_cast<int64_t>(mark.getOffset()), mark.getAtMs()});
         done(std::move(chunk));
       },
+      [done](kj::Exception&& e) { done(no_answer(e)); }));
+}
+
+void AgentLinks::find_log(const api::LogSearch& ask,
+                          const std::function<void(Result<api::LogBegins>)>& done) {
+  Link* const link = link_of(ask);
+  if (link == nullptr) return done(not_connected());
+  auto request = link->agent.findLogRequest();
+  request.setContainer(ask.container);
+  request.setStdout(ask.out);
+  request.setStderr(ask.err);
+  request.setRun(ask.run);
+  request.setLastLines(ask.last_lines.value_or(-1));
+  request.setSinceMs(ask.since);
+  write_name(request.initTemplate(), ask);
+  context_.tasks.add(request.send().then(
+      [done](auto&& response) {
+        done(api::LogBegins{static_cast<int64_t>(response.getStdout()),
+                            static_cast<int64_t>(response.getStderr())});
+      },
       [done](kj::Exception&& e) {
-        done(Error{Errc::unavailable,
-                   std::string("the node did not answer: ") + e.getDescription().cStr(),
-                   {}});
+        if (e.getType() == kj::Exception::Type::UNIMPLEMENTED)
+          return done(api::LogBegins{.known = false});
+        done(no_answer(e));
       }));
 }
 

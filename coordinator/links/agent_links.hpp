@@ -87,10 +87,12 @@ class AgentLinks {
   void ask_ended(NodeId node, JobId job, uint64_t question);
   // `unavailable`: the node is not connected, or did not answer.
   void ask_log(const api::LogRequest& ask, const std::function<void(Result<api::LogChunk>)>& done);
+  void find_log(const api::LogSearch& ask, const std::function<void(Result<api::LogBegins>)>& done);
   // Logs, at a limited rate, that a call to an agent failed for a reason other than disconnection.
   void warn_of(const kj::Exception& e, NodeId node, const char* what);
 
  private:
+  Link* link_of(const api::LogSource& log);  // null: its agent is not connected
   void flush(NodeId node);
   void accepted(NodeId node, uint64_t number);
   kj::Promise<void> send_launches(Link& link, kj::ArrayPtr<const Order> run);

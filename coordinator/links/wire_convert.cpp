@@ -451,4 +451,9 @@ std::optional<Permit> permit_for(const std::string& cluster_id, const std::strin
   return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner), std::move(job)};
 }
 
+Error no_answer(const kj::Exception& e) {
+  return {
+      Errc::unavailable, std::string("the node did not answer: ") + e.getDescription().cStr(), {}};
+}
+
 }  // namespace muster::coordinator

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "actors/messages.hpp"
+#include "base/result.hpp"
 #include "core/spec/fields/downward.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "schema/agent.capnp.h"
 #include "trust/permit/permit.hpp"
+
+#include <kj/exception.h>
 
 #include <map>
 #include <optional>
@@ -19,6 +22,8 @@ inline constexpr size_t kMessageMax = 4 << 10;        // bytes; longer text is t
 
 // `invalid`: it exceeds the limits for agents (core/cluster/nodes/node_rules.hpp).
 Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link);
+// A call that an agent has not answered, as an error for the client.
+Error no_answer(const kj::Exception& e);
 // Splits a report by job. The caller has checked that its lists have at most core::node::kListMax
 // entries.
 std::map<JobId, core::PodsReported> read_report(NodeId node,

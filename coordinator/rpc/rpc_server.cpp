@@ -135,6 +135,11 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       parts_->links.ask_log(request, done);
     });
   }
+  void find_log(api::LogSearch search, std::function<void(Result<api::LogBegins>)> done) override {
+    post([this, search = std::move(search), done = std::move(done)] {
+      parts_->links.find_log(search, done);
+    });
+  }
 
   void exec(api::ExecRequest request, std::function<void(Result<api::ExecStarted>)> done) override {
     post([this, request = std::move(request), done = std::move(done)] {

@@ -41,6 +41,8 @@ class RpcServer : public actors::AgentLink {
   // Any thread; `done` is called on the RPC thread.
   virtual void read_log(api::LogRequest request,
                         std::function<void(Result<api::LogChunk>)> done) = 0;
+  virtual void find_log(api::LogSearch search,
+                        std::function<void(Result<api::LogBegins>)> done) = 0;
   // Likewise; see api::Backend.
   virtual void exec(api::ExecRequest request,
                     std::function<void(Result<api::ExecStarted>)> done) = 0;

@@ -7,6 +7,7 @@ import datetime
 import json
 import pathlib
 import sys
+import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
@@ -35,26 +36,128 @@ class Logs(Kubectl):
         self.assertIn('previous terminated container "main"', self.refused("logs", pod, "--previous"))
         self.assertIn("not found", self.refused("logs", "nobody"))
 
-    def test_logs_since_filters_by_the_times_of_the_pod(self):
+    def test_since_leaves_out_what_is_older(self):
         self.complete(self.create(self.job("recent", LINES, 1)))
         pod = self.pod("recent")
         self.assertEqual(len(self.kubectl("logs", pod, "--since=1h").splitlines()), 3)
         self.assertEqual(self.kubectl("logs", pod, "--since-time=2999-01-01T00:00:00Z"), "")
         self.assertEqual(len(self.kubectl("logs", pod, "--since-time=2020-01-01T00:00:00Z").splitlines()), 3)
-        self.assertIn("without the time of each line", self.refused("logs", pod, "--timestamps"))
 
-    def later(self, job):
-        """A time shortly after the pod's start, while it runs."""
-        begun = json.loads(self.kubectl("get", self.pod(job), "-o", "json"))["status"]["startTime"]
-        return (datetime.datetime.fromisoformat(begun) + datetime.timedelta(seconds=60)).isoformat()
+    def gated(self, name):
+        """A pod that prints to both outputs, then waits for a file, then prints again: its name, the file, and the path of its log."""
+        go = self.it.dir / f"go-{name}"
+        self.runs(self.create(self.job(name, f'echo one; echo err >&2; while [ ! -e {go} ]; do sleep 0.05; done; echo two', 1)), 1)
+        pod = self.pod(name)
+        eventually(lambda: len(self.kubectl("logs", pod).splitlines()) == 2, "what it prints first")
+        return pod, go, f"/api/v1/namespaces/default/{pod.replace('pod', 'pods')}/log"
 
-    def test_logs_since_a_time_within_a_pods_life_are_whole_with_a_warning(self):
-        self.runs(self.create(self.sleeper("old", 1)), 1)
-        # The pod still runs, so all of its log is shown, with a warning that this may be too much.
-        done = self.run_kubectl("logs", "job/old", f"--since-time={self.later('old')}")
-        self.assertEqual(done.stdout, "begun\n")
-        if VERSION >= (1, 27):
-            self.assertIn("Warning: the times of lines are not known", done.stderr)
+    def test_lines_have_the_times_at_which_they_were_written(self):
+        begun = datetime.datetime.now(datetime.timezone.utc)
+        pod, go, path = self.gated("timed")
+        shown = self.kubectl("logs", pod, "--timestamps")
+        between = datetime.datetime.now(datetime.timezone.utc)
+        # Times of files may lag behind by a tick of the kernel.
+        margin = datetime.timedelta(milliseconds=20)
+        eventually(lambda: datetime.datetime.now(datetime.timezone.utc) > between + 2 * margin, "the clock")
+        go.touch()
+        self.complete("timed")
+        text = self.kubectl("logs", pod, "--timestamps")
+        self.assertTrue(text.startswith(shown), f"{shown} became\n{text}")
+        for line in text.splitlines():
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z \w+$")
+        self.assertEqual([line.split()[1] for line in text.splitlines()], ["one", "err", "two"])
+        times = [datetime.datetime.fromisoformat(line.split()[0][:26] + "+00:00") for line in text.splitlines()]
+        self.assertEqual(times, sorted(times))
+        self.assertTrue(begun - margin <= times[0] <= times[1] <= between < times[2], f"{begun} {between} {text}")
+        # Clients of kubectl's kind send whole seconds; others need not.
+        since_time = between.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self.assertEqual(self.it.api.call("GET", f"{path}?sinceTime={since_time}")[1], "two\n")
+        self.assertEqual(self.it.api.call("GET", f"{path}?sinceTime={since_time}&timestamps=true")[1], text.splitlines(True)[2])
+        self.assertEqual(self.kubectl("logs", pod, "--tail=2"), "err\ntwo\n", "of both outputs together")
+        self.assertEqual(self.kubectl("logs", pod, "--tail=1", "--timestamps", "--since=1h"), text.splitlines(True)[2])
+        self.assertEqual(self.kubectl("logs", pod, "--timestamps", "--limit-bytes=33"), text[:33])
+        prefixed = self.kubectl("logs", pod, "--timestamps", "--all-containers", "--prefix", "--tail=1")
+        self.assertRegex(prefixed, r"^\[pod/timed-0-\w+/main\] \S+Z two\n$")
+
+    def test_wrong_options_are_answered_as_by_kubernetes(self):
+        self.complete(self.create(self.job("wrong", LINES, 1)))
+        pod = self.pod("wrong")
+        name = pod.split("/")[1]
+        path = f"/api/v1/namespaces/default/pods/{name}/log"
+        for query, code, message in (("tailLines=-1", 422, "tailLines: Invalid value: -1: must be greater than or equal to 0"),
+                                     ("limitBytes=0", 422, "limitBytes: Invalid value: 0: must be greater than 0"),
+                                     ("sinceSeconds=0", 422, "sinceSeconds: Invalid value: 0: must be greater than 0"),
+                                     ("sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z", 422, "at most one of `sinceTime` or `sinceSeconds` may be specified"),
+                                     ("tailLines=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+                                     ("sinceTime=noon", 400, 'parsing time "noon"')):
+            got, status = self.it.api.call("GET", f"{path}?{query}")
+            self.assertEqual((got, status["reason"]), (code, "Invalid" if code == 422 else "BadRequest"), query)
+            self.assertIn(message, status["message"])
+            if code == 422:
+                self.assertIn(f'PodLogOptions "{name}" is invalid', status["message"])
+                self.assertTrue(status["details"]["causes"], query)
+
+    def test_of_a_container_that_was_restarted(self):
+        go, runs = self.it.dir / "go", self.it.dir / "runs"
+        job = self.job("again", f'echo x >> {runs}; n=$(wc -l < {runs}); echo "run $n"; [ $n -lt 3 ] && exit 1; while [ ! -e {go} ]; do sleep 0.05; done', 1)
+        job["metadata"]["annotations"] = {"muster.dev/restart-delay": "50ms"}
+        job["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+        self.create(job)
+        pod = eventually(lambda: self.pod("again"), "its pod")
+        eventually(lambda: self.run_kubectl("logs", pod).stdout == "run 3\n", "its third run")
+        self.assertEqual(self.kubectl("logs", pod, "--previous"), "run 2\n")
+        self.assertEqual(self.kubectl("logs", pod, "--previous", "--tail=1"), "run 2\n")
+        self.assertRegex(self.kubectl("logs", pod, "-p", "--timestamps"), r"^\S+Z run 2\n$")
+        follower = self.start("logs", "-f", pod, "--since=1h")
+        try:
+            self.assertEqual(follower.stdout.readline(), "run 3\n")
+            go.touch()
+            self.assertEqual(follower.communicate(timeout=30)[0], "")
+        finally:
+            follower.kill()
+        self.complete("again")
+        self.assertEqual(self.kubectl("logs", pod), "run 3\n")
+        self.assertEqual(self.kubectl("logs", pod, "--previous"), "run 2\n")
+        self.assertEqual(self.muster("logs", pod, cluster=self.it).stdout, "run 1\nrun 2\nrun 3\n")
+
+    def test_follow_ends_with_the_process_that_is_followed(self):
+        go = self.it.dir / "go"
+        job = self.job("once", f'while [ ! -e {go} ]; do sleep 0.05; done; echo over; exit 1', 1)
+        job["metadata"]["annotations"] = {"muster.dev/restart-delay": "1h"}
+        job["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+        self.runs(self.create(job), 1)
+        follower = self.start("logs", "-f", self.pod("once"))
+        try:
+            go.touch()
+            # The first restart is at once, the second waits.
+            self.assertEqual(follower.communicate(timeout=30)[0], "over\n")
+        finally:
+            follower.kill()
+        waiting = "jsonpath={.items[0].status.containerStatuses[0].state.waiting.reason}"
+        eventually(lambda: self.kubectl("get", "pods", "-o", waiting) == "CrashLoopBackOff", "its second end")
+        for flags in ((), ("--previous",)):
+            self.assertEqual(self.kubectl("logs", self.pod("once"), *flags), "over\n", flags)
+
+    def test_of_a_failed_job_is_kept(self):
+        for name, more in (("indexed", {}), ("plain", {"completionMode": "NonIndexed"})):
+            job = self.job(name, 'echo "the reason"; exit 1', 1, backoffLimit=1, **more)
+            job["metadata"]["annotations"] = {"muster.dev/restart-delay": "50ms"}
+            job["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+            self.create(job)
+            self.kubectl("wait", f"job/{name}", "--for=condition=Failed", "--timeout=30s")
+            self.assertEqual(set(self.muster("logs", f"job/{name}", cluster=self.it).stdout.splitlines()), {"the reason"}, name)
+
+    def test_requests_of_stern_and_k9s(self):
+        pod, go, path = self.gated("watched")
+        with urllib.request.urlopen(f"{self.it.api.base}{path}?container=main&follow=true&sinceSeconds=172800&timestamps=true", timeout=30) as stern, \
+                urllib.request.urlopen(f"{self.it.api.base}{path}?container=main&follow=true&tailLines=100&timestamps=true", timeout=30) as k9s:
+            for response in (stern, k9s):
+                self.assertEqual([response.readline().decode().split(" ", 1)[1] for _ in range(2)], ["one\n", "err\n"])
+            go.touch()
+            for response in (stern, k9s):
+                self.assertRegex(response.read().decode(), r"^\S+Z two\n$")
+        code, head = self.it.api.call("GET", f"{path}?container=main&limitBytes=5000&timestamps=true")
+        self.assertEqual((code, len(head.splitlines())), (200, 3))
 
     def test_logs_by_label_with_prefix(self):
         self.complete(self.create(self.job("many", LINES, 2)))

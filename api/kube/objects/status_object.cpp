@@ -66,7 +66,7 @@ std::string violation_text(const Violation& violation) {
 }
 
 std::string_view group_of(std::string_view resource) {
-  if (is_options(resource)) return "meta.k8s.io";
+  if (is_options(resource)) return resource == "PodLogOptions" ? "" : "meta.k8s.io";
   return resource == "jobs" ? "batch" : resource == "leases" ? "coordination.k8s.io" : "";
 }
 

@@ -121,7 +121,7 @@ OrderedJson parameters_of(std::string_view verb, std::string_view name) {
   if (name == "pods/log") {
     texts({"container", "sinceTime", "stream"});
     numbers({"tailLines", "limitBytes", "sinceSeconds"});
-    for (const char* flag : {"follow", "previous"})
+    for (const char* flag : {"follow", "previous", "timestamps"})
       list.push_back(parameter(flag, "query", "boolean"));
   }
   return list;

@@ -1,30 +1,25 @@
 #include "api/routes/pods/log_routes.hpp"
 
+#include "api/routes/pods/log_options.hpp"
+#include "api/routes/pods/log_stream.hpp"
 #include "api/routes/pods/pod_container.hpp"
-#include "base/text/time_text.hpp"
+#include "core/job/shown/container_run.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace muster::api {
 namespace {
 
-// The time that sinceSeconds or sinceTime gives; 0: none.
-Result<Millis> log_since(const Url& url, Millis now_ms) {
-  const std::string seconds = url.get("sinceSeconds"), time = url.get("sinceTime");
-  if (!seconds.empty() && !time.empty())
-    return Error{Errc::invalid, "at most one of sinceTime or sinceSeconds may be specified", {}};
-  if (!seconds.empty()) {
-    const auto n = whole_number<int64_t>(seconds);
-    if (!n || *n <= 0 || *n > now_ms / 1000)
-      return Error{Errc::invalid, "sinceSeconds: not a number above 0: \"" + seconds + "\"", {}};
-    return now_ms - *n * 1000;
-  }
-  if (time.empty()) return Millis{0};
-  const auto instant = parse_time(time);
-  if (!instant)
-    return Error{
-        Errc::invalid, "sinceTime: not a time such as 2026-03-01T12:00:00Z: \"" + time + "\"", {}};
-  return *instant;
+// In PodEnd::containers; nothing: there is no such container.
+std::optional<size_t> position_of(const core::PodTemplate& pod, const std::string& container) {
+  size_t position = 0;
+  for (const auto* list : {&pod.init_containers, &pod.containers})
+    for (const core::Container& one : *list) {
+      if (one.name == container) return position;
+      ++position;
+    }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -37,54 +32,51 @@ kj::Promise<void> LogRoutes::get(Exchange& exchange, const Target& target) {
 
 kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
                                     const std::string& name) {
-  const Url& url = exchange.url;
+  const auto options = read_log_options(exchange.url, options_.now());
+  if (!options) return exchange.send_error(options.error(), "PodLogOptions", name);
+  const core::PodTemplate& pod = shown.job->spec().pod;
+  // muster's own commands ask for a stream, and read the first container.
+  std::string wanted = options->container;
+  if (wanted.empty() && options->stream_given && !pod.containers.empty())
+    wanted = pod.containers.front().name;
+  auto chosen = chosen_container(pod, wanted, name);
+  if (!chosen) return exchange.bad(chosen.error().message);
+  const std::string container = std::move(*chosen);
+  const auto position = position_of(pod, container);
+  if (!position) return exchange.bad("container " + container + " is not valid for pod " + name);
+
   LogQuery query;
   query.pod = key_of(shown);
   if (shown.pod->ended) query.ended_on = shown.pod->node;
   query.job_uid = shown.job->object().meta.uid;
   query.pod_name = name;
-  const core::PodTemplate& spec = shown.job->spec().pod;
-  // muster's own commands ask for a stream, and read the first container.
-  std::string wanted = url.get("container");
-  if (wanted.empty() && !url.get("stream").empty() && !spec.containers.empty())
-    wanted = spec.containers.front().name;
-  auto container = chosen_container(spec, wanted, name);
-  if (!container) return exchange.bad(container.error().message);
-  query.container = std::move(*container);
-  if (url.flag("previous"))
-    return exchange.bad("previous terminated container \"" + query.container + "\" in pod \"" +
-                        name + "\" not found");
-  query.follow = url.flag("follow");
-  const std::string stream = url.get("stream");
-  if (!stream.empty() && stream != "All" && stream != "Stdout" && stream != "Stderr")
-    return exchange.bad("stream: Unsupported value: \"" + stream +
-                        "\": supported values: \"All\", \"Stdout\", \"Stderr\"");
-  query.out = stream != "Stderr";
-  query.err = stream != "Stdout";
-  std::optional<int64_t> offset;
-  for (auto [name, field] : {std::pair{"tailLines", &query.tail_lines},
-                             {"limitBytes", &query.limit_bytes},
-                             {"offset", &offset}}) {
-    const std::string text = url.get(name);
-    if (text.empty()) continue;
-    const auto n = whole_number<int64_t>(text);
-    if (!n || *n < 0) return exchange.bad(std::string(name) + ": not a number: \"" + text + "\"");
-    *field = *n;
-  }
-  query.offset = offset.value_or(0);
-  if (query.offset > 0 && (query.tail_lines || (query.out && query.err)))
-    return exchange.bad("offset: needs one stream, Stdout or Stderr, and no tailLines");
-  if (url.flag("timestamps"))
-    return exchange.bad(
-        "timestamps: output is stored as it was written, without the time of each line");
-  const auto since = log_since(url, options_.now());
-  if (!since.ok()) return exchange.bad(since.error().message);
-  const core::Pod& pod = *shown.pod;
-  if (pod.ended && pod.end.ended_at < *since)
+  query.container = container;
+  query.position = *position;
+  query.only_one = pod.init_containers.size() + pod.containers.size() == 1;
+  query.follow = options->follow;
+  query.out = options->out;
+  query.err = options->err;
+  query.timestamps = options->timestamps;
+  query.tail_lines = options->tail_lines;
+  query.limit_bytes = options->limit_bytes;
+  query.since = options->since;
+  query.offset = options->offset;
+  query.otherwise_at = shown.pod->ended ? shown.pod->end.ended_at : options_.now();
+  const core::ContainerRun run = core::container_run(*shown.pod, *position, query.only_one);
+  if (!options->follow && !options->stream_given && !run.begun && shown.pod->bound() &&
+      shown.pod->open())
+    return exchange.bad("container \"" + container + "\" in pod \"" + name +
+                        "\" is waiting to start: " +
+                        (pod.init_containers.empty() ? "ContainerCreating" : "PodInitializing"));
+  if (options->previous && !run.previous)
+    return exchange.bad("previous terminated container \"" + container + "\" in pod \"" + name +
+                        "\" not found");
+  if (options->previous)
+    query.run = *run.previous;
+  else if (!options->stream_given)
+    query.run = run.current;
+  if (shown.pod->ended && shown.pod->end.ended_at < options->since)
     return exchange.send(200, "", "text/plain; charset=utf-8");
-  if (pod.started_at && *pod.started_at < *since)
-    exchange.warnings.push_back(
-        "the times of lines are not known, so this is the pod's whole output");
   return stream_log(streams_, exchange, backend_, std::move(query));
 }
 

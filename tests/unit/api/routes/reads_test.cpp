@@ -301,13 +301,7 @@ TEST_F(ServerTest, ReturnsAndFollowsPodLogs) {
   feed.create(1, 0, 2);
   feed.bind(1, {0, 0});
   feed.start(1, {0, 0});
-  auto name = [&](uint32_t i) {
-    Renderer renderer(view, [] { return kStart; });
-    std::string text;
-    renderer.object(text, *view.find({Kind::pod, 1, 0, {i, 0}}));
-    return Json::parse(text)["metadata"]["name"].get<std::string>();
-  };
-  const std::string log = kPods + "/" + name(0) + "/log";
+  const std::string log = kPods + "/" + pod_name_of(0) + "/log";
   EXPECT_EQ(get(log).body, "one\ntwo\nthree\noops\n");
   EXPECT_NE(get(log).head.find("text/plain"), std::string::npos);
   EXPECT_EQ(get(log + "?stream=Stdout").body, "one\ntwo\nthree\n");
@@ -318,13 +312,73 @@ TEST_F(ServerTest, ReturnsAndFollowsPodLogs) {
   EXPECT_EQ(get(log + "?container=other").code, 400);
   EXPECT_EQ(get(log + "?previous=true").code, 400);
   EXPECT_EQ(get(log + "?tailLines=x").code, 400);
-  EXPECT_EQ(get(kPods + "/" + name(1) + "/log").code, 400) << "it has not started";
+  EXPECT_EQ(get(kPods + "/" + pod_name_of(1) + "/log").code, 400) << "it has not started";
   EXPECT_EQ(get(kPods + "/none/log").code, 404);
   backend.running = true;
   backend.grow_at = backend.reads + 6;
   EXPECT_EQ(get(log + "?follow=true&stream=Stdout").body, "one\ntwo\nthree\ngrown\n");
   backend.refuse = Error{Errc::unavailable, "node n1 is not connected", {}};
   EXPECT_TRUE(get(log).is_status("ServiceUnavailable"));
+}
+
+TEST_F(ServerTest, LogsHaveTimesAndBeginWhereTheNodeSays) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 1);
+  feed.bind(1, {0, 0});
+  const std::string pod = pod_name_of(0), log = kPods + "/" + pod + "/log";
+  EXPECT_EQ(get(log).json()["message"],
+            "container \"main\" in pod \"" + pod + "\" is waiting to start: ContainerCreating");
+  feed.start(1, {0, 0});
+  const std::string at = "2023-11-14T22:13:20.000000000Z ";
+  EXPECT_EQ(get(log + "?timestamps=true&stream=Stdout").body,
+            at + "one\n" + at + "two\n" + at + "three\n");
+  EXPECT_EQ(get(log + "?timestamps=true&limitBytes=33").body, at + "on");
+  EXPECT_EQ(backend.run, 0);
+  backend.begins = {8, 5};
+  EXPECT_EQ(get(log + "?tailLines=1").body, "three\n");
+  EXPECT_EQ(backend.searched.last_lines, 1);
+  EXPECT_TRUE(backend.searched.out && backend.searched.err);
+  backend.begins = {4, 0};
+  EXPECT_EQ(get(log + "?sinceSeconds=10").body, "two\nthree\noops\n");
+  EXPECT_EQ(backend.searched.since, kStart - 10'000);
+  backend.begins = {.known = false};
+  const Answer old = get(log + "?sinceSeconds=10");
+  EXPECT_EQ(old.body, "one\ntwo\nthree\noops\n");
+  EXPECT_NE(old.head.find("does not know the times of lines"), std::string::npos);
+  EXPECT_EQ(get(log + "?tailLines=1").body, "three\noops\n") << "of each";
+}
+
+TEST_F(ServerTest, LogsAreOfOneProcessOfAContainer) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 1);
+  feed.bind(1, {0, 0});
+  feed.start(1, {0, 0});
+  const std::string log = kPods + "/" + pod_name_of(0) + "/log";
+  EXPECT_EQ(get(log + "?previous=true").json()["message"],
+            "previous terminated container \"main\" in pod \"" + pod_name_of(0) + "\" not found");
+  core::ContainerNow now{.phase = core::ContainerPhase::running, .restarts = 2};
+  feed.records(
+      1, {core::PodsStarted{kStart, {{{0, 0}, 7, 2, kStart, core::Readiness::ready, {now}}}}});
+  backend.begins = {8, 5};
+  EXPECT_EQ(get(log).body, "three\n");
+  EXPECT_EQ(backend.run, 2);
+  EXPECT_EQ(get(log + "?previous=true").body, "three\n");
+  EXPECT_EQ(backend.run, 1);
+  EXPECT_EQ(get(log + "?stream=Stdout").body, "one\ntwo\nthree\n");
+  EXPECT_EQ(backend.run, -1) << "muster's own commands read all";
+}
+
+TEST_F(ServerTest, WrongLogOptionsAreInvalid) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 1);
+  const std::string log = kPods + "/" + pod_name_of(0) + "/log";
+  const Answer answer = get(log + "?tailLines=-1");
+  EXPECT_EQ(answer.code, 422);
+  EXPECT_EQ(answer.json()["message"], "PodLogOptions \"" + pod_name_of(0) +
+                                          "\" is invalid: tailLines: Invalid value: -1: must be "
+                                          "greater than or equal to 0");
+  EXPECT_EQ(answer.json()["details"]["causes"][0]["field"], "tailLines");
+  EXPECT_TRUE(get(log + "?tailLines=x").is_status("BadRequest"));
 }
 
 TEST_F(ServerTest, AttemptEndedByAnotherPodNamesThatPod) {

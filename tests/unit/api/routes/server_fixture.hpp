@@ -6,6 +6,7 @@
 #include "api/routes/routes.hpp"
 #include "api/routes/server.hpp"
 #include "api/view/query/list_page.hpp"
+#include "core/pod_name.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -131,11 +132,19 @@ class FakeBackend final : public Backend {
       chunk.offset = static_cast<int64_t>(at);
     }
     chunk.data = text.substr(static_cast<size_t>(chunk.offset), std::min<size_t>(request.limit, 7));
+    if (request.times)
+      chunk.marks = {{chunk.offset + static_cast<int64_t>(chunk.data.size()), log_at}};
+    run = request.run;
     if (reads == grow_at) {
       out += "grown\n";
       running = false;
     }
     done(std::move(chunk));
+  }
+
+  void find_log(LogSearch search, std::function<void(Result<LogBegins>)> done) override {
+    searched = std::move(search);
+    done(begins);
   }
 
   Result<core::AttemptPage> read_attempts(const AttemptRequest& request) override {
@@ -231,6 +240,10 @@ class FakeBackend final : public Backend {
   std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
   bool running = false;
   int creates = 0, reads = 0, grow_at = -1, updates = 0;
+  int32_t run = -2;  // of the last read of a log
+  Millis log_at = kStart;
+  LogSearch searched;
+  LogBegins begins;
   Propagation last_propagation = Propagation::background;
   bool last_evict = false;
   std::optional<Millis> last_grace_ms;
@@ -393,6 +406,11 @@ class ServerTest : public ::testing::Test {
     EXPECT_TRUE(until([&] { return client->ended || whole(client->raw); }))
         << raw_request.substr(0, 200);
     return parsed(client->raw);
+  }
+  // Of the pod of index `index` of job 1.
+  std::string pod_name_of(uint32_t index) const {
+    const core::JobMeta meta = view.find({Kind::pod, 1, 0, {index, 0}})->job->object().meta;
+    return core::pod_name(meta.name, meta.uid, true, {index, 0});
   }
   Answer get(const std::string& path, const std::string& headers = "") {
     return call(request("GET", path, headers));
