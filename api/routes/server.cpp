@@ -14,6 +14,7 @@
 #include "api/routes/kept/namespace_sweep.hpp"
 #include "api/routes/kept/namespaces.hpp"
 #include "api/routes/kept/owner_sweep.hpp"
+#include "api/routes/kept/scheduling_events.hpp"
 #include "api/routes/not_served.hpp"
 #include "api/routes/page.hpp"
 #include "api/routes/routes.hpp"
@@ -76,6 +77,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         sweep_(timer, view, backend),
         owner_sweep_(timer, view, backend, options_.now),
+        scheduling_events_(timer, view, renderer_, backend, options_.now),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         authentication_(
             {context_, view, backend, renderer_, options_, gate_, quotas_, directory_},
@@ -140,6 +142,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     if (ready) {
       sweep_.start();
       owner_sweep_.start();
+      scheduling_events_.start();
     }
     reason_ = std::move(reason);
   }
@@ -499,6 +502,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Routes routes_;
   NamespaceSweep sweep_;
   OwnerSweep owner_sweep_;
+  SchedulingEvents scheduling_events_;
   MungeRoutes munge_;
   Authentication authentication_;
   bool ready_ = false;

@@ -190,6 +190,22 @@ class Logs(Kubectl):
 
 
 class Nodes(Kubectl):
+    def test_a_pod_that_gets_no_node_has_an_event(self):
+        job = self.job("nowhere", "true", 1)
+        job["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+        self.create(job)
+        words = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+
+        def events():
+            return json.loads(self.kubectl("get", "events", "-o", "json", "--field-selector", "reason=FailedScheduling,type=Warning"))["items"]
+        event, = eventually(events, "its event")
+        self.assertEqual((event["message"], event["count"], event["source"]["component"]), (words, 1, "default-scheduler"))
+        pod = json.loads(self.kubectl("get", "pods", "-o", "json"))["items"][0]
+        self.assertEqual(event["involvedObject"]["uid"], pod["metadata"]["uid"])
+        scheduled, = [c for c in pod["status"]["conditions"] if c["type"] == "PodScheduled"]
+        self.assertEqual((scheduled["reason"], scheduled["message"]), ("Unschedulable", words))
+        self.assertRegex(self.kubectl("describe", "pod", pod["metadata"]["name"]), r"Warning +FailedScheduling .*default-scheduler +0/1 nodes are available")
+
     def node(self, path):
         return self.kubectl("get", "node", "node-0", "-o", f"jsonpath={{{path}}}")
 

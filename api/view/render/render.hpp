@@ -39,9 +39,11 @@ class Renderer {
   std::string list_meta(const ListMeta& meta) const;  // a JSON object
   // An object of this kind with nothing but a version, for a bookmark.
   std::string bookmark(Kind kind, Form form, uint64_t version) const;
+  // Why a pod that has waited for a while has no node, in the words of Kubernetes' scheduler;
+  // empty: it has one, or may get one. Valid until the next call.
+  std::string_view unplaced(const Shown& shown);
 
  private:
-  std::string_view unplaced(const Shown& shown);
   void metadata(std::string& out, const Shown& shown);
 
   const View& view_;
