@@ -217,8 +217,8 @@ kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query
   // Its start looks at all objects, so that takes a turn too.
   auto watching =
       context.turn(who).then([&context, &exchange, query = std::move(query), start]() mutable {
-        if (start.initial) start.from = context.view.changes().end();
         const Kind kind = query.kind;
+        if (start.initial) start.from = context.view.changes(kind).end();
         Watch watch(context.view, std::move(query), start.from, start.initial);
         auto memory = kj::heap<Pool::Share>(context.watch_memory, exchange.who());
         if (!memory->take(watch.remembered()))

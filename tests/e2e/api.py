@@ -22,6 +22,7 @@ from world import World, eventually, finished, sh_job, untaint  # noqa: E402
 MANY = 100_000  # pods, so that lists are too large to go unnoticed in memory
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -248,6 +249,58 @@ class Watches(ApiWorld):
         self.assertEqual((code, answer["reason"]), (410, "Expired"))
         self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&resourceVersion=x")[0], 400)
         self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&timeoutSeconds=x")[0], 400)
+
+    def follow(self, cluster, path, version):
+        """The answer of a watch, whose lines are its events."""
+        connection = http.client.HTTPConnection(cluster.api_addr, timeout=60)
+        self.addCleanup(connection.close)
+        joined = "&" if "?" in path else "?"
+        connection.request("GET", f"{path}{joined}watch=true&resourceVersion={version}", headers={"Accept": "application/json"})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200)
+        return answer
+
+    def test_every_change_is_sent_in_order(self):
+        cluster = self.hollow()
+        self.submit(cluster, sh_job("history", "true", 1, suspend=True))
+        self.assertEqual(self.call(cluster, "POST", CONFIG_MAPS, {"metadata": {"name": "history"}})[0], 201)
+        cluster.wait("history", lambda job: job["status"].get("conditions"), 20)  # it is suspended: nothing else changes it
+        for path in (JOBS, CONFIG_MAPS):
+            version = self.call(cluster, "GET", path)[1]["metadata"]["resourceVersion"]
+            live = [self.follow(cluster, path, version) for _ in range(2)]
+            selected = self.follow(cluster, f"{path}?labelSelector=tier%3Da", version)
+            changes = []
+            for n in range(60):
+                labels = {"n": str(n), "tier": "ab"[n % 2]}
+                code, changed, _ = self.call(cluster, "PATCH", f"{path}/history", {"metadata": {"labels": labels}}, ctype="application/merge-patch+json")
+                self.assertEqual(code, 200, changed)
+                changes.append((changed["metadata"]["resourceVersion"], str(n)))
+            for answer in [*live, self.follow(cluster, path, version)]:
+                events = [json.loads(answer.readline()) for _ in changes]
+                self.assertEqual([event["type"] for event in events], ["MODIFIED"] * len(changes))
+                seen = [event["object"]["metadata"] for event in events]
+                self.assertEqual([(meta["resourceVersion"], meta["labels"]["n"]) for meta in seen], changes)
+            # DELETED has the object as it was before.
+            events = [json.loads(selected.readline()) for _ in changes]
+            self.assertEqual([event["type"] for event in events], ["ADDED", "DELETED"] * (len(changes) // 2))
+            self.assertEqual([event["object"]["metadata"]["resourceVersion"] for event in events], [change[0] for change in changes])
+            self.assertEqual({event["object"]["metadata"]["labels"]["tier"] for event in events}, {"a"})
+
+    def test_watcher_that_falls_behind_is_cut(self):
+        cluster = self.hollow()
+        self.assertEqual(self.call(cluster, "POST", CONFIG_MAPS, {"metadata": {"name": "large"}})[0], 201)
+        version = self.call(cluster, "GET", CONFIG_MAPS)[1]["metadata"]["resourceVersion"]
+        slow = self.follow(cluster, CONFIG_MAPS, version)
+        for n in range(80):
+            change = {"data": {"n": str(n), "text": str(n % 10) * 900_000}}
+            self.assertEqual(self.call(cluster, "PATCH", f"{CONFIG_MAPS}/large", change, ctype="application/merge-patch+json")[0], 200)
+        events = [json.loads(line) for line in slow]  # until the server ends it
+        self.assertEqual((events[-1]["type"], events[-1]["object"]["code"], events[-1]["object"]["reason"]), ("ERROR", 410, "Expired"))
+        sent = [event["object"]["data"]["n"] for event in events[:-1]]
+        self.assertEqual(sent, [str(n) for n in range(len(sent))], "until then it misses nothing")
+        code, answer, _ = self.call(cluster, "GET", f"{CONFIG_MAPS}?watch=true&resourceVersion={version}")
+        self.assertEqual((code, answer["reason"]), (410, "Expired"))
+        self.assertEqual(self.call(cluster, "GET", f"{JOBS}?watch=true&resourceVersion={version}&timeoutSeconds=1")[0], 200)
 
     def test_watchers_that_stop_reading_cost_no_memory(self):
         cluster = self.hollow(100)

@@ -462,16 +462,6 @@ std::optional<Error> kept_too_long(const core::Kept& kept) {
                      " bytes; the limit for this kind is " + std::to_string(most)}}};
 }
 
-std::string bare_json(const core::Kept& kept) {
-  Json json = Json::parse(kept.json, nullptr, false);
-  MUSTER_CHECK(json.is_object(), kept.id);
-  for (const char* name : {"data", "binaryData"}) json.erase(name);
-  json["metadata"].erase("managedFields");
-  if (auto it = json["metadata"].find("annotations"); it != json["metadata"].end())
-    it->erase("kubectl.kubernetes.io/last-applied-configuration");
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 core::Kept namespace_in_use(const std::string& name, const std::string& uid, Millis now_ms) {
   Json json = {{"kind", "Namespace"}, {"apiVersion", kCoreVersion}, {"metadata", {{"name", name}}}};
   complete_namespace(json, nullptr);

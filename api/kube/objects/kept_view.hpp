@@ -32,8 +32,6 @@ constexpr std::string_view kNamespaceFinalizer = "kubernetes";  // ours
 // An annotation on config maps that only operators and admins may set.
 constexpr std::string_view kSharedKey = "muster.dev/shared";
 KeptFacts kept_facts(const core::Kept& kept);
-// A config map's JSON without data, managed fields and last-applied configuration.
-std::string bare_json(const core::Kept& kept);
 
 struct KeptView {
   core::KeptPtr kept;

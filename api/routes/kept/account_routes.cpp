@@ -123,26 +123,34 @@ Result<Selected> selected(const Exchange& exchange, const AccessGate& gate, cons
 
 // The namespace of a changed object, if the viewer sees the object.
 std::optional<std::string> space_of(const View& view, const Viewer& viewer, const Change& change) {
+  View::Was was;  // keeps what `found` points to
   std::optional<Shown> found;
-  if (change.gone)
-    found = Shown{
-        .kind = change.key.kind, .job = change.gone->job.get(), .kept = change.gone->kept.get()};
-  else
+  if (change.type == Change::Type::removed) {
+    was = view.was(change.key, change.before, change.version);
+    found = was.shown;
+  } else {
     found = view.find(change.key);
+  }
   if (!found || viewer.sight(*found) == Sight::nothing) return std::nullopt;
   if (found->kept)
     return found->kept->kept->ns.empty() ? found->kept->kept->name : found->kept->kept->ns;
   return found->job ? std::optional(found->job->object().meta.ns) : std::nullopt;
 }
 
-// A new pod or event of a job changes nothing: the job has its namespace in use.
-bool of_known_job(const Change& change) {
-  return change.type == Change::Type::added && change.key.job != 0 && change.key.kind != Kind::job;
+// A namespace is in use by these; pods and events of a job have the job's.
+constexpr Kind kUsers[] = {Kind::name_space, Kind::job, Kind::config_map, Kind::lease, Kind::event};
+
+// Whether all changes since this version are known.
+bool known_since(const View& view, uint64_t version) {
+  return std::ranges::all_of(kUsers,
+                             [&](Kind kind) { return view.after(kind, version).has_value(); });
 }
 
 class AccountWatch {
  public:
-  AccountWatch(StreamContext& context, Exchange& exchange, Selected selected, WatchStart start)
+  // `since`: the version of the list that the client has, if any.
+  AccountWatch(StreamContext& context, Exchange& exchange, Selected selected, WatchStart start,
+               std::optional<uint64_t> since)
       : context_(context),
         exchange_(exchange),
         selected_(std::move(selected)),
@@ -152,7 +160,7 @@ class AccountWatch {
         ends_(context.timer.now() + start.time),
         who_(exchange.who()),
         out_(exchange.open(encoding_ == Encoding::protobuf ? kProtobufWatchType : kJsonType)) {
-    if (!start.initial) told_ = before(start.from);
+    if (!start.initial) told_ = since ? before(*since) : selected_.of(context_.view);
   }
 
   kj::Promise<void> run() {
@@ -160,21 +168,26 @@ class AccountWatch {
   }
 
  private:
-  // What a client knows that has listed at this position. Where that is not certain, it is told
+  // What a client knows that has listed at this version. Where that is not certain, it is told
   // again what there is, and what there is not.
-  Spaces before(uint64_t from) const {
-    const Changes& changes = context_.view.changes();
-    const Spaces now = selected_.of(context_.view);
+  Spaces before(uint64_t version) const {
+    const View& view = context_.view;
+    const Spaces now = selected_.of(view);
     Spaces then = now;
-    for (uint64_t at = std::max(from, changes.begin()); at < changes.end(); ++at) {
-      const Change& change = changes.at(at);
-      if (change.type == Change::Type::touched || of_known_job(change)) continue;
-      const auto ns = space_of(context_.view, selected_.viewer, change);
-      if (!ns || !selected_.matches(*ns)) continue;
-      if (now.contains(*ns))
-        then.erase(*ns);
-      else
-        then.insert(*ns);
+    for (const Kind kind : kUsers) {
+      const Changes& changes = view.changes(kind);
+      for (uint64_t at = view.after(kind, version).value_or(changes.begin()); at < changes.end();
+           ++at) {
+        const Change& change = changes.at(at);
+        if (change.type == Change::Type::touched || (kind == Kind::event && change.key.job != 0))
+          continue;
+        const auto ns = space_of(view, selected_.viewer, change);
+        if (!ns || !selected_.matches(*ns)) continue;
+        if (now.contains(*ns))
+          then.erase(*ns);
+        else
+          then.insert(*ns);
+      }
     }
     return then;
   }
@@ -278,10 +291,16 @@ kj::Promise<void> AccountRoutes::answer(Exchange& exchange) {
   if (!exchange.url.flag("watch"))
     return exchange.send(200, dumped(list(wanted->of(view_), view_.version(), form)) + "\n");
   WatchStart start;
-  if (auto refused = watch_start(exchange, view_, options_, start)) return kj::mv(*refused);
+  if (auto refused = watch_start(exchange, view_, Kind::name_space, options_, start))
+    return kj::mv(*refused);
+  const auto since = whole_number<uint64_t>(exchange.url.get("resourceVersion"));
+  if (!start.initial && since && !known_since(view_, *since))
+    return exchange.send_status(410, "Expired",
+                                "too old resource version: " + std::to_string(*since) + " (" +
+                                    std::to_string(view_.version()) + ")");
   auto place = kj::heap<Pool::Share>(streams_.watch_places, exchange.who());
   if (!place->take(1)) return too_many_watches(streams_, exchange);
-  auto stream = kj::heap<AccountWatch>(streams_, exchange, std::move(*wanted), start);
+  auto stream = kj::heap<AccountWatch>(streams_, exchange, std::move(*wanted), start, since);
   auto watching = stream->run();
   return watching.attach(kj::mv(stream), kj::mv(place));
 }

@@ -92,7 +92,7 @@ kj::Promise<void> ReadRoutes::list(Exchange& exchange, const Target& target) {
   if (exchange.url.flag("watch")) return watch(exchange, std::move(*query));
   auto page = page_of(exchange.url);
   if (!page.ok()) return exchange.bad(page.error().message);
-  if (page->version != 0 && !view_.continues(page->version))
+  if (page->version != 0 && !view_.continues(query->kind, page->version))
     return send_expired(exchange, std::move(*page));
   if (auto refused = refuse_version(exchange)) return kj::mv(*refused);
   return stream_list(streams_, exchange, *query, std::move(*page));
@@ -115,7 +115,7 @@ std::optional<kj::Promise<void>> ReadRoutes::refuse_version(Exchange& exchange) 
   return std::nullopt;
 }
 
-std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& view,
+std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& view, Kind kind,
                                              const ServerOptions& options, WatchStart& start) {
   const Url& url = exchange.url;
   start.bookmarks = url.flag("allowWatchBookmarks");
@@ -133,12 +133,12 @@ std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& vie
   if (version.empty() || version == "0" || send_initial) {
     start.initial = url.get("sendInitialEvents") != "false";
     start.initial_bookmark = send_initial && start.bookmarks;
-    start.from = view.changes().end();
+    start.from = view.changes(kind).end();
     return std::nullopt;
   }
   const auto n = whole_number<uint64_t>(version);
   if (!n) return exchange.bad(not_a_version(version));
-  const auto from = view.after(*n);
+  const auto from = view.after(kind, *n);
   if (!from)
     return exchange.send_status(
         410, "Expired",
@@ -149,7 +149,8 @@ std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& vie
 
 kj::Promise<void> ReadRoutes::watch(Exchange& exchange, Query query) {
   WatchStart start;
-  if (auto refused = watch_start(exchange, view_, options_, start)) return kj::mv(*refused);
+  if (auto refused = watch_start(exchange, view_, query.kind, options_, start))
+    return kj::mv(*refused);
   return stream_watch(streams_, exchange, std::move(query), start);
 }
 

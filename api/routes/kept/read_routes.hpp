@@ -14,7 +14,7 @@ Result<Query> query_of(const Exchange& exchange, const Target& target, const Acc
 // As ValidateListOptions of apimachinery.
 Status check_list_options(const Url& url);
 // Reads where the watch begins that a request asks for, and how long it lasts. Otherwise refuses.
-std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& view,
+std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& view, Kind kind,
                                              const ServerOptions& options, WatchStart& start);
 
 class ReadRoutes final : private RouteBase {

@@ -1,33 +1,41 @@
 #include "api/view/model/changes.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace muster::api {
 
 void Changes::push(Change change) {
-  of_[static_cast<size_t>(change.key.kind)].push_back(end());
-  ring_.push_back(std::move(change));
-  while (ring_.size() > max_) {
+  const size_t more = std::exchange(change.bytes, 0) + sizeof change;
+  add_bytes(ring_.emplace_back(std::move(change)), more);
+  trim();
+}
+
+void Changes::set_now(uint64_t version, const Key& key, PastPtr now, size_t bytes) {
+  auto it = std::partition_point(ring_.begin(), ring_.end(),
+                                 [&](const Change& c) { return c.version < version; });
+  while (it != ring_.end() && it->version == version && it->key != key) ++it;
+  if (it == ring_.end() || it->version != version) return;
+  it->now = std::move(now);
+  add_bytes(*it, bytes);
+  trim();
+}
+
+void Changes::add_bytes(Change& change, size_t more) {
+  const size_t most = std::numeric_limits<uint32_t>::max() - change.bytes;
+  const auto added = static_cast<uint32_t>(std::min(more, most));
+  change.bytes += added;
+  bytes_ += added;
+}
+
+void Changes::trim() {
+  while (ring_.size() > max_ || (bytes_ > bytes_max_ && ring_.size() > 1)) {
     floor_ = ring_.front().version;
-    const auto kind = static_cast<size_t>(ring_.front().key.kind);
-    of_[kind].pop_front();
-    begin_of_[kind] = first_ + 1;
+    bytes_ -= ring_.front().bytes;
     ring_.pop_front();
     ++first_;
   }
-}
-
-uint64_t Changes::next_of(Kind kind, uint64_t position) const {
-  const auto& positions = of_[static_cast<size_t>(kind)];
-  auto it = std::lower_bound(positions.begin(), positions.end(), position);
-  return it == positions.end() ? end() : *it;
-}
-
-size_t Changes::count_of(Kind kind, uint64_t position) const {
-  const auto& positions = of_[static_cast<size_t>(kind)];
-  return static_cast<size_t>(positions.end() -
-                             std::lower_bound(positions.begin(), positions.end(), position));
 }
 
 std::optional<uint64_t> Changes::after(uint64_t version) const {

@@ -40,6 +40,9 @@ struct JobView {
   std::unordered_map<PodKey, uint64_t> pods;      // shown pod -> version
   std::unordered_map<uint64_t, uint64_t> events;  // event number -> version; absent: `loaded`
   uint64_t loaded = 0;                            // version of everything when this copy was made
+  // Its last state before the next change; absent until it changes.
+  std::shared_ptr<const PastJob> past;
+  core::JobTrail trail;
   // A job with only the object, for removed pods; created on demand.
   std::shared_ptr<const core::Job> stub;
   uint64_t used = 0;  // last use of an unloaded job, as a count of uses

@@ -40,7 +40,7 @@ Key key_of(const Shown& s) {
     case Kind::pod:
       return {Kind::pod, s.job->id(), 0, s.pod->key};
     case Kind::node:
-      return {Kind::node, 0, s.node->id, {}};
+      return {Kind::node, 0, s.node_key, {}};
     case Kind::event:
       if (s.kept) return {Kind::event, 0, s.kept->kept->id, {}};
       return {Kind::event, s.job->id(), s.event->nr, {}};

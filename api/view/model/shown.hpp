@@ -8,12 +8,14 @@
 #include "api/kube/objects/kept_view.hpp"
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/job/fold/job.hpp"
+#include "core/job/shown/past.hpp"
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace muster::api {
 
@@ -47,7 +49,9 @@ constexpr uint64_t kept_version(uint64_t commit, uint64_t id) {
 struct Key {
   Kind kind = Kind::job;
   JobId job = 0;
-  uint64_t nr = 0;  // event: its number; node: its NodeId; kept object: its id (and job is 0)
+  // Event: its number; node: the first NodeId that its name had; kept object: its id (and job is
+  // 0).
+  uint64_t nr = 0;
   PodKey pod;
   auto operator<=>(const Key&) const = default;
 };
@@ -58,6 +62,7 @@ struct Shown {
   const core::Job* job = nullptr;  // job, pod and event
   const core::Pod* pod = nullptr;
   const core::NodeInfo* node = nullptr;
+  NodeId node_key = kNoNode;  // the first id that the node's name had
   const core::JobEvent* event = nullptr;
   // Lease, config map, namespace, or an event that a client wrote; job is then null.
   const KeptView* kept = nullptr;
@@ -68,21 +73,43 @@ struct Shown {
 
 Key key_of(const Shown& shown);
 
-// The last state of an object that is no longer shown.
-struct Gone {
-  std::shared_ptr<const core::Job> job;  // without pods and events; for a pod, also without status
-  std::optional<core::Pod> pod;          // set for a pod
-  std::shared_ptr<const core::NodeInfo> node;  // set for a node
-  std::shared_ptr<const KeptView> kept;        // set for a kept object
+// An object as it was when it had some version. Which type is derived from its kind.
+struct Past {
+  virtual ~Past() = default;
+};
+using PastPtr = std::shared_ptr<const Past>;
+struct PastJob : Past {
+  explicit PastJob(core::JobPast of) : job(std::move(of)) {}
+  core::JobPast job;
+};
+struct PastPod : Past {
+  PastPod(std::shared_ptr<const core::Job> of, core::Pod that)
+      : job(std::move(of)), pod(std::move(that)) {}
+  std::shared_ptr<const core::Job> job;  // only its object
+  core::Pod pod;
+};
+struct PastNode : Past {
+  PastNode(const core::NodeInfo& that, NodeId its_key) : node(that), key(its_key) {}
+  core::NodeInfo node;
+  NodeId key;
+};
+struct PastKept : Past {
+  explicit PastKept(std::shared_ptr<const KeptView> that) : kept(std::move(that)) {}
+  std::shared_ptr<const KeptView> kept;
 };
 
-// Says which object changed, not its new state; only a removal carries the last state.
+// A change to an object, with the object after it and before it. Changes of pods have the state
+// only in part: `now` if a client wrote to the pod, `before` if it was removed. The events of jobs
+// have none, as they never change.
 struct Change {
   enum class Type : uint8_t { added, touched, removed };
   uint64_t version = 0;
   Key key;
   Type type = Type::touched;
-  std::shared_ptr<const Gone> gone;  // removed: the last state
+  uint32_t bytes = 0;  // about, that are stored because of it
+  PastPtr now, before;
+
+  bool whole() const { return key.kind != Kind::pod && (now || before); }
 };
 
 // Whether clients see this pod. A pod whose deletion was requested disappears once its end is

@@ -11,11 +11,34 @@
 namespace muster::api {
 namespace {
 
-Shown shown_of(const KeptView& view) {
+Shown shown_kept(const KeptView& view) {
   return {.kind = kind_of(view.kept->kind), .kept = &view, .version = view.version};
 }
 
 }  // namespace
+
+View::View(size_t changes_max) {
+  for (size_t kind = 0; kind < kKinds; ++kind)
+    changes_.emplace_back(changes_max, changes_bytes_max(static_cast<Kind>(kind)));
+}
+
+View::Was View::was(const Key& key, const PastPtr& past, uint64_t version) const {
+  Was was{.shown = {.kind = key.kind, .version = version}, .job = {}};
+  Shown& shown = was.shown;
+  if (const auto job = std::dynamic_pointer_cast<const PastJob>(past)) {
+    was.job = past_jobs_.restored(job);
+  } else if (const auto* pod = dynamic_cast<const PastPod*>(past.get())) {
+    shown.pod = &pod->pod;
+    was.job = pod->job;
+  } else if (const auto* node = dynamic_cast<const PastNode*>(past.get())) {
+    shown.node = &node->node;
+    shown.node_key = node->key;
+  } else if (const auto* kept = dynamic_cast<const PastKept*>(past.get())) {
+    shown.kept = kept->kept.get();
+  }
+  shown.job = was.job.get();
+  return was;
+}
 
 std::optional<Shown> View::job(std::string_view ns, std::string_view name) const {
   for (auto it = jobs_.names().lower_bound({std::string(ns), std::string(name), 0});
@@ -73,8 +96,7 @@ std::optional<Shown> View::pod(std::string_view ns, std::string_view name) const
 std::optional<Shown> View::node(std::string_view name) const {
   auto it = node_names_.find(name);
   if (it == node_names_.end()) return std::nullopt;
-  return Shown{
-      .kind = Kind::node, .node = &nodes_.at(it->second.id), .version = it->second.version};
+  return shown_of(nodes_.at(it->second.id), it->second);
 }
 
 std::optional<Shown> View::event(std::string_view ns, std::string_view name) const {
@@ -91,18 +113,18 @@ std::optional<Shown> View::kept(core::KeptKind kind, std::string_view ns,
                                 std::string_view name) const {
   if (kind == core::KeptKind::config_map && provide_ && name == provided_name_) {
     if (!in_use(ns)) return std::nullopt;
-    return shown_of(*provided(ns));
+    return shown_kept(*provided(ns));
   }
   const KeptMap& map = kept_[static_cast<size_t>(kind)];
   auto it = map.find({std::string(ns), std::string(name)});
   if (it == map.end()) return std::nullopt;
-  return shown_of(*it->second);
+  return shown_kept(*it->second);
 }
 
 std::optional<Shown> View::kept_by_id(uint64_t id) const {
   const auto found = kept_by_id_.find(id);
   if (found == kept_by_id_.end()) return std::nullopt;
-  return shown_of(*found->second);
+  return shown_kept(*found->second);
 }
 
 void View::provide(std::function<core::Kept(const std::string& ns)> make) {
@@ -180,14 +202,14 @@ void View::each_kept(core::KeptKind kind, std::string_view ns,
     while (!provided_in.empty()) {
       const std::string first = *provided_in.begin();
       if (place && std::pair(first, provided_name_) > *place) return;
-      f(shown_of(*provided(first)));
+      f(shown_kept(*provided(first)));
       provided_in.erase(first);
     }
   };
   for (auto it = map.lower_bound({std::string(ns), ""});
        it != map.end() && (ns.empty() || std::get<0>(it->first) == ns); ++it) {
     provide_before(&it->first);
-    f(shown_of(*it->second));
+    f(shown_kept(*it->second));
   }
   provide_before(nullptr);
 }
@@ -199,7 +221,7 @@ std::optional<Shown> View::find(const Key& key) const {
   }
   if (key.job == 0) {
     auto it = kept_by_id_.find(key.nr);
-    if (it != kept_by_id_.end()) return shown_of(*it->second);
+    if (it != kept_by_id_.end()) return shown_kept(*it->second);
     const auto ns = provided_by_id_.find(key.nr);
     if (ns == provided_by_id_.end()) return std::nullopt;
     return kept(core::KeptKind::config_map, ns->second, provided_name_);
@@ -253,8 +275,7 @@ std::string View::node_name(NodeId id) const {
 void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
                 const std::function<void(const Shown&)>& f) const {
   if (kind == Kind::node) {
-    for (const auto& [name, named] : node_names_)
-      f(Shown{.kind = kind, .node = &nodes_.at(named.id), .version = named.version});
+    for (const auto& [name, named] : node_names_) f(shown_of(nodes_.at(named.id), named));
     return;
   }
   if (const auto kept = kept_kind_of(kind)) return each_kept(*kept, ns, f);

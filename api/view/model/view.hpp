@@ -8,12 +8,14 @@
 // watches (changes.hpp), and the nodes and kept objects, which are few and stay here.
 //
 // Invariant: an object's newest change has the object's version, which every list, GET and watch
-// shows. In a commit, an object has one `touched` change at most.
+// shows. In a commit, an object has one `touched` change at most, with its state at the end of the
+// commit.
 #pragma once
 
 #include "api/kube/objects/kept_view.hpp"
 #include "api/view/model/changes.hpp"
 #include "api/view/model/job_store.hpp"
+#include "api/view/model/past_jobs.hpp"
 #include "api/view/model/shown.hpp"
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/job/fold/batch.hpp"
@@ -60,8 +62,8 @@ class View {
   using LoadJob = JobStore::LoadJob;
   using Place = JobStore::Place;
 
-  // `changes_max`: changes kept for watches.
-  explicit View(size_t changes_max = 1u << 18) : changes_(changes_max) {}
+  // `changes_max`: changes of each kind that are kept for watches.
+  explicit View(size_t changes_max = 1u << 18);
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
@@ -143,43 +145,57 @@ class View {
                  const std::function<void(const Shown&)>& f) const;
 
   const JobStore& jobs() const { return jobs_; }
-  const Changes& changes() const { return changes_; }
+  const Changes& changes(Kind kind) const { return changes_[static_cast<size_t>(kind)]; }
   // Whether a list of this version can be continued: it began in this run, or nothing has changed
   // since. Its objects may have changed more often than changes are kept.
-  bool continues(uint64_t version) const {
-    return version <= version_ && (version >= started_ || changes_.after(version));
+  bool continues(Kind kind, uint64_t version) const {
+    return version <= version_ && (version >= started_ || changes(kind).after(version));
   }
   // Like Changes::after(); also nothing for a version in the future.
-  std::optional<uint64_t> after(uint64_t version) const {
-    return version > version_ ? std::nullopt : changes_.after(version);
+  std::optional<uint64_t> after(Kind kind, uint64_t version) const {
+    return version > version_ ? std::nullopt : changes(kind).after(version);
   }
+  // An object as it was, with the version of a change to it. Valid as long as both exist.
+  struct Was {
+    Shown shown;
+    std::shared_ptr<const core::Job> job;  // what shown.job points to
+  };
+  Was was(const Key& key, const PastPtr& past, uint64_t version) const;
 
  private:
   void apply(JobView& view, const core::Record& record);
   void touched(JobView& view, core::Touched touched);
+  void take_state(JobView& view);
+  void take_pods(JobView& view);
   void touch_pod(JobView& view, PodKey key);
   void remove_pod(JobView& view, core::Pod pod);
   void hide(JobView& view);
   void merge(core::NodeInfo node, bool passing);
   void merge(const core::KeptChange& change);
-  // Return the version of the change.
-  uint64_t push(Key key, Change::Type type);
-  void push_removed(Key key, Gone gone);
+  // Returns the version of the change. `bytes`: what only the change stores.
+  uint64_t push(Change change, size_t bytes = 0);
   uint64_t next_version();
   bool in_this_commit(uint64_t version) const { return commit_of(version) == commit_; }
   std::optional<Shown> brief(JobId id) const;
 
   JobStore jobs_;
-  Changes changes_;
+  std::vector<Changes> changes_;  // by kind
+  mutable PastJobs past_jobs_;
+  std::set<PodKey> written_;  // pods that clients wrote to in the job's batch that is being applied
   uint64_t commit_ = 0;
   uint64_t version_ = 0;
   uint64_t started_ = 0;  // the version at the start
   uint64_t commits_ = 0;
   std::map<NodeId, core::NodeInfo> nodes_;
   struct NodeView {
-    NodeId id = kNoNode;  // newest incarnation
+    NodeId id = kNoNode;   // newest incarnation
+    NodeId key = kNoNode;  // the first one
     uint64_t version = 0;
+    PastPtr past;
   };
+  static Shown shown_of(const core::NodeInfo& node, const NodeView& view) {
+    return {.kind = Kind::node, .node = &node, .node_key = view.key, .version = view.version};
+  }
   std::map<std::string, NodeView, std::less<>> node_names_;
   // The kept objects: per kind by namespace and name, and all by id.
   using KeptMap = std::map<std::pair<std::string, std::string>, std::shared_ptr<const KeptView>>;

@@ -9,16 +9,24 @@
 namespace muster::api {
 namespace {
 
-// The job's last state for a watch's DELETED event, without anything that can be large.
-std::shared_ptr<const core::Job> slim(const core::Job& job) {
-  const core::JobState& s = job.state();
-  core::JobState t = core::brief(s);
-  t.external_status.clear();
-  t.own_conditions.clear();
-  t.deleted_at = s.deleted_at;
-  t.background_deleted = s.background_deleted;
-  t.forgotten = s.forgotten;
-  return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));
+// Whether the job may not be shown any more after it.
+bool hides(const core::Record& record) {
+  return std::holds_alternative<core::JobDeleted>(record) ||
+         std::holds_alternative<core::JobForgotten>(record);
+}
+
+// The pod whose labels, annotations or conditions the record sets.
+const PodKey* written_pod(const core::Record& record) {
+  if (const auto* meta = std::get_if<core::PodMetaSet>(&record)) return &meta->pod;
+  if (const auto* condition = std::get_if<core::PodConditionSet>(&record)) return &condition->pod;
+  return nullptr;
+}
+
+// The job without anything but its object.
+std::shared_ptr<const core::Job> stub_of(JobView& view) {
+  if (!view.stub || view.stub->object_ptr() != view.job.object_ptr())
+    view.stub = std::make_shared<core::Job>(view.job.id(), view.job.object_ptr());
+  return view.stub;
 }
 
 // Whether the two look the same to a client.
@@ -51,7 +59,7 @@ void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
   // every version that was given out before.
   version_ = started_ = first_version(commit + 1);
   jobs_.start_at(version_);
-  changes_.start_at(version_);
+  for (Changes& changes : changes_) changes.start_at(version_);
   for (core::NodeInfo& node : nodes) {
     if (node.deleted) {
       node_names_.erase(node.name);  // nodes are in id order, so a newer one of this name follows
@@ -59,24 +67,16 @@ void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
       continue;
     }
     NodeView& named = node_names_[node.name];
+    if (named.key == kNoNode) named.key = node.id;
     named.id = std::max(named.id, node.id);
     named.version = version_;
     nodes_[node.id] = std::move(node);
   }
+  for (auto& [name, named] : node_names_)
+    named.past = std::make_shared<PastNode>(nodes_.at(named.id), named.key);
 }
 
 namespace {
-
-// The part of a removed object that is remembered for watches: a config map loses its data, since
-// many removals are remembered.
-std::shared_ptr<const KeptView> without_data(const std::shared_ptr<const KeptView>& view) {
-  if (view->kept->kind != core::KeptKind::config_map) return view;
-  auto bare = std::make_shared<KeptView>(*view);
-  auto kept = std::make_shared<core::Kept>(*view->kept);
-  kept->json = bare_json(*view->kept);
-  bare->kept = std::move(kept);
-  return bare;
-}
 
 // A namespace, which has objects of its own, is never deleted with an owner.
 bool has_owners(const KeptView& view) {
@@ -111,22 +111,29 @@ void View::merge(const core::KeptChange& change) {
   auto had = kept_by_id_.find(kept.id);
   const bool added = had == kept_by_id_.end();
   version_ = std::max(version_, kept_version(commit_, kept.id) - 1);
-  const Key key{kind_of(kept.kind), 0, kept.id, {}};
+  Change made{.key = {kind_of(kept.kind), 0, kept.id, {}}};
+  size_t bytes = 0;  // of the former object
+  if (!added) {
+    made.before = std::make_shared<PastKept>(had->second);
+    bytes = sizeof(KeptView) + 2 * had->second->kept->json.size();
+  }
   if (change.removed) {
     if (added) return;
-    Gone gone;
-    gone.kept = without_data(had->second);
     if (kept.kind == core::KeptKind::name_space) terminating_.erase(kept.name);
     owned_.erase(kept.id);
     leaving_.erase(kept.id);
     kept_by_id_.erase(had);
     map.erase({kept.ns, kept.name});
-    return push_removed(key, std::move(gone));
+    made.type = Change::Type::removed;
+    push(std::move(made), bytes);
+    return;
   }
   auto view = std::make_shared<KeptView>();
   view->kept = change.now;
   view->facts = kept_facts(kept);
-  view->version = push(key, added ? Change::Type::added : Change::Type::touched);
+  if (added) made.type = Change::Type::added;
+  made.now = std::make_shared<PastKept>(view);
+  view->version = push(std::move(made), bytes);
   note_deletion(*view);
   if (has_owners(*view))
     owned_.insert(kept.id);
@@ -147,7 +154,8 @@ void View::commit(const core::Committed& committed) {
     for (const core::Record& record : batch->records) {
       if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) {
         MUSTER_CHECK(view == nullptr && admitted->object != nullptr, batch->job);
-        const uint64_t version = push({Kind::job, batch->job, 0, {}}, Change::Type::added);
+        const uint64_t version =
+            push({.key = {Kind::job, batch->job, 0, {}}, .type = Change::Type::added});
         view = &jobs_.add(core::Job(batch->job, admitted->object), version);
       }
       MUSTER_CHECK(view != nullptr, batch->job, core::record_name(record));
@@ -156,7 +164,12 @@ void View::commit(const core::Committed& committed) {
       jobs_.erase(*view);
       view = nullptr;
     }
-    if (view) jobs_.settle(*view);
+    if (view) {
+      take_state(*view);
+      take_pods(*view);
+      jobs_.settle(*view);
+    }
+    written_.clear();
   }
   for (const core::NodeInfo& node : committed.nodes) merge(node, false);
   std::vector<const core::KeptChange*> kept;
@@ -180,26 +193,53 @@ void View::health(const core::NodeHealth& health) {
 void View::apply(JobView& view, const core::Record& record) {
   const WorksOn works(view.job.id());
   const bool was_hidden = view.job.hidden();
+  const Key key{Kind::job, view.job.id(), 0, {}};
+  if (!was_hidden && !in_this_commit(view.version)) {
+    if (!view.past) view.past = std::make_shared<PastJob>(view.trail.take(view.job));
+  } else if (hides(record)) {
+    take_state(view);  // the last one
+  }
   core::Touched what;
   if (observer_) observer_->before(view.job, record);
   view.job.apply(record, &what);
   if (observer_) observer_->after(view.job, record);
+  view.trail.note(what);
+  if (const PodKey* pod = written_pod(record)) written_.insert(*pod);
   touched(view, std::move(what));
   const bool hidden = view.job.hidden();
   if (!hidden && !in_this_commit(view.version))
-    view.version = push({Kind::job, view.job.id(), 0, {}}, Change::Type::touched);
+    view.version = push({.key = key, .before = view.past});
   if (std::holds_alternative<core::JobAdmitted>(record) ||
       std::holds_alternative<core::JobSpecChanged>(record))
     view.owner_version = view.version;
   if (std::holds_alternative<core::JobSpecChanged>(record) ||
       std::holds_alternative<core::JobDeleted>(record))
     jobs_.note_owners(view.job);
-  if (hidden && !was_hidden) {
-    Gone gone;
-    gone.job = slim(view.job);
-    push_removed({Kind::job, view.job.id(), 0, {}}, std::move(gone));
-  }
+  if (hidden && !was_hidden)
+    push({.key = key, .type = Change::Type::removed, .before = view.past},
+         view.trail.take(view.job).bytes);
   if ((hidden && !was_hidden) || view.job.state().forgotten) hide(view);
+}
+
+// Completes the job's change in this commit, if there is one, with the job's state.
+void View::take_state(JobView& view) {
+  if (view.job.hidden() || !in_this_commit(view.version)) return;
+  view.past = std::make_shared<PastJob>(view.trail.take(view.job));
+  changes_[static_cast<size_t>(Kind::job)].set_now(view.version, {Kind::job, view.job.id(), 0, {}},
+                                                   view.past, view.past->job.bytes);
+}
+
+// Likewise for the pods that clients have written to.
+void View::take_pods(JobView& view) {
+  for (const PodKey& key : written_) {
+    const auto shown = view.pods.find(key);
+    if (shown == view.pods.end() || !in_this_commit(shown->second)) continue;
+    const core::Pod* pod = view.job.pod(key);
+    if (!pod) continue;
+    changes_[static_cast<size_t>(Kind::pod)].set_now(
+        shown->second, {Kind::pod, view.job.id(), 0, key},
+        std::make_shared<PastPod>(stub_of(view), *pod), sizeof *pod);
+  }
 }
 
 // Removes the job's finished pods along with the job and, once the job is forgotten, all remaining
@@ -223,7 +263,8 @@ void View::touched(JobView& view, core::Touched what) {
       what.events.size() > core::kEventsMax ? what.events.size() - core::kEventsMax : 0;
   for (size_t i = skip; i < what.events.size(); ++i) {
     const uint64_t nr = what.events[i].nr;
-    view.events[nr] = push({Kind::event, view.job.id(), nr, {}}, Change::Type::added);
+    view.events[nr] =
+        push({.key = {Kind::event, view.job.id(), nr, {}}, .type = Change::Type::added});
   }
   // Old events leave the fold without a record, so their versions are cleaned up from time to time.
   if (view.events.size() > 2 * view.job.state().events.size() + 64) {
@@ -242,19 +283,17 @@ void View::touch_pod(JobView& view, PodKey key) {
   if (!shows(view.job, *pod)) return remove_pod(view, *pod);
   const auto [it, added] = view.pods.try_emplace(key, 0);
   if (!added && in_this_commit(it->second)) return;  // the ring already has its change
-  it->second =
-      push({Kind::pod, view.job.id(), 0, key}, added ? Change::Type::added : Change::Type::touched);
+  it->second = push({.key = {Kind::pod, view.job.id(), 0, key},
+                     .type = added ? Change::Type::added : Change::Type::touched});
 }
 
 void View::remove_pod(JobView& view, core::Pod pod) {
   if (view.pods.erase(pod.key) == 0) return;  // already removed
-  if (!view.stub || view.stub->object_ptr() != view.job.object_ptr())
-    view.stub = std::make_shared<core::Job>(view.job.id(), view.job.object_ptr());
   const Key key{Kind::pod, view.job.id(), 0, pod.key};
-  Gone gone;
-  gone.job = view.stub;
-  gone.pod = std::move(pod);
-  push_removed(key, std::move(gone));
+  push({.key = key,
+        .type = Change::Type::removed,
+        .before = std::make_shared<PastPod>(stub_of(view), std::move(pod))},
+       sizeof(PastPod));
 }
 
 void View::merge(core::NodeInfo node, bool passing) {
@@ -273,15 +312,21 @@ void View::merge(core::NodeInfo node, bool passing) {
   if (node.deleted) {
     auto shown = node_names_.find(node.name);
     if (shown == node_names_.end() || shown->second.id != node.id) return;
+    const NodeView last = std::move(shown->second);
     node_names_.erase(shown);
-    Gone gone;
-    gone.node = std::make_shared<const core::NodeInfo>(node);
-    return push_removed({Kind::node, 0, node.id, {}}, std::move(gone));
+    push(
+        {.key = {Kind::node, 0, last.key, {}}, .type = Change::Type::removed, .before = last.past});
+    return;
   }
   auto [named, added] = node_names_.try_emplace(node.name);
-  if (node.id < named->second.id) return;  // an earlier incarnation is not shown
-  named->second = {node.id, push({Kind::node, 0, node.id, {}},
-                                 added ? Change::Type::added : Change::Type::touched)};
+  NodeView& view = named->second;
+  if (node.id < view.id) return;  // an earlier incarnation is not shown
+  if (added) view.key = node.id;
+  Change change{.key = {Kind::node, 0, view.key, {}}, .before = view.past};
+  if (added) change.type = Change::Type::added;
+  view.id = node.id;
+  view.past = change.now = std::make_shared<PastNode>(node, view.key);
+  view.version = push(std::move(change), sizeof(PastNode));
 }
 
 uint64_t View::next_version() {
@@ -289,17 +334,13 @@ uint64_t View::next_version() {
   return version_;
 }
 
-uint64_t View::push(Key key, Change::Type type) {
-  const uint64_t version = next_version();
-  changes_.push({.version = version, .key = key, .type = type});
+uint64_t View::push(Change change, size_t bytes) {
+  change.version = next_version();
+  change.bytes = static_cast<uint32_t>(bytes);
+  const uint64_t version = change.version;
+  const Kind kind = change.key.kind;
+  changes_[static_cast<size_t>(kind)].push(std::move(change));
   return version;
-}
-
-void View::push_removed(Key key, Gone gone) {
-  changes_.push({.version = next_version(),
-                 .key = key,
-                 .type = Change::Type::removed,
-                 .gone = std::make_shared<const Gone>(std::move(gone))});
 }
 
 }  // namespace muster::api

@@ -362,7 +362,7 @@ bool Query::may_turn() const {
                             core::kLegacyJobNameLabel, core::kControllerUidLabel,
                             core::kLegacyControllerUidLabel});
   if (kind == Kind::event || kept_kind_of(kind))
-    return !labels.empty() || fields.mentions("status.phase");
+    return !labels.empty() || fields.mentions("status.phase") || viewer.uid;
   return !labels.empty() || fields.mentions("spec.unschedulable") ||
          fields.mentions("status.successful");
 }

@@ -1,27 +1,37 @@
 #include "api/view/query/watch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::api {
+
 Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
-    : view_(view), query_(std::move(query)), position_(from), tracking_(query_.may_turn()) {
-  if (!initial && !tracking_) return;
+    : view_(view),
+      changes_(view.changes(query.kind)),
+      query_(std::move(query)),
+      position_(from),
+      may_turn_(query_.may_turn()),
+      tracking_(may_turn_ && query_.kind == Kind::pod) {
+  if (initial) {
+    view_.each(query_.kind, query_.ns, query_.wanted(), [&](const Shown& shown) {
+      if (match(shown)) initial_.push_back(key_of(shown));
+    });
+    std::reverse(initial_.begin(), initial_.end());
+  } else if (tracking_) {
+    remember_matching(from);
+  }
+}
+
+// Pods that existed at `from` and have changed since may have matched then; pods added since have
+// not been sent.
+void Watch::remember_matching(uint64_t from) {
   view_.each(query_.kind, query_.ns, query_.wanted(), [&](const Shown& shown) {
-    if (!match(shown)) return;
-    if (initial) initial_.push_back(key_of(shown));
-    if (tracking_ && !initial) matched_.insert(key_of(shown));
+    if (match(shown)) matched_.insert(key_of(shown));
   });
-  std::reverse(initial_.begin(), initial_.end());
-  if (initial) return;
-  // Objects that existed at `from` and have changed since may have matched then; objects added
-  // since have not been sent.
   std::set<Key> seen;
-  const Changes& changes = view_.changes();
-  const auto next = [&](uint64_t at) { return changes.next_of(query_.kind, at); };
-  // If some have been dropped meanwhile, the watch fails at its first pull.
-  for (uint64_t at = next(std::max(from, changes.begin_of(query_.kind))); at < changes.end();
-       at = next(at + 1)) {
-    const Change& change = changes.at(at);
+  // If some changes have been dropped meanwhile, the watch fails at its first pull.
+  for (uint64_t at = std::max(from, changes_.begin()); at < changes_.end(); ++at) {
+    const Change& change = changes_.at(at);
     if (!seen.insert(change.key).second) continue;
     if (change.type == Change::Type::added)
       matched_.erase(change.key);
@@ -32,20 +42,19 @@ Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
 
 // Pods have their template's labels, unless a pod of the job was relabeled.
 bool Watch::may_have_matched(const Change& change) const {
-  if (query_.kind != Kind::pod || !query_.fields.empty()) return true;
-  if (change.gone) {
-    const Shown gone{.kind = change.key.kind,
-                     .job = change.gone->job.get(),
-                     .pod = change.gone->pod ? &*change.gone->pod : nullptr};
-    return !gone.job || !gone.pod || gone.job->relabeled() || match(gone);
+  if (!query_.fields.empty()) return true;
+  if (change.before) {
+    const View::Was was = view_.was(change.key, change.before, change.version);
+    return was.job->relabeled() || match(was.shown);
   }
   const auto shown = view_.find(change.key);
-  return !shown || !shown->job || shown->job->relabeled() || match(*shown);
+  return !shown || shown->job->relabeled() || match(*shown);
 }
 
 uint64_t Watch::version() const {
-  const uint64_t next = view_.changes().next_of(query_.kind, position_);
-  return next == view_.changes().end() ? view_.version() : view_.changes().at(next).version - 1;
+  return position_ >= changes_.end()
+             ? view_.version()
+             : changes_.at(std::max(position_, changes_.begin())).version - 1;
 }
 
 size_t Watch::remembered() const {
@@ -56,33 +65,34 @@ size_t Watch::remembered() const {
 }
 
 bool Watch::far_behind(size_t many) const {
-  return !initial_.empty() || view_.changes().count_of(query_.kind, position_) > many;
+  return !initial_.empty() || changes_.end() - position_ > many;
 }
 
 bool Watch::pull(const Sink& sink, size_t max) {
   for (; max > 0 && !initial_.empty(); --max) {
     const Key key = initial_.back();
     initial_.pop_back();
-    auto shown = view_.listed(key);
-    if (!shown) {
-      owed_.insert(key);  // gone meanwhile; its removal is further ahead in the ring
-      continue;
-    }
-    if (!match(*shown)) continue;
-    if (view_.changes().next_of(query_.kind, position_) < view_.changes().end())
-      ahead_[key] = shown->version;
-    send(sink, "ADDED", *shown);
-    if (tracking_) matched_.insert(key);
+    begin(key, sink);
   }
   if (!initial_.empty()) return true;
-  if (position_ < view_.changes().begin_of(query_.kind)) return false;
-  for (; max > 0; --max, ++position_) {
-    position_ = view_.changes().next_of(query_.kind, position_);
-    if (position_ == view_.changes().end()) break;
-    tell(view_.changes().at(position_), sink);
-  }
+  if (position_ < changes_.begin()) return false;
+  for (; max > 0 && position_ < changes_.end(); --max, ++position_)
+    tell(changes_.at(position_), sink);
   if (!behind()) ahead_.clear();
   return true;
+}
+
+// Sends an initial object. If it is gone or does not match any more, its changes up to now, which
+// are ahead, are of no interest; but the existence of a pod is announced.
+void Watch::begin(const Key& key, const Sink& sink) {
+  const auto shown = view_.listed(key);
+  const bool matches = shown && match(*shown);
+  if (!shown && key.kind == Kind::pod) owed_.insert(key);
+  if (position_ < changes_.end() && (matches || key.kind != Kind::pod))
+    ahead_[key] = shown ? shown->version : view_.version();
+  if (!matches) return;
+  send(sink, "ADDED", *shown);
+  if (tracking_) matched_.insert(key);
 }
 
 void Watch::send(const Sink& sink, std::string_view type, Shown shown) const {
@@ -90,21 +100,14 @@ void Watch::send(const Sink& sink, std::string_view type, Shown shown) const {
 }
 
 void Watch::tell(const Change& change, const Sink& sink) {
+  if (const auto first = ahead_.find(change.key);
+      first != ahead_.end() && first->second >= change.version)
+    return;
+  if (change.whole()) return tell_whole(change, sink);
   if (change.type == Change::Type::removed) return tell_removed(change, sink);
-  auto shown = view_.find(change.key);
-  // Which change was its last is not known, so each is sent.
-  if (shown && shown->stand_in) shown->version = change.version;
-  // A newer change to it lies ahead and will be sent instead.
-  if (!shown || shown->version != change.version) {
-    // Removals of a job's events are not announced.
-    const bool notify_when_gone = change.key.kind != Kind::event || change.key.job == 0;
-    if (change.type == Change::Type::added && (shown || notify_when_gone))
-      owed_.insert(shown ? key_of(*shown) : change.key);
-    return;
-  }
-  const Key key = key_of(*shown);  // a node may be another incarnation by now
-  if (const auto first = ahead_.find(key); first != ahead_.end() && first->second >= change.version)
-    return;
+  const auto shown = newest(change);
+  if (!shown) return;
+  const Key& key = change.key;
   const bool added = owed_.erase(key) > 0 || change.type == Change::Type::added;
   const bool matches = match(*shown);
   const bool had = tracking_ ? matched_.contains(key) : !added;
@@ -117,21 +120,49 @@ void Watch::tell(const Change& change, const Sink& sink) {
   send(sink, had ? "MODIFIED" : "ADDED", *shown);
 }
 
+void Watch::tell_whole(const Change& change, const Sink& sink) {
+  View::Was now, before;
+  if (change.now) now = view_.was(change.key, change.now, change.version);
+  const bool has = change.now && match(now.shown);
+  bool had = change.before && has;
+  if (change.before && (may_turn_ || !change.now)) {
+    before = view_.was(change.key, change.before, change.version);
+    had = match(before.shown);
+  }
+  if (has)
+    send(sink, had ? "MODIFIED" : "ADDED", now.shown);
+  else if (had)
+    send(sink, "DELETED", before.shown);
+}
+
+// The state to send for this change of a pod, or this event of a job; nothing if a newer change of
+// it lies ahead and will be sent instead.
+std::optional<Shown> Watch::newest(const Change& change) {
+  auto shown = view_.find(change.key);
+  if (change.now) {
+    Shown then = view_.was(change.key, change.now, change.version).shown;
+    if (shown) then.job = shown->job;
+    return then;
+  }
+  // Which change was its last is not known, so each is sent.
+  if (shown && shown->stand_in) shown->version = change.version;
+  if (shown && shown->version == change.version) return shown;
+  // Removals of a job's events are not announced.
+  if (change.type == Change::Type::added && (shown || change.key.kind == Kind::pod))
+    owed_.insert(change.key);
+  return std::nullopt;
+}
+
 void Watch::tell_removed(const Change& change, const Sink& sink) {
-  const Key& key = change.key;
-  const Shown gone{.kind = key.kind,
-                   .job = change.gone->job.get(),
-                   .pod = change.gone->pod ? &*change.gone->pod : nullptr,
-                   .node = change.gone->node.get(),
-                   .kept = change.gone->kept.get(),
-                   .version = change.version};
-  const bool owed = owed_.erase(key) > 0;
+  const View::Was was = view_.was(change.key, change.before, change.version);
+  const Shown& gone = was.shown;
+  const bool owed = owed_.erase(change.key) > 0;
   const bool matches = match(gone);
-  const bool had = tracking_ ? matched_.erase(key) > 0 : matches && !owed;
+  const bool had = tracking_ ? matched_.erase(change.key) > 0 : matches && !owed;
   if (owed && matches) {
-    Shown was = gone;
-    was.version = change.version - 1;
-    send(sink, "ADDED", was);
+    Shown first = gone;
+    first.version = change.version - 1;
+    send(sink, "ADDED", first);
   }
   if (had || (owed && matches)) send(sink, "DELETED", gone);
 }

@@ -236,7 +236,7 @@ OrderedJson job_json(const core::Job& job, uint64_t version) {
     const auto& names = job.object().meta.finalizers;
     const bool there =
         std::find(names.begin(), names.end(), core::kForegroundFinalizer) != names.end();
-    if (foreground && !there && (!s.open.empty() || names.empty()))
+    if (foreground && !there && (job.open_count() != 0 || names.empty()))
       meta["finalizers"].push_back(core::kForegroundFinalizer);
   }
   json["status"] = job_status(job);

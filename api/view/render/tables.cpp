@@ -49,7 +49,7 @@ std::string job_state(const core::Job& job) {
   if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
   if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
   // All of its pods wait for a slot.
-  if (job.active() > 0 && job.active() == job.pending().size()) return "Pending";
+  if (job.active() > 0 && job.active() == job.pending_count()) return "Pending";
   return "Running";
 }
 

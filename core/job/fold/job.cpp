@@ -76,6 +76,7 @@ struct Applier {
 
   void fail_index(uint32_t index) {
     s.failed_indexes.insert(index);
+    if (touched) touched->failed_indexes.insert(index);
     settle(index);
     count_waiting(index);
   }
@@ -98,6 +99,7 @@ struct Applier {
       ++s.succeeded;
     } else {
       s.completed.insert(pod.key.index);
+      if (touched) touched->completed.insert(pod.key.index);
       settle(pod.key.index);
       bool leader = s.broken && !s.broken->whole && pod.key.index == 0;
       if (leader) mend();
@@ -235,6 +237,7 @@ struct Applier {
       auto end = static_cast<uint32_t>(r.completions.value_or(0));
       s.attempt_floor = s.attempt_max;
       s.completed.erase_from(end);
+      if (touched) touched->indexes_lost = true;
       s.failed_indexes.erase_from(end);
       s.attempts.erase(s.attempts.lower_bound(end), s.attempts.end());
       s.inherited.erase(s.inherited.lower_bound(end), s.inherited.end());
@@ -417,6 +420,7 @@ struct Applier {
   // They have had no pods.
   void operator()(const IndexesFailed& r) {
     s.failed_indexes.insert_all(r.indexes);
+    if (touched) touched->failed_indexes.insert_all(r.indexes);
     job.taken_.insert_all(r.indexes);
   }
 
@@ -498,6 +502,7 @@ struct Applier {
     if (r.on || s.failed_indexes.empty()) return;
     s.attempt_floor = s.attempt_max;  // never reuse their attempts
     s.failed_indexes = IndexSet{};
+    if (touched) touched->indexes_lost = true;
     job.rebuild();
   }
 };
@@ -515,6 +520,22 @@ Job::Job(JobId id, JobObjectPtr object, JobState state)
   rebuild();
 }
 
+Job::Job(JobId id, JobObjectPtr object, JobState state, const PodCounts& pods)
+    : id_(id),
+      object_(std::move(object)),
+      indexed_(object_->spec.indexed()),
+      per_index_(object_->spec.backoff_limit_per_index.has_value()),
+      state_(std::move(state)),
+      absent_(pods),
+      active_(pods.active),
+      ready_(pods.ready) {
+  if (indexed_) take_rules();
+}
+
+Job::Job(const Job& other)
+    : Job(other.absent_ ? Job(other.id_, other.object_, other.state_, *other.absent_)
+                        : Job(other.id_, other.object_, other.state_)) {}
+
 void Job::rebuild() {
   active_ = ready_ = deferred_not_failed_ = 0;
   restarts_ = 0;
@@ -522,10 +543,7 @@ void Job::rebuild() {
   unjudged_.clear();
   left_out_ = taken_ = IndexSet{};
   if (indexed_) {
-    const JobAnnotations own = read_annotations(object_->meta.annotations);
-    gang_ = {own.gang, own.mpi && !own.mpi->direct, own.restart_gang, own.mpi && own.mpi->direct};
-    const IndexSet all = own_indexes();  // none is left out yet
-    if (own.indexes) left_out_ = all.without(*own.indexes);
+    const IndexSet all = take_rules();
     taken_ = left_out_;
     for (const Followed& one : state_.followed) taken_.insert_all(all.without(one.known.passed));
     any_cleared_ = static_cast<int64_t>(taken_.lowest_missing(0)) < index_count();
@@ -545,6 +563,16 @@ void Job::rebuild() {
   each_pod([this](const Pod& pod) { relabeled_ = relabeled_ || !pod.meta.empty(); });
 }
 
+// Reads the annotations of an Indexed job and returns all its indexes, also those left out.
+IndexSet Job::take_rules() {
+  const JobAnnotations own = read_annotations(object_->meta.annotations);
+  gang_ = {own.gang, own.mpi && !own.mpi->direct, own.restart_gang, own.mpi && own.mpi->direct};
+  left_out_.clear();
+  IndexSet all = own_indexes();
+  if (own.indexes) left_out_ = all.without(*own.indexes);
+  return all;
+}
+
 IndexSet Job::own_indexes() const {
   IndexSet all;
   if (index_count() > 0) all.insert_range(0, static_cast<uint32_t>(index_count() - 1));
@@ -557,6 +585,7 @@ bool Job::cleared(uint32_t index) const {
 }
 
 bool Job::held() const {
+  if (absent_) return absent_->held;
   const auto& all = state_.dependencies;
   if (!std::ranges::all_of(all,
                            [](const Dependency& one) { return one.after.needed == Needed::each; }))

@@ -127,6 +127,15 @@ struct Touched {
   std::vector<PodKey> pods;      // created or changed
   std::vector<Pod> removed;      // no longer shown; their last state
   std::vector<JobEvent> events;  // new ones
+  // The indexes that became completed or failed, unless such sets also lost indexes.
+  IndexSet completed, failed_indexes;
+  bool indexes_lost = false;
+};
+
+// What a copy of a job without pods shows of them (core/job/shown/past.hpp).
+struct PodCounts {
+  uint32_t active = 0, ready = 0, open = 0, pending = 0;
+  bool held = false;
 };
 
 class Job {
@@ -134,7 +143,9 @@ class Job {
   Job(JobId id, JobObjectPtr object);
   // From a snapshot; `object` is the latest owner's row.
   Job(JobId id, JobObjectPtr object, JobState state);
-  Job(const Job& other) : Job(other.id_, other.object_, other.state_) {}
+  // For display only: the state has no pods, but shows these.
+  Job(JobId id, JobObjectPtr object, JobState state, const PodCounts& pods);
+  Job(const Job& other);
   Job(Job&&) = default;
   Job& operator=(Job&&) = default;
 
@@ -161,7 +172,13 @@ class Job {
   // Status counters (2.1).
   uint32_t active() const { return active_; }
   uint32_t ready() const { return ready_; }
-  uint32_t terminating() const { return static_cast<uint32_t>(state_.open.size()) - active_; }
+  uint32_t terminating() const { return open_count() - active_; }
+  uint32_t open_count() const {
+    return absent_ ? absent_->open : static_cast<uint32_t>(state_.open.size());
+  }
+  uint32_t pending_count() const {
+    return absent_ ? absent_->pending : static_cast<uint32_t>(pending_.size());
+  }
   uint64_t succeeded() const { return indexed_ ? state_.completed.size() : state_.succeeded; }
   const Condition* condition(ConditionType type) const;  // nullptr: absent or False
   bool finished() const;                                 // Complete or Failed
@@ -215,12 +232,14 @@ class Job {
   Millis kill_deadline(const Pod& pod) const;
   friend struct Applier;
   void rebuild();
+  IndexSet take_rules();
   JobId id_;
   JobObjectPtr object_;
   bool indexed_;
   bool per_index_;
   GangRules gang_;
   JobState state_;
+  std::optional<PodCounts> absent_;
   // Derived from state_, kept up to date by apply():
   uint32_t active_ = 0;
   uint32_t ready_ = 0;

@@ -130,15 +130,15 @@ TEST_F(ViewTest, NodeNameFindsNewestIncarnation) {
   EXPECT_EQ(count(Kind::node), 1u);
   EXPECT_EQ(view.node("n")->node->id, 2u);
   EXPECT_EQ(view.node_name(1), "n");
-  const uint64_t end = view.changes().end();
+  const uint64_t end = view.changes(Kind::node).end();
   auto beat = make_node(2, "n", core::NodeInfo::Health::ready);
   beat.heartbeat_ms = kStart + 5;
   view.health(core::health_of(beat));
-  EXPECT_EQ(view.changes().end(), end) << "a heartbeat is no change";
+  EXPECT_EQ(view.changes(Kind::node).end(), end) << "a heartbeat is no change";
   EXPECT_EQ(view.node("n")->node->heartbeat_ms, kStart + 5);
   beat.health = core::NodeInfo::Health::suspect;
   view.health(core::health_of(beat));
-  EXPECT_EQ(view.changes().end(), end + 1);
+  EXPECT_EQ(view.changes(Kind::node).end(), end + 1);
   view.health(core::health_of(make_node(3, "m", core::NodeInfo::Health::ready)));
   EXPECT_FALSE(view.node("m")) << "its row is not on disk yet";
   auto row = make_node(2, "n", core::NodeInfo::Health::unknown);
@@ -164,13 +164,15 @@ TEST_F(ViewTest, ChangeRingIsBoundedAndRefusesLostVersions) {
   View small(4);
   Feeder feeder(small);
   feeder.admit(1, make_job("a", uid_of(1)));
-  EXPECT_TRUE(small.after(0));
+  EXPECT_TRUE(small.after(Kind::pod, 0));
   feeder.create(1, 0, 3);
   feeder.bind(1, {0, 0});
-  EXPECT_FALSE(small.after(0));
-  EXPECT_FALSE(small.after(small.version() + 1)) << "not given yet";
-  ASSERT_TRUE(small.after(small.version()));
-  EXPECT_EQ(*small.after(small.version()), small.changes().end());
+  feeder.bind(1, {1, 0});
+  EXPECT_FALSE(small.after(Kind::pod, 0));
+  EXPECT_TRUE(small.after(Kind::job, 0)) << "each kind has its own ring";
+  EXPECT_FALSE(small.after(Kind::pod, small.version() + 1)) << "not given yet";
+  ASSERT_TRUE(small.after(Kind::pod, small.version()));
+  EXPECT_EQ(*small.after(Kind::pod, small.version()), small.changes(Kind::pod).end());
 }
 
 TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
@@ -183,13 +185,13 @@ TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
   const uint64_t start = first_version(41);  // above whatever was shown before the restart
   EXPECT_EQ(loaded.job("default", "old")->version, start);
   EXPECT_EQ(loaded.pod("default", core::pod_name("old", uid_of(5), true, {1, 0}))->version, start);
-  EXPECT_FALSE(loaded.after(start - 1));
-  EXPECT_TRUE(loaded.after(start));
+  EXPECT_FALSE(loaded.after(Kind::node, start - 1));
+  EXPECT_TRUE(loaded.after(Kind::node, start));
   EXPECT_TRUE(loaded.node("n"));
   // What passes before the first commit has versions of its own, too.
   loaded.health(core::health_of(make_node(3, "n", core::NodeInfo::Health::ready)));
   EXPECT_EQ(loaded.node("n")->version, start + 1);
-  Watch watch(loaded, {.kind = Kind::node}, *loaded.after(start), false);
+  Watch watch(loaded, {.kind = Kind::node}, *loaded.after(Kind::node, start), false);
   size_t events = 0;
   watch.pull([&](std::string_view, const Shown&) { ++events; }, 10);
   EXPECT_EQ(events, 1u);
@@ -253,7 +255,7 @@ TEST_F(UnloadTest, AFinishedJobIsReadFromDisk) {
 }
 
 TEST_F(UnloadTest, WatchReportsWhatHasLeftMemory) {
-  Watch watch(view, {.kind = Kind::pod}, view.changes().end(), false);
+  Watch watch(view, {.kind = Kind::pod}, view.changes(Kind::pod).end(), false);
   const uint64_t job = finish(1, "j1");
   for (JobId id = 2; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   std::map<std::string, std::string> phases;

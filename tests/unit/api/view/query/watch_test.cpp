@@ -64,7 +64,7 @@ class WatchTest : public ::testing::Test {
 };
 
 TEST_F(WatchTest, SendsLifecycleOfPod) {
-  Watch watch(view, query(Kind::pod), view.changes().end(), false);
+  Watch watch(view, query(Kind::pod), view.changes(Kind::pod).end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   EXPECT_EQ(pull(watch), Lines{"ADDED a/0#0 Pending v2.1"});
@@ -79,7 +79,7 @@ TEST_F(WatchTest, SendsLifecycleOfPod) {
 TEST_F(WatchTest, P22SendsAddedAndDeletedAsLabelComesAndGoes) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
-  Watch watch(view, query(Kind::pod, "queue=fast"), view.changes().end(), false);
+  Watch watch(view, query(Kind::pod, "queue=fast"), view.changes(Kind::pod).end(), false);
   feed.records(1, {core::PodMetaSet{kStart, {0, 0}, {{true, "queue", "fast"}}}});
   EXPECT_EQ(pull(watch), Lines{"ADDED a/0#0 Pending v3.1"});
   feed.bind(1, {0, 0});
@@ -89,7 +89,7 @@ TEST_F(WatchTest, P22SendsAddedAndDeletedAsLabelComesAndGoes) {
 }
 
 TEST_F(WatchTest, SendsAddedAndDeletedOfPodGoneBeforePull) {
-  Watch watch(view, query(Kind::pod), view.changes().end(), false);
+  Watch watch(view, query(Kind::pod), view.changes(Kind::pod).end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   feed.bind(1, {0, 0});
@@ -99,7 +99,7 @@ TEST_F(WatchTest, SendsAddedAndDeletedOfPodGoneBeforePull) {
 }
 
 TEST_F(WatchTest, SendsEveryAddedAndDeletedInSmallPulls) {
-  Watch watch(view, query(Kind::pod), view.changes().end(), false);
+  Watch watch(view, query(Kind::pod), view.changes(Kind::pod).end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 3);
   feed.records(1, {core::JobDeleted{kStart, true}});
@@ -116,7 +116,7 @@ TEST_F(WatchTest, SendsEveryAddedAndDeletedInSmallPulls) {
 
 TEST_F(WatchTest, P32RemovedObjectHasNoOlderVersionThanSent) {
   feed.admit(1, make_job("a", uid_of(1)));
-  Watch watch(view, query(Kind::pod), view.changes().end(), false);
+  Watch watch(view, query(Kind::pod), view.changes(Kind::pod).end(), false);
   feed.create(1, 0, 2);
   feed.records(
       1, {core::PodsStopping{
@@ -128,7 +128,7 @@ TEST_F(WatchTest, P32RemovedObjectHasNoOlderVersionThanSent) {
 TEST_F(WatchTest, StartsWithAllExistingObjects) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
-  Watch watch(view, query(Kind::pod), view.changes().end(), true);
+  Watch watch(view, query(Kind::pod), view.changes(Kind::pod).end(), true);
   EXPECT_EQ(pull(watch), (Lines{"ADDED a/0#0 Pending v2.1", "ADDED a/1#0 Pending v2.2"}));
   feed.bind(1, {1, 0});
   EXPECT_EQ(pull(watch), Lines{"MODIFIED a/1#0 Pending v3.1"});
@@ -137,7 +137,7 @@ TEST_F(WatchTest, StartsWithAllExistingObjects) {
 TEST_F(WatchTest, InitialObjectDeletedBeforeItsTurnIsStillSent) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
-  Watch watch(view, query(Kind::pod), view.changes().end(), true);
+  Watch watch(view, query(Kind::pod), view.changes(Kind::pod).end(), true);
   EXPECT_EQ(pull(watch, 1), Lines{"ADDED a/0#0 Pending v2.1"});
   feed.records(1, {core::PodsStopping{kStart, {{{1, 0}, core::Counted::released}}}});
   EXPECT_EQ(pull(watch), (Lines{"ADDED a/1#0 Pending v3.0", "DELETED a/1#0 Pending v3.1"}));
@@ -147,11 +147,11 @@ TEST_F(WatchTest, EventsOfOneCommitHaveVersionsToContinueFrom) {
   feed.admit(1, make_job("a", uid_of(1)));
   const uint64_t before = view.version();
   feed.create(1, 0, 3);
-  Watch watch(view, query(Kind::pod), *view.after(before), false);
+  Watch watch(view, query(Kind::pod), *view.after(Kind::pod, before), false);
   std::vector<uint64_t> versions;
   watch.pull([&](std::string_view, const Shown& s) { versions.push_back(s.version); }, 2);
   ASSERT_EQ(versions.size(), 2u);
-  Watch later(view, query(Kind::pod), *view.after(versions.back()), false);
+  Watch later(view, query(Kind::pod), *view.after(Kind::pod, versions.back()), false);
   EXPECT_EQ(pull(later), Lines{"ADDED a/2#0 Pending v2.3"});
   EXPECT_EQ(later.version(), view.version());
 }
@@ -159,7 +159,7 @@ TEST_F(WatchTest, EventsOfOneCommitHaveVersionsToContinueFrom) {
 // The newest change of each object is ahead of others' older ones.
 TEST_F(WatchTest, ObjectIsSentInThePlaceOfItsNewestChange) {
   feed.admit(1, make_job("a", uid_of(1)));
-  Watch watch(view, query(Kind::pod), view.changes().end(), false);
+  Watch watch(view, query(Kind::pod), view.changes(Kind::pod).end(), false);
   feed.create(1, 0, 2);
   feed.bind(1, {0, 0});
   feed.bind(1, {1, 0});
@@ -168,18 +168,18 @@ TEST_F(WatchTest, ObjectIsSentInThePlaceOfItsNewestChange) {
 }
 
 TEST_F(WatchTest, SendsDeletedBeforeNameIsReused) {
-  Watch watch(view, query(Kind::job), view.changes().end(), false);
+  Watch watch(view, query(Kind::job), view.changes(Kind::job).end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.records(1, {core::JobDeleted{kStart, true}});
   feed.admit(2, make_job("a", uid_of(2)));
-  EXPECT_EQ(pull(watch), (Lines{"ADDED a v2.0", "DELETED a v2.1", "ADDED a v3.1"}));
+  EXPECT_EQ(pull(watch), (Lines{"ADDED a v1.1", "DELETED a v2.1", "ADDED a v3.1"}));
 }
 
 TEST_F(WatchTest, SelectsByLabelsAndJobName) {
   Watch mine(view, query(Kind::pod, "batch.kubernetes.io/job-name=b,team=blue"),
-             view.changes().end(), false);
+             view.changes(Kind::pod).end(), false);
   Watch third(view, query(Kind::pod, "batch.kubernetes.io/job-completion-index in (2)"),
-              view.changes().end(), false);
+              view.changes(Kind::pod).end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.admit(2, make_job("b", uid_of(2)));
   feed.create(1, 0, 3);
@@ -192,8 +192,9 @@ TEST_F(WatchTest, FieldSelectorFollowsChangesOfPhaseAndNode) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
-  Watch running(view, query(Kind::pod, "", "status.phase=Running"), view.changes().end(), false);
-  Watch there(view, query(Kind::pod, "", "spec.nodeName=n1"), view.changes().end(), false);
+  Watch running(view, query(Kind::pod, "", "status.phase=Running"), view.changes(Kind::pod).end(),
+                false);
+  Watch there(view, query(Kind::pod, "", "spec.nodeName=n1"), view.changes(Kind::pod).end(), false);
   EXPECT_EQ(pull(running), Lines{});
   feed.bind(1, {0, 0});
   EXPECT_EQ(pull(there), Lines{"ADDED a/0#0 Pending v4.1"});
@@ -202,18 +203,20 @@ TEST_F(WatchTest, FieldSelectorFollowsChangesOfPhaseAndNode) {
   const uint64_t version = view.version();
   feed.end(1, {0, 0}, 0);
   EXPECT_EQ(pull(running), Lines{"DELETED a/0#0 Succeeded v6.1"});
-  Watch later(view, query(Kind::pod, "", "status.phase=Running"), *view.after(version), false);
+  Watch later(view, query(Kind::pod, "", "status.phase=Running"), *view.after(Kind::pod, version),
+              false);
   EXPECT_EQ(pull(later), Lines{"DELETED a/0#0 Succeeded v6.1"}) << "it matched at that version";
 }
 
 TEST_F(WatchTest, SendsNodesAndEvents) {
-  Watch nodes(view, query(Kind::node), view.changes().end(), false);
-  Watch events(view, query(Kind::event, "", "involvedObject.name=a"), view.changes().end(), false);
+  Watch nodes(view, query(Kind::node), view.changes(Kind::node).end(), false);
+  Watch events(view, query(Kind::event, "", "involvedObject.name=a"),
+               view.changes(Kind::event).end(), false);
   feed.node(make_node(1, "n", core::NodeInfo::Health::ready));
   EXPECT_EQ(pull(nodes), Lines{"ADDED n v1.1"});
   view.health(core::health_of(make_node(1, "n", core::NodeInfo::Health::lost)));
   EXPECT_EQ(pull(nodes), Lines{"MODIFIED n v1.2"});
-  Watch resumed(view, query(Kind::node), *view.after(first_version(1) + 1), false);
+  Watch resumed(view, query(Kind::node), *view.after(Kind::node, first_version(1) + 1), false);
   EXPECT_EQ(pull(resumed), Lines{"MODIFIED n v1.2"}) << "what passes has a version, too";
   feed.admit(1, make_job("a", uid_of(1)));
   feed.admit(2, make_job("b", uid_of(2)));
@@ -225,7 +228,7 @@ TEST_F(WatchTest, SendsNodesAndEvents) {
 TEST_F(WatchTest, PullFailsWhenWatchIsTooSlow) {
   View small(8);
   Feeder feeder(small);
-  Watch watch(small, query(Kind::pod), small.changes().end(), false);
+  Watch watch(small, query(Kind::pod), small.changes(Kind::pod).end(), false);
   feeder.admit(1, make_job("a", uid_of(1), 20));
   feeder.create(1, 0, 20);
   EXPECT_FALSE(watch.pull([](std::string_view, const Shown&) {}, 100));
@@ -387,7 +390,7 @@ TEST_F(HistoryTest, CacheByListAndWatchEqualsFreshList) {
   std::map<Kind, std::unique_ptr<Watch>> watches;
   const auto begin = [&](Kind kind) {
     watches[kind] =
-        std::make_unique<Watch>(view, query(kind), *view.after(caches[kind].version), false);
+        std::make_unique<Watch>(view, query(kind), *view.after(kind, caches[kind].version), false);
   };
   for (const Kind kind : kWatched) {
     caches[kind] = {listed(kind), view.version()};
