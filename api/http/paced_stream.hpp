@@ -3,18 +3,22 @@
 // KJ reads frames without a pause as long as bytes arrive, and keeps those that do not become a
 // message to itself: pings are answered, fragments are kept. A client that sends nothing else would
 // take the whole thread, and memory without bound. So whoever has the WebSocket is asked after each
-// read, and may let it wait or fail.
+// read, and may let it wait or fail; and what is read at a time is bounded, except for the rest of
+// a frame whose length is known.
 #pragma once
 
 #include <kj/async-io.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
 namespace muster::api {
 
-// Of one connection. `took`: called with the number of bytes read; empty: nothing is slowed down.
+// Of one connection. `took`: called with the number of bytes read, without the rests of frames;
+// empty: nothing is slowed down.
 struct Pace {
+  static constexpr size_t kReadMax = 4 << 10;
   std::function<kj::Promise<void>(size_t)> took;
 };
 
@@ -24,12 +28,13 @@ class PacedStream final : public kj::AsyncIoStream {
       : stream_(kj::mv(stream)), pace_(std::move(pace)) {}
 
   kj::Promise<size_t> tryRead(void* buffer, size_t least, size_t most) override {
-    auto reading = stream_->tryRead(buffer, least, most);
-    if (!pace_->took) return reading;
-    return reading.then([pace = pace_](size_t size) -> kj::Promise<size_t> {
-      if (!pace->took || size == 0) return size;
-      return pace->took(size).then([size] { return size; });
-    });
+    if (!pace_->took) return stream_->tryRead(buffer, least, most);
+    const bool rest = least > 1;
+    return stream_->tryRead(buffer, least, rest ? most : std::min(most, Pace::kReadMax))
+        .then([pace = pace_, rest](size_t size) -> kj::Promise<size_t> {
+          if (!pace->took || size == 0) return size;
+          return pace->took(rest ? 0 : size).then([size] { return size; });
+        });
   }
   kj::Maybe<uint64_t> tryGetLength() override { return stream_->tryGetLength(); }
 

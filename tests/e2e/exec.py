@@ -665,6 +665,16 @@ class Channels(Case):
         self.assertEqual((heard[1], json.loads(heard[3])["status"]), (b"all", "Success"))
         self.none_left()
 
+    def test_pings_of_a_quiet_session_are_answered(self):
+        """kubectl gives up a session whose pings are not answered for a minute."""
+        self.start()
+        client = self.connect(["sh", "-c", "sleep 300 # marker-of-a-session"])
+        for ping in (b"a", b"b", b"c"):
+            client.socket.sendall(WebSocket.frame(9, ping))
+            while (heard := client.hear())[0] != 10:
+                self.assertEqual(heard, (2, b"\1"))
+            self.assertEqual(heard, (10, ping))
+
     def test_peer_that_breaks_the_protocol_is_cut_off(self):
         self.start()
         frame = WebSocket.frame

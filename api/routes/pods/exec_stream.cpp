@@ -13,8 +13,8 @@ namespace muster::api {
 namespace {
 
 constexpr size_t kInputMax = 256 << 10;  // beyond that, nothing is read from the client
-constexpr size_t kLooseMax = 2 * ExecStream::kMessageMax;
-constexpr size_t kLoosePerLook = 4 << 10;
+constexpr size_t kLooseMax = 4 * Pace::kReadMax;
+constexpr size_t kLoosePerLook = 1 << 10;
 constexpr uint32_t kReadMax = 64 << 10;  // bytes of each stream read at a time
 constexpr Millis kTryAgainMs = 200;      // while an agent restarts
 constexpr Millis kAbsenceMax = 60'000;   // of a node, before the command is given up
@@ -46,8 +46,7 @@ kj::Promise<void> ExecStream::run() {
   read_at_ = boot_now();
   exchange_.peer.pace->took = [this](size_t bytes) { return took(bytes); };
   // As in Kubernetes, tells the client that it is connected.
-  const Channel lowest = wishes_.out ? Channel::out : wishes_.err ? Channel::err : Channel::result;
-  auto talking = send(lowest, {}).then([this] { return start(); }).then([this] {
+  auto talking = send_nothing().then([this] { return start(); }).then([this] {
     return context_.timer.afterDelay(lasting(kCloseMs));
   });
   return talking.exclusiveJoin(kj::evalNow([this] { return receive(); }))
@@ -97,8 +96,8 @@ kj::Promise<void> ExecStream::receive() {
       });
 }
 
-// A client that sends without a pause must not keep others waiting, nor may pings and fragments be
-// without end.
+// A client that sends without a pause must not keep others waiting. KJ links the answers to pings
+// into a chain until something is sent, and keeps fragments, so neither may be without end.
 kj::Promise<void> ExecStream::took(size_t bytes) {
   loose_ += bytes;
   if (loose_ > kLooseMax) return KJ_EXCEPTION(DISCONNECTED, "frames without a message");
@@ -209,10 +208,12 @@ kj::Promise<void> ExecStream::pass_output() {
 kj::Promise<void> ExecStream::show(const ExecOutput& output) {
   out_ += output.out.size();
   err_ += output.err.size();
+  const bool out = wishes_.out && !output.out.empty(), err = wishes_.err && !output.err.empty();
   kj::Promise<void> sent = kj::READY_NOW;
-  if (wishes_.out && !output.out.empty()) sent = send(Channel::out, output.out);
-  if (wishes_.err && !output.err.empty())
-    sent = sent.then([this, &output] { return send(Channel::err, output.err); });
+  // KJ sends the answers to pings with the next message.
+  if (!out && !err && !output.ended) sent = send_nothing();
+  if (out) sent = send(Channel::out, output.out);
+  if (err) sent = sent.then([this, &output] { return send(Channel::err, output.err); });
   if (!output.ended) return sent.then([this] { return pass_output(); });
   if (output.exit_code == kNotStarted && !output.message.empty())
     return sent.then([this, &output] { return finish(lost_status(output.message)); });
@@ -254,6 +255,10 @@ kj::Promise<void> ExecStream::send(Channel channel, std::string_view bytes) {
   auto sent = socket_->send(
       kj::arrayPtr(reinterpret_cast<const kj::byte*>(message->data()), message->size()));
   return sent.attach(kj::mv(message));
+}
+
+kj::Promise<void> ExecStream::send_nothing() {
+  return send(wishes_.out ? Channel::out : wishes_.err ? Channel::err : Channel::result, {});
 }
 
 kj::Promise<void> ExecStream::watch_over() {

@@ -65,6 +65,7 @@ class ExecStream {
   kj::Promise<void> find_again(const Error& failure);
   kj::Promise<void> finish(std::string status);
   kj::Promise<void> send(Channel channel, std::string_view bytes);
+  kj::Promise<void> send_nothing();  // an empty message
   // Resolves when the client is gone or must go; meanwhile keeps the session of a slow one in use.
   kj::Promise<void> watch_over();
 

@@ -3,6 +3,7 @@
 #include "core/pod_name.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
 
+#include <algorithm>
 #include <memory>
 
 namespace muster::api::testing {
@@ -236,6 +237,23 @@ TEST_F(ExecStreamTest, InputAndItsEndReachTheCommand) {
   EXPECT_EQ(backend.written->offset, 7u);
   say(frame(kClose, "\x03\xe8"s));
   EXPECT_TRUE(gone());
+}
+
+TEST_F(ExecStreamTest, EachPingOfAQuietSessionIsAnswered) {
+  begin();
+  open("&stderr=true");
+  for (const char* ping : {"a", "b", "c"}) {
+    say(frame(kPing, ping));
+    const std::string answer = "opcode 10" + std::string(ping);
+    const auto answered = [&] {
+      const auto all = heard();
+      return std::find(all.begin(), all.end(), answer) != all.end();
+    };
+    ASSERT_TRUE(until([&] {
+      if (!backend.exec_held.empty()) print({});  // no output for some seconds
+      return answered();
+    })) << ping;
+  }
 }
 
 TEST_F(ExecStreamTest, OldProtocolHasNoEndOfInput) {
