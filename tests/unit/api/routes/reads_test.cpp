@@ -366,6 +366,7 @@ TEST_F(ServerTest, LogsAreOfOneProcessOfAContainer) {
   EXPECT_EQ(backend.run, 1);
   EXPECT_EQ(get(log + "?stream=Stdout").body, "one\ntwo\nthree\n");
   EXPECT_EQ(backend.run, -1) << "muster's own commands read all";
+  EXPECT_EQ(get(log + "?stream=All&tailLines=1").body, "three\noops\n") << "of each output";
 }
 
 TEST_F(ServerTest, WrongLogOptionsAreInvalid) {
