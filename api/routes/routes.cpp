@@ -98,11 +98,11 @@ kj::Promise<void> Routes::write(Exchange& exchange, const Target& target) {
     if (job && whole) return with_body(exchange, target, apply_, &ApplyRoutes::apply);
     if (target.kind == Kind::node && whole)
       return with_body(exchange, target, nodes_, &NodeRoutes::apply);
-    if (target.is_kept()) return with_body(exchange, target, kept_, &KeptRoutes::apply);
-    if (target.kind == Kind::pod && (whole || target.sub == "status"))
+    if (target.is_kept() && whole) return with_body(exchange, target, kept_, &KeptRoutes::apply);
+    if (target.kind == Kind::pod && whole)
       return with_body(exchange, target, pods_, &PodRoutes::apply);
     return exchange.send_status(415, "UnsupportedMediaType",
-                                "this cannot be applied; change it with "
+                                "a subresource cannot be applied; change it with "
                                 "application/merge-patch+json");
   }
   if (exchange.method == kj::HttpMethod::PATCH && !exchange.url.get("force").empty()) {

@@ -158,7 +158,7 @@ class Namespaces(Kubectl):
         self.kubectl("create", "namespace", "held")
         space = json.loads(self.kubectl("get", "ns", "held", "-o", "json"))
         space["spec"]["finalizers"].append("example.com/hold")
-        self.kubectl("replace", "--raw", "/api/v1/namespaces/held/finalize", "-f", "-", stdin=json.dumps(space))
+        self.assertEqual(self.it.api.call("PUT", "/api/v1/namespaces/held/finalize", space)[0], 200)
         self.kubectl("create", "-n", "held", "configmap", "c", "--from-literal=a=b")
         self.kubectl("delete", "ns", "held", "--wait=false")
         eventually(lambda: json.loads(self.kubectl("get", "ns", "held", "-o", "json"))["spec"]["finalizers"] == ["example.com/hold"],
@@ -167,7 +167,7 @@ class Namespaces(Kubectl):
         self.assertIn("object is being deleted", self.refused("create", "namespace", "held"))
         space = json.loads(self.kubectl("get", "ns", "held", "-o", "json"))
         space["spec"]["finalizers"] = []
-        self.kubectl("replace", "--raw", "/api/v1/namespaces/held/finalize", "-f", "-", stdin=json.dumps(space))
+        self.assertEqual(self.it.api.call("PUT", "/api/v1/namespaces/held/finalize", space)[0], 200)
         eventually(lambda: self.phase("held") is None, "it is gone")
 
     def test_service_accounts_are_watched(self):

@@ -211,13 +211,12 @@ kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
   MakeKept make = [this, &exchange, type, target, config, events_words, force = options->force,
                    request = request_of(exchange, target, FieldValidation::ignore),
                    given = NewKept{random_uid(), "", options_.now()},
-                   writer = writer(exchange, *options, target.kind, target.sub)](
+                   writer = writer(exchange, *options, target.kind)](
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
     const std::string version = version_text(config);
     if (seen && !seen->kept) return of_a_job(target);
     const auto in_use = seen ? std::nullopt : used(exchange, target);
     const bool stale = seen ? !version_holds(version, seen->version) : !in_use && !version.empty();
-    if (!seen && !in_use && !target.sub.empty()) return Error{Errc::not_found, "", {}};
     if (stale && !seen) return Error{Errc::conflict, "", {}};
     const Json live = seen     ? Json::parse(seen->kept->kept->json)
                       : in_use ? Json::parse(in_use->json)

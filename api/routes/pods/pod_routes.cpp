@@ -16,13 +16,12 @@ std::string uid_of(const Shown& shown) {
   return core::pod_uid(shown.job->object().meta.uid, shown.pod->key);
 }
 
-// The parts of a pod whose fields have managers: what clients may write of it, and what an apply
-// names besides, so that it is compared with what there is.
-Json managed_part(const Json& pod, bool spec, bool status) {
+// The parts of a pod whose fields have managers: what clients may write of it, and the spec where
+// an apply names it, so that it is compared with what there is.
+Json managed_part(const Json& pod, bool spec) {
   Json part = {
       {"kind", "Pod"}, {"apiVersion", "v1"}, {"metadata", pod.value("metadata", Json::object())}};
   if (spec && pod.contains("spec")) part["spec"] = pod["spec"];
-  if (status && pod.contains("status")) part["status"] = pod["status"];
   return part;
 }
 
@@ -38,9 +37,8 @@ kj::Promise<void> PodRoutes::write(Exchange& exchange, const Target& target,
   auto make = [&](const Json& base) -> Result<Json> {
     auto json = written(SentBody::of(exchange, body), base);
     if (!json.ok() || !version_holds(version_text(*json), shown->version)) return json;
-    const bool status = !target.sub.empty();
-    Json after = managed_part(*json, false, status);
-    track_update("Pod", managed_part(base, false, status), after,
+    Json after = managed_part(*json, false);
+    track_update("Pod", managed_part(base, false), after,
                  writer(exchange, *options, Kind::pod, target.sub));
     put_managers(*json, after);
     return json;
@@ -54,7 +52,7 @@ kj::Promise<void> PodRoutes::apply(Exchange& exchange, const Target& target,
   if (!options.ok()) return exchange.bad_options(options.error());
   auto config = applied_config(exchange, body, "Pod", options->unknown_fields);
   if (!config.ok()) return exchange.bad(config.error().message);
-  config->erase(target.sub.empty() ? "status" : "spec");
+  config->erase("status");
   const Json* name = find_path(*config, {"metadata", "name"});
   if (name && *name != target.name)
     return exchange.bad("metadata.name: the object does not match the request (" + target.name +
@@ -63,16 +61,15 @@ kj::Promise<void> PodRoutes::apply(Exchange& exchange, const Target& target,
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
   auto make = [&](const Json& base) -> Result<Json> {
     if (!version_holds(version_text(*config), shown->version)) return Error{Errc::conflict, "", {}};
-    auto made =
-        applied("Pod", managed_part(base, config->contains("spec"), config->contains("status")),
-                *config, writer(exchange, *options, Kind::pod, target.sub), options->force);
+    auto made = applied("Pod", managed_part(base, config->contains("spec")), *config,
+                        writer(exchange, *options, Kind::pod), options->force);
     if (!made.ok()) return made;
     Json after = base;
     // Check uid and namespace as they were sent.
     for (const char* own : {"uid", "namespace"})
       if ((*config)["metadata"].contains(own))
         (*made)["metadata"][own] = (*config)["metadata"][own];
-    for (const char* part : {"metadata", "spec", "status"})
+    for (const char* part : {"metadata", "spec"})
       if (made->contains(part)) after[part] = std::move((*made)[part]);
     return after;
   };

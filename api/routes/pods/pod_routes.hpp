@@ -1,5 +1,5 @@
-// Pods: delete, evict; labels and annotations, and conditions through their status, by PUT, PATCH
-// and apply.
+// Pods: delete, evict; labels and annotations by PUT, PATCH and apply; conditions through their
+// status.
 #pragma once
 
 #include "api/request/route_base.hpp"

@@ -2,6 +2,8 @@
 #include "core/spec/values/well_known.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
 
+#include <vector>
+
 namespace muster::api {
 namespace {
 
@@ -20,15 +22,15 @@ class OwnersRoutesTest : public ServerTest {
             {"blockOwnerDeletion", blocks}};
   }
   // Returns the uid of a new config map or job.
-  Json map(const std::string& name, const Json& owners = Json::array()) {
+  Json map(const std::string& name, const std::vector<Json>& owners = {}) {
     const Answer made =
-        post(kMaps, Json{{"metadata", {{"name", name}, {"ownerReferences", owners}}}}.dump());
+        post(kMaps, Json{{"metadata", {{"name", name}, {"ownerReferences", Json(owners)}}}}.dump());
     EXPECT_EQ(made.code, 201) << made.body;
     return made.json()["metadata"]["uid"];
   }
-  Json job(const std::string& name, const Json& owners = Json::array()) {
+  Json job(const std::string& name, const std::vector<Json>& owners = {}) {
     Json manifest = Json::parse(kManifest);
-    manifest["metadata"] = {{"name", name}, {"ownerReferences", owners}};
+    manifest["metadata"] = {{"name", name}, {"ownerReferences", Json(owners)}};
     const Answer made = post(kJobs, manifest.dump());
     EXPECT_EQ(made.code, 201) << made.body;
     return made.json()["metadata"]["uid"];
@@ -50,8 +52,8 @@ TEST_F(OwnersRoutesTest, JobsGoWithTheirOwners) {
   job("child", {ref("ConfigMap", "m", of)});
   job("grandchild", {ref("Job", "child", get(kJobs + "/child").json()["metadata"]["uid"])});
   job("never", {ref("ConfigMap", "m", "00000000-0000-4000-8000-000000000099")});
-  job("foreign",
-      {{{"apiVersion", "example.com/v1"}, {"kind", "Foo"}, {"name", "f"}, {"uid", "u"}}});
+  const Json foo = {{"apiVersion", "example.com/v1"}, {"kind", "Foo"}, {"name", "f"}, {"uid", "u"}};
+  job("foreign", {foo});
   EXPECT_TRUE(gone(kJobs + "/never")) << "its owner never existed";
   EXPECT_EQ(backend.last_propagation, Propagation::background);
   EXPECT_EQ(get(kJobs + "/child").code, 200);

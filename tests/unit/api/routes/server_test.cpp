@@ -300,7 +300,7 @@ TEST_F(ServerTest, ServesDiscoveryDocuments) {
     EXPECT_TRUE(a.json().is_object()) << path << a.body;
   }
   EXPECT_TRUE(get("/api").json()["versions"].is_array());
-  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 10u);
+  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 12u);
   EXPECT_EQ(get("/apis/batch/v1").json()["resources"][0]["verbs"].size(), 8u);
 }
 
