@@ -26,7 +26,7 @@ LAYERS = {
     "storage": (("base", "core", "schema"), "RocksDB, Cap'n Proto, KJ"),
     "trust/store": (("base", "core", "storage", "trust/tls", "trust/munge"), "OpenSSL"),
     "actors": (("base", "core", "storage"), "CAF"),
-    "api": (("base", "base/text", "core"), "KJ, nlohmann-json, prometheus-cpp"),
+    "api": (("base", "base/text", "core"), "KJ, nlohmann-json, prometheus-cpp, cctz"),
     "coordinator": (("base", "base/text/json.hpp", "core", "schema", "storage", "actors", "api", "trust"), "CAF, KJ, Cap'n Proto"),
     "keeper": (("base", "core/node", *CORE_VALUES_OF_PODS, "trust/permit"), "libpam, and OpenSSL through permits; nothing else"),
     "agent": (("base", "core/node", *CORE_VALUES_OF_PODS, "core/spec/values/inputs.hpp", "core/spec/fields/mpi.hpp", "schema", "trust/tls",
@@ -64,12 +64,12 @@ ROOMS = {
 }
 CROWD = 15  # concepts on one level of a folder, at most: a header and its source are one
 # Within core, what each of these may include of the others...
-CORE_APART = {"job": (), "cluster": (), "node": (), "registry": ("job",)}
+CORE_APART = {"job": (), "cluster": (), "cron": (), "node": (), "registry": ("job",)}
 # ...besides a plain value carried by a batch of records.
 CORE_VALUES = {"core/cluster/nodes/node_info.hpp"}
 # Libraries, by the first folder of their headers: only those whose row names them may include them.
 LIBRARIES = {"caf": "CAF", "capnp": "Cap'n Proto", "kj": "KJ", "rocksdb": "RocksDB", "spdlog": "spdlog", "fmt": "spdlog",
-             "nlohmann": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI": "CLI11", "openssl": "OpenSSL"}
+             "nlohmann": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI": "CLI11", "openssl": "OpenSSL", "cctz": "cctz"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
