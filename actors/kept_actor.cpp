@@ -116,12 +116,11 @@ class KeptObjects : public GatedActor<kept_actor> {
     return m.next ? beyond_limits(slot, m) : std::nullopt;
   }
 
-  // An error if a config map or namespace exceeds the limits, given those stored or being written.
+  // An error if an object exceeds the limits of its kind, given those stored or being written.
   std::optional<Error> beyond_limits(const Slot& slot, const WriteKept& m) const {
     const core::KeptKind kind = m.next->kind;
-    const bool config = kind == core::KeptKind::config_map;
-    if (!config && kind != core::KeptKind::name_space) return std::nullopt;
-    const char* const what = config ? "config maps" : "namespaces";
+    const Limits* const limits = limits_of(kind);
+    if (limits == nullptr) return std::nullopt;
     const size_t more = slot.now ? 0 : 1, old_bytes = slot.now ? slot.now->json.size() : 0;
     auto beyond = [&](const Usage& used, size_t count_max, size_t bytes_max) {
       const bool grows = m.next->json.size() > old_bytes;
@@ -129,15 +128,14 @@ class KeptObjects : public GatedActor<kept_actor> {
              (bytes_max != 0 && grows && used.bytes - old_bytes + m.next->json.size() > bytes_max);
     };
     auto text = [&](const Usage& used, size_t count_max, size_t bytes_max) {
-      return std::string(" at most ") + std::to_string(count_max) + " " + what + " with " +
+      return std::string(" at most ") + std::to_string(count_max) + " " + limits->what + " with " +
              std::to_string(bytes_max >> 20) + " MiB, and there are " + std::to_string(used.count) +
              " with " + std::to_string(used.bytes >> 20) + " MiB";
     };
-    const size_t count_max = config ? core::kConfigMapsMax : core::kNamespacesMax;
-    const size_t bytes_max = config ? core::kConfigMapsBytesMax : count_max * core::kKeptBytesMax;
     const Usage all = usage_of(all_, kind);
-    if (beyond(all, count_max, bytes_max))
-      return Error{Errc::overloaded, "the coordinator keeps" + text(all, count_max, bytes_max), {}};
+    if (beyond(all, limits->count, limits->bytes))
+      return Error{
+          Errc::overloaded, "the coordinator keeps" + text(all, limits->count, limits->bytes), {}};
     if (!m.next->owner) return std::nullopt;
     const Usage own = usage_of(owned_, {kind, *m.next->owner});
     if (beyond(own, m.quota.count, m.quota.bytes))
@@ -145,6 +143,31 @@ class KeptObjects : public GatedActor<kept_actor> {
                    "exceeded quota: a user may have" + text(own, m.quota.count, m.quota.bytes),
                    {}};
     return std::nullopt;
+  }
+
+  // How many objects of a kind are stored, and their JSON's size.
+  struct Limits {
+    const char* what;
+    size_t count, bytes;
+  };
+  // nullptr: leases have a limit of their own, and old events make room for new ones.
+  static const Limits* limits_of(core::KeptKind kind) {
+    static constexpr Limits kConfigMaps{"config maps", core::kConfigMapsMax,
+                                        core::kConfigMapsBytesMax},
+        kNamespaces{"namespaces", core::kNamespacesMax, core::kNamespacesMax * core::kKeptBytesMax},
+        kCronJobs{"cron jobs", core::kCronJobsMax, core::kCronJobsBytesMax};
+    switch (kind) {
+      case core::KeptKind::config_map:
+        return &kConfigMaps;
+      case core::KeptKind::name_space:
+        return &kNamespaces;
+      case core::KeptKind::cron_job:
+        return &kCronJobs;
+      case core::KeptKind::lease:
+      case core::KeptKind::event:
+        break;
+    }
+    return nullptr;
   }
 
   struct Usage {
@@ -164,7 +187,7 @@ class KeptObjects : public GatedActor<kept_actor> {
   }
   // Counts an object as soon as its write begins.
   void book(const core::Kept& kept, bool there) {
-    if (kept.kind != core::KeptKind::config_map && kept.kind != core::KeptKind::name_space) return;
+    if (limits_of(kept.kind) == nullptr) return;
     book_in(all_, kept.kind, kept.json.size(), there);
     if (kept.owner) book_in(owned_, {kept.kind, *kept.owner}, kept.json.size(), there);
   }
@@ -241,7 +264,7 @@ class KeptObjects : public GatedActor<kept_actor> {
   uint64_t last_id_ = 0;
   size_t leases_ = 0;                    // on disk
   size_t under_way_ = 0;                 // objects that are being written or removed
-  std::map<core::KeptKind, Usage> all_;  // of config maps and namespaces
+  std::map<core::KeptKind, Usage> all_;  // of kinds with limits
   std::map<std::pair<core::KeptKind, uint32_t>, Usage> owned_;  // likewise, by owner
 };
 

@@ -318,6 +318,8 @@ const char* name_of(core::KeptKind kind) {
       return "configmap";
     case core::KeptKind::name_space:
       return "namespace";
+    case core::KeptKind::cron_job:
+      return "cronjob";
   }
   return "";
 }

@@ -1,5 +1,5 @@
 // Kept: an object that clients store in muster: a Lease (coordination.k8s.io/v1) or an Event, which
-// muster does not act on; a ConfigMap, whose values are passed to pods; a Namespace.
+// muster does not act on; a ConfigMap, whose values are passed to pods; a Namespace; a CronJob.
 //
 // An object's version is the number of the commit that wrote it. The version is durable, so a
 // client with an older one still gets a conflict after a restart.
@@ -16,9 +16,15 @@
 namespace muster::core {
 
 // The journal stores these numbers.
-enum class KeptKind : uint8_t { lease = 0, event = 1, config_map = 2, name_space = 3 };
+enum class KeptKind : uint8_t {
+  lease = 0,
+  event = 1,
+  config_map = 2,
+  name_space = 3,
+  cron_job = 4
+};
 constexpr KeptKind kKeptKinds[] = {KeptKind::lease, KeptKind::event, KeptKind::config_map,
-                                   KeptKind::name_space};
+                                   KeptKind::name_space, KeptKind::cron_job};
 
 // Limits on the number of objects and on the JSON size of each. The oldest events make room for new
 // ones, and events expire after an hour, as in Kubernetes; other objects beyond a limit are
@@ -31,6 +37,9 @@ constexpr size_t kConfigMapsMax = 10'000;
 constexpr size_t kConfigMapsBytesMax = 128u << 20;  // all together
 constexpr size_t kConfigMapBytesMax = 3u << 19;     // each; its data are at most 1 MiB
 constexpr size_t kNamespacesMax = 10'000;
+constexpr size_t kCronJobsMax = 10'000;
+constexpr size_t kCronJobsBytesMax = 128u << 20;  // all together
+constexpr size_t kCronJobBytesMax = 1u << 20;     // each
 
 struct Kept {
   KeptKind kind = KeptKind::lease;
@@ -52,6 +61,7 @@ struct KeptQuota {
 // Quotas of users; operators and admins have none.
 constexpr KeptQuota kUserConfigMaps{1'000, 32u << 20};
 constexpr KeptQuota kUserNamespaces{100, 1u << 20};
+constexpr KeptQuota kUserCronJobs{100, 8u << 20};
 
 // What a commit did to one object.
 struct KeptChange {

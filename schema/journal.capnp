@@ -327,6 +327,7 @@ struct OwnerReference {
   name @2 :Text;
   uid @3 :Text;
   blocks @4 :Bool;                    # blockOwnerDeletion
+  controller @5 :Bool;
 }
 
 # The attempts that one append of their job closed. The base of `created` is atMs.

@@ -20,6 +20,8 @@ Whose AccessGate::whose(const Caller& caller, const Attributes& wants) const {
   if (wants.resource == "events") shown = view_.event(wants.ns, wants.name);
   if (wants.resource == "configmaps")
     shown = view_.kept(core::KeptKind::config_map, wants.ns, wants.name);
+  if (wants.resource == "cronjobs")
+    shown = view_.kept(core::KeptKind::cron_job, wants.ns, wants.name);
   if (wants.resource == "namespaces")
     shown = view_.kept(core::KeptKind::name_space, "", wants.name);
   if (!shown) return Whose::nobody;

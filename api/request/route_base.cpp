@@ -31,6 +31,7 @@ std::optional<Shown> RouteBase::find(const Target& target) const {
     case Kind::lease:
     case Kind::config_map:
     case Kind::name_space:
+    case Kind::cron_job:
       return view_.kept(*kept_kind_of(target.kind), target.ns, target.name);
   }
   return std::nullopt;

@@ -46,6 +46,8 @@ std::optional<Target> Target::of(const Url& url) {
     target.kind = Kind::lease;
   else if (batch && resource == "jobs")
     target.kind = Kind::job;
+  else if (batch && resource == "cronjobs")
+    target.kind = Kind::cron_job;
   else if (!batch && resource == "pods")
     target.kind = Kind::pod;
   else if (!batch && resource == "events")
@@ -62,10 +64,12 @@ std::optional<Target> Target::of(const Url& url) {
   if (at == p.size()) return target;
   target.sub = p[at++];
   if (at != p.size()) return std::nullopt;
-  const bool known = target.sub == "log" || target.sub == "eviction" || target.sub == "exec"
-                         ? target.kind == Kind::pod
-                     : target.sub == "scale" ? target.kind == Kind::job
-                                             : target.sub == "status" && !target.is_kept();
+  const bool known =
+      target.sub == "log" || target.sub == "eviction" || target.sub == "exec"
+          ? target.kind == Kind::pod
+      : target.sub == "scale"
+          ? target.kind == Kind::job
+          : target.sub == "status" && (target.kind == Kind::cron_job || !target.is_kept());
   if (!known) return std::nullopt;
   return target;
 }

@@ -84,6 +84,7 @@ kj::Promise<void> Routes::remove(Exchange& exchange, const Target& target) {
     case Kind::lease:
     case Kind::config_map:
     case Kind::name_space:
+    case Kind::cron_job:
       break;
   }
   return with_body(exchange, target, kept_, &KeptRoutes::remove);

@@ -11,6 +11,7 @@
 #include "api/routes/access/authentication.hpp"
 #include "api/routes/access/munge_routes.hpp"
 #include "api/routes/empty_lists.hpp"
+#include "api/routes/jobs/cron_controller.hpp"
 #include "api/routes/kept/namespace_sweep.hpp"
 #include "api/routes/kept/namespaces.hpp"
 #include "api/routes/kept/owner_sweep.hpp"
@@ -78,6 +79,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         sweep_(timer, view, backend),
         owner_sweep_(timer, view, backend, options_.now),
         scheduling_events_(timer, view, renderer_, backend, options_.now),
+        crons_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}, timer),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         authentication_(
             {context_, view, backend, renderer_, options_, gate_, quotas_, directory_},
@@ -102,6 +104,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       context_.wake();
       sweep_.look();
       owner_sweep_.look();
+      crons_.look();
     });
   }
   ~Impl() noexcept(false) { view_.on_change({}); }
@@ -143,6 +146,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       sweep_.start();
       owner_sweep_.start();
       scheduling_events_.start();
+      crons_.start();
     }
     reason_ = std::move(reason);
   }
@@ -503,6 +507,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   NamespaceSweep sweep_;
   OwnerSweep owner_sweep_;
   SchedulingEvents scheduling_events_;
+  CronController crons_;
   MungeRoutes munge_;
   Authentication authentication_;
   bool ready_ = false;

@@ -34,7 +34,8 @@ std::vector<core::OwnerRef> owners_back(capnp::List<wire::OwnerReference>::Reade
   std::vector<core::OwnerRef> owners;
   for (auto one : from)
     owners.push_back({text_back(one.getApiVersion()), text_back(one.getKind()),
-                      text_back(one.getName()), text_back(one.getUid()), one.getBlocks()});
+                      text_back(one.getName()), text_back(one.getUid()), one.getBlocks(),
+                      one.getController()});
   return owners;
 }
 
@@ -80,6 +81,7 @@ Row summary_row(const core::Job& job) {
     owners[n].setName(text(owner.name));
     owners[n].setUid(text(owner.uid));
     owners[n].setBlocks(owner.blocks);
+    owners[n].setController(owner.controller);
   }
   uint32_t i = 0;
   auto containers = out.initContainers(static_cast<uint32_t>(object.spec.pod.containers.size()));

@@ -29,7 +29,8 @@ class Discovery(Kubectl):
         for name in ("jobs.batch", "pods", "nodes", "events", "namespaces"):
             self.assertIn(name, names)
         watched = self.kubectl("api-resources", "--verbs=watch", "-o", "name").split()
-        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "configmaps", "namespaces", "serviceaccounts"})
+        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "configmaps", "namespaces", "serviceaccounts",
+                                        "cronjobs.batch"})
 
     def test_explain_describes_fields(self):
         self.assertIn("process on a node", " ".join(self.kubectl("explain", "job").split()))

@@ -31,6 +31,7 @@ SESSION = "0123456789abcdef" * 2
 COLUMNS = {"bob": 1, "prom": 4, "dave": 5, "olga": 3, "alice": 0}
 KUBE, DEFAULT = "/api/v1/namespaces/default", "/apis/muster.dev/v1/namespaces/default"
 EVENTS, LEASES = "/apis/events.k8s.io/v1/namespaces/default/events", "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+CRONS = "/apis/batch/v1/namespaces/default/cronjobs"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 HEALTH = ("/healthz", "/livez", "/readyz")
 # The codes for allowed callers, where they are not 201 for POST and 200 for everything else.
@@ -56,6 +57,7 @@ CODES = {
     ("DELETE", f"{EVENTS}/e"): 400,
     ("POST", "/api/v1/namespaces"): 422,
     ("POST", f"{KUBE}/configmaps"): 422,
+    ("POST", CRONS): 422,
     ("POST", f"{MINE}/nodes/n/token"): 400,  # there is no --listen-tls
     ("POST", f"{MINE}/nodes/n/revocation"): 200,
     **{(method, f"{MINE}/nodes/n/claims"): 404 for method in ("GET", "POST")},  # of a node that never registered
@@ -140,10 +142,13 @@ class EachRoute(RootKeeper):
         eventually(lambda: WORD in self.log("alice", "j")[1], "its pod")
         self.pod = self.ask("alice", "GET", f"{KUBE}/pods")[1]["items"][0]["metadata"]["name"]
         event = eventually(lambda: self.ask("alice", "GET", f"{KUBE}/events")[1]["items"], "an event")
-        self.names = {"jobs": "j", "pods": self.pod, "events": event[0]["metadata"]["name"], "nodes": "n1", "leases": "l", "configmaps": "c", "namespaces": "x"}
+        self.names = {"jobs": "j", "pods": self.pod, "events": event[0]["metadata"]["name"], "nodes": "n1", "leases": "l", "configmaps": "c", "cronjobs": "c",
+                      "namespaces": "x"}
         lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": WORD}}
         self.assertEqual(self.ask("olga", "POST", LEASES, lease)[0], 201)
         self.assertEqual(self.ask("alice", "POST", f"{KUBE}/configmaps", {"metadata": {"name": "c"}, "data": {"k": WORD}})[0], 201)
+        cron = {"metadata": {"name": "c"}, "spec": {"schedule": "@yearly", "suspend": True, "jobTemplate": {"spec": job["spec"]}}}
+        self.assertEqual(self.ask("alice", "POST", CRONS, cron)[0], 201)
         self.assertEqual(self.ask("alice", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}})[0], 201)
         self.assertEqual(self.ask("alice", "POST", f"{DEFAULT}/pods/{self.pod}/exec", {"session": SESSION, "command": ["sleep", "300"]})[0], 201)
         self.found = {}
@@ -183,7 +188,7 @@ class EachRoute(RootKeeper):
         elif (method, target) == ("POST", JOBS):
             body = sh_job("new", "true", 1)
         elif method == "PUT":
-            body = self.current(target)
+            body = self.current(target.removesuffix("/finalize"))
         if not own:
             query = "dryRun=All"
         return [method, target + (f"?{query}" if query else ""), kind, body if isinstance(body, str) else json.dumps(body)]

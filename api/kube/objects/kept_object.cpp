@@ -53,12 +53,15 @@ const char* kind_of(const KeptRequest& request) {
       return "ConfigMap";
     case core::KeptKind::name_space:
       return "Namespace";
+    case core::KeptKind::cron_job:
+      return "CronJob";
   }
   return "";
 }
 
 const char* version_of(const KeptRequest& request) {
   if (request.kind == core::KeptKind::lease) return "coordination.k8s.io/v1";
+  if (request.kind == core::KeptKind::cron_job) return "batch/v1";
   if (request.kind != core::KeptKind::event) return kCoreVersion;
   return request.words == EventWords::core_v1 ? kCoreEvent : kEventsEvent;
 }
@@ -266,7 +269,7 @@ void rename(OrderedJson& object, const char* from, const char* to) {
 
 // Completes and checks what is particular to a kind. An error: it cannot be read.
 std::optional<Error> complete(Json& json, const KeptRequest& request, const Json* old,
-                              core::Violations& found) {
+                              core::Violations& found, std::vector<std::string>& warnings) {
   switch (request.kind) {
     case core::KeptKind::lease:
       check_lease(json, found);
@@ -281,8 +284,29 @@ std::optional<Error> complete(Json& json, const KeptRequest& request, const Json
     case core::KeptKind::config_map:
       if (!check_config_map(json, old, found)) return invalid("binaryData: illegal base64 data");
       break;
+    case core::KeptKind::cron_job:
+      if (request.sub.empty() && request.cron)
+        settle_cron_job(json, old, *request.cron, found, warnings);
+      else if (old)
+        json["metadata"]["generation"] = (*old)["metadata"]["generation"];
+      break;
   }
   return std::nullopt;
+}
+
+// A write of an object's status changes only that, and any other write all but that.
+void keep_other_part(Json& json, const Json* old, bool status) {
+  if (!status || old == nullptr) {
+    json["status"] = old ? old->value("status", Json::object()) : Json::object();
+    return;
+  }
+  Json next = *old;
+  next["status"] = json.value("status", Json::object());
+  for (const char* name : {"resourceVersion", "uid", "name", "namespace", "managedFields"}) {
+    const auto sent = json["metadata"].find(name);
+    if (sent != json["metadata"].end()) next["metadata"][name] = *sent;
+  }
+  json = std::move(next);
 }
 
 // `given` is set for a new object, `old` for a change.
@@ -294,6 +318,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   const bool event = request.kind == core::KeptKind::event;
   const bool name_space = request.kind == core::KeptKind::name_space;
   const bool owned = has_owner(request.kind);
+  const bool cron = request.kind == core::KeptKind::cron_job;
   const bool events_words = event && request.words == EventWords::events_v1;
   const Json before = old ? Json::parse(old->json) : Json::object();
   auto unknown = conform(json, events_words ? "Event.events" : kind_of(request));
@@ -307,6 +332,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
     return invalid("apiVersion and kind: found " + json.value("apiVersion", version) + " " +
                    json.value("kind", kind) + ", expected " + version + " " + kind);
   if (!json.contains("metadata")) json["metadata"] = Json::object();
+  if (cron) keep_other_part(json, old ? &before : nullptr, request.sub == "status");
   Json& meta = json["metadata"];
   // An empty value counts as absent.
   auto differs = [&meta](const char* field, const std::string& is) {
@@ -345,14 +371,15 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   else
     check_metadata(meta, name_space, found);
   keep_deletion(meta, old ? &before["metadata"] : nullptr, found);
+  check_owner_refs(read_owner_refs(meta), found);
   if (owned) check_access(meta, request, old ? &before : nullptr, found);
-  if (auto unreadable = complete(json, request, old ? &before : nullptr, found))
+  if (auto unreadable = complete(json, request, old ? &before : nullptr, found, out.warnings))
     return std::move(*unreadable);
   if (!found.empty()) return Error{Errc::invalid, "the object is invalid", found.take()};
   make_metadata_canonical(json);
   json["kind"] = kind;
   if (events_words) json = in_core_words(std::move(json));
-  json["apiVersion"] = lease ? version : kCoreVersion;
+  json["apiVersion"] = lease || cron ? version : kCoreVersion;
   out.kept = {.kind = request.kind,
               .ns = request.ns,
               .name = name,
@@ -427,6 +454,7 @@ KeptFacts kept_facts(const core::Kept& kept) {
     facts.shared = shared != annotations.end() && shared->second == "true";
     return facts;
   }
+  if (kept.kind == core::KeptKind::cron_job) return facts;
   if (kept.kind == core::KeptKind::name_space) {
     facts.fields["status.phase"] = facts.terminating ? kTerminating : kActive;
     facts.finalizers = json.value("spec", none).value("finalizers", std::vector<std::string>());
@@ -448,12 +476,14 @@ const char* managed_type(core::KeptKind kind) {
 }
 
 bool has_owner(core::KeptKind kind) {
-  return kind == core::KeptKind::config_map || kind == core::KeptKind::name_space;
+  return kind == core::KeptKind::config_map || kind == core::KeptKind::name_space ||
+         kind == core::KeptKind::cron_job;
 }
 
 std::optional<Error> kept_too_long(const core::Kept& kept) {
-  const size_t most =
-      kept.kind == core::KeptKind::config_map ? core::kConfigMapBytesMax : core::kKeptBytesMax;
+  const size_t most = kept.kind == core::KeptKind::config_map ? core::kConfigMapBytesMax
+                      : kept.kind == core::KeptKind::cron_job ? core::kCronJobBytesMax
+                                                              : core::kKeptBytesMax;
   if (kept.json.size() <= most) return std::nullopt;
   return Error{Errc::invalid,
                "the object is invalid",

@@ -1,11 +1,12 @@
 // KeptObject: converts leases, config maps, namespaces, and the events that clients write, between
-// their JSON and core::Kept.
+// their JSON and core::Kept. CronJobs have rules of their own (cron_object.hpp).
 //
 // For leases and events, muster uses only the name and the fields that selectors match; the rest is
 // only checked. A namespace's status and finalizers are written only through their subresources.
 // Events are stored in v1 form and converted to and from events.k8s.io/v1.
 #pragma once
 
+#include "api/kube/objects/cron_object.hpp"
 #include "api/kube/objects/kept_view.hpp"
 #include "api/kube/objects/manifest.hpp"
 #include "base/result.hpp"
@@ -42,9 +43,10 @@ struct KeptRequest {
   EventWords words = EventWords::core_v1;
   std::string ns, name;  // from the path; a POST has no name
   FieldValidation unknown_fields = FieldValidation::strict;
-  std::optional<core::Owner> owner{};  // of a new config map or namespace
-  bool may_share = true;               // whether the caller may set kSharedKey
-  std::string sub{};                   // of a namespace: "status" or "finalize", or none
+  std::optional<core::Owner> owner{};   // of a new config map or namespace
+  bool may_share = true;                // whether the caller may set kSharedKey
+  std::string sub{};                    // "status", "finalize", or none
+  std::optional<TemplateRules> cron{};  // of a CronJob
 };
 
 // The ApiType of this kind as it is stored, by which managers have its fields.

@@ -2,6 +2,7 @@
 
 #include "api/kube/objects/canonical.hpp"
 #include "api/kube/objects/job_values.hpp"
+#include "api/kube/objects/owner_refs.hpp"
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/kube/schema/fields.hpp"
 #include "base/text/json.hpp"
@@ -97,6 +98,7 @@ void refuse_empty(const ParsedJob& job, core::Violations& found) {
 
 std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
   refuse_empty(job, found);
+  check_owner_refs(job.meta.owners, found);
   found.append(refused_fields(job.document, core::owner_of(job.meta.annotations)));
   if (found.empty()) return std::nullopt;
   return Error{Errc::invalid, "the job is invalid", found.take()};

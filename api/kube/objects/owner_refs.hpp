@@ -4,6 +4,7 @@
 
 #include "base/text/json.hpp"
 #include "core/spec/fields/owner_ref.hpp"
+#include "core/spec/values/violations.hpp"
 
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 namespace muster::api {
 
 std::vector<core::OwnerRef> read_owner_refs(const Json& metadata);
+// As Kubernetes checks them: apimachinery's ValidateOwnerReferences.
+void check_owner_refs(const std::vector<core::OwnerRef>& owners, core::Violations& found);
 // Removes the references to this owner.
 void drop_owner_refs(Json& metadata, const std::string& uid);
 

@@ -22,6 +22,7 @@ core::KeptKind kept_kind(const Target& target) {
 core::KeptQuota quota_of(const Exchange& exchange, const Target& target) {
   if (exchange.caller.unlimited()) return {};
   if (target.kind == Kind::config_map) return core::kUserConfigMaps;
+  if (target.kind == Kind::cron_job) return core::kUserCronJobs;
   return target.kind == Kind::name_space ? core::kUserNamespaces : core::KeptQuota{};
 }
 
@@ -80,6 +81,17 @@ KeptRequest KeptRoutes::request_of(const Exchange& exchange, const Target& targe
                                    FieldValidation unknown_fields) const {
   auto owner = RouteBase::owner(exchange);
   if (owner) owner->groups.clear(), owner->home.clear();
+  std::optional<TemplateRules> cron;
+  if (target.kind == Kind::cron_job) {
+    cron.emplace();
+    cron->admission = {.ns = target.ns,
+                       .uid = random_uid(),
+                       .now_ms = options_.now(),
+                       .gates = options_.knobs.gates,
+                       .owner = owner,
+                       .image_runtime = options_.image_runtime};
+    if (!exchange.caller.unlimited()) cron->priority_max = options_.access.user_priority_max;
+  }
   return {.kind = kept_kind(target),
           .words = exchange.of_events_group() ? EventWords::events_v1 : EventWords::core_v1,
           .ns = target.ns,
@@ -87,7 +99,8 @@ KeptRequest KeptRoutes::request_of(const Exchange& exchange, const Target& targe
           .unknown_fields = unknown_fields,
           .owner = std::move(owner),
           .may_share = exchange.caller.unlimited(),
-          .sub = target.sub};
+          .sub = target.sub,
+          .cron = std::move(cron)};
 }
 
 std::optional<core::Kept> KeptRoutes::used(const Exchange& exchange, const Target& target) const {

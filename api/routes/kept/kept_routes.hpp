@@ -1,6 +1,6 @@
-// Leases, events, config maps and namespaces: create, replace, patch, apply, delete. Events of
-// muster's own jobs are read-only, as are the config maps that muster provides. A deleted namespace
-// is first shown as terminating; it disappears after its contents (namespace_sweep.hpp).
+// Leases, events, config maps, namespaces and cron jobs: create, replace, patch, apply, delete.
+// Events of muster's own jobs are read-only, as are the config maps that muster provides. A deleted
+// namespace is first shown as terminating; it disappears after its contents (namespace_sweep.hpp).
 #pragma once
 
 #include "api/kube/objects/kept_object.hpp"

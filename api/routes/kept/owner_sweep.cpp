@@ -14,7 +14,7 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kAskedMax = 100;                             // writes under way
+constexpr size_t kOwnerWritesMax = 100;                       // writes under way
 constexpr kj::Duration kSweepPause = 200 * kj::MILLISECONDS;  // between two rounds, at least
 constexpr int64_t kRestFactor = 20;  // of the time that a round takes: it must not hold up requests
 
@@ -55,7 +55,7 @@ kj::Promise<void> OwnerSweep::round() {
   again_ = false;
   const Owners owners(view_);
   for (const Dependent& one : owners.dependents()) {
-    if (asked_.size() >= kAskedMax) break;
+    if (asked_.size() >= kOwnerWritesMax) break;
     if (!may_ask(one.uid)) continue;
     const Verdict verdict = owners.judge(one);
     if (verdict.what != What::stays) carry_out(owners, one, verdict);
@@ -107,7 +107,7 @@ void OwnerSweep::carry_out_of_job(const Owners& owners, const Dependent& one,
 void OwnerSweep::let_go(const Owners& owners) {
   for (const uint64_t id : view_.leaving()) {
     const auto shown = view_.kept_by_id(id);
-    if (asked_.size() >= kAskedMax) return;
+    if (asked_.size() >= kOwnerWritesMax) return;
     if (!shown) continue;
     const core::KeptPtr kept = shown->kept->kept;
     const bool waits = !shown->kept->facts.finalizers.empty() && owners.blocked(kept->uid);
@@ -116,7 +116,7 @@ void OwnerSweep::let_go(const Owners& owners) {
         sent([&](auto done) { backend_.write_kept(kept, nullptr, {}, std::move(done)); }));
   }
   for (const JobId id : view_.jobs().held()) {
-    if (asked_.size() >= kAskedMax) return;
+    if (asked_.size() >= kOwnerWritesMax) return;
     const JobView* job = view_.jobs().in_memory(id);
     if (!job) continue;
     const core::JobObjectPtr seen = job->job.object_ptr();

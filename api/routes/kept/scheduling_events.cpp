@@ -14,7 +14,7 @@
 namespace muster::api {
 namespace {
 
-constexpr auto kPause = 1 * kj::SECONDS;
+constexpr auto kEventsPause = 1 * kj::SECONDS;
 constexpr Millis kHourMs = 3'600'000;
 constexpr const char* kScheduler = "default-scheduler";
 
@@ -85,7 +85,7 @@ void SchedulingEvents::start() {
 }
 
 kj::Promise<void> SchedulingEvents::rounds() {
-  return timer_.afterDelay(kPause).then([this] {
+  return timer_.afterDelay(kEventsPause).then([this] {
     look();
     return rounds();
   });

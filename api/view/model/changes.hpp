@@ -18,9 +18,11 @@ namespace muster::api {
 // common, and a change counts what the read model itself no longer has.
 constexpr size_t changes_bytes_max(Kind kind) {
   switch (kind) {
-    case Kind::job:
     case Kind::pod:
+      return 40u << 20;
+    case Kind::job:
     case Kind::config_map:
+    case Kind::cron_job:
       return 64u << 20;
     case Kind::node:
     case Kind::event:

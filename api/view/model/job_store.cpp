@@ -52,8 +52,7 @@ core::Condition damaged_condition(Millis at_ms, const std::string& why) {
 void JobStore::add_unloaded(const core::JobSummary& job) {
   names_.emplace(job.ns, job.name, job.id);
   unloaded_.emplace(job.id, entry_of(job));
-  if (has_own_owners(job.owners))
-    owned_.emplace(job.id, OwnedJob{job.ns, job.name, job.uid, job.owners});
+  if (has_own_owners(job.owners)) owned_.set(job.id, {job.ns, job.name, job.uid, job.owners});
 }
 
 void JobStore::start_at(uint64_t version) {
@@ -77,7 +76,7 @@ JobView& JobStore::add(core::Job job, uint64_t version) {
 void JobStore::note_owners(const core::Job& job) {
   const core::JobMeta& meta = job.object().meta;
   if (has_own_owners(meta.owners))
-    owned_[job.id()] = {meta.ns, meta.name, meta.uid, meta.owners};
+    owned_.set(job.id(), {meta.ns, meta.name, meta.uid, meta.owners});
   else
     owned_.erase(job.id());
   const auto& names = meta.finalizers;

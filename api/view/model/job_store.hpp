@@ -113,7 +113,9 @@ class JobStore {
   const Names& names() const { return names_; }
   uint64_t owner_version(JobId id) const;  // 0: unchanged since the start
   // The jobs with owners of kinds that muster has.
-  const std::map<JobId, OwnedJob>& owned() const { return owned_; }
+  const std::map<JobId, OwnedJob>& owned() const { return owned_.all(); }
+  // Those that name this uid as an owner.
+  const std::set<JobId>& dependents(const std::string& uid) const { return owned_.of(uid); }
   // The jobs that have the finalizer of a foreground deletion, and whose deletion has begun.
   const std::set<JobId>& held() const { return held_; }
   void each_active(const std::function<void(const core::Job&)>& f) const;
@@ -145,7 +147,7 @@ class JobStore {
   std::set<JobId> quarantined_;
   mutable std::map<JobId, std::string> unreadable_;  // unloaded jobs, and why they cannot be read
   Names names_;
-  std::map<JobId, OwnedJob> owned_;
+  OwnedJobs owned_;
   std::set<JobId> held_;
 };
 

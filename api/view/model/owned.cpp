@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace muster::api {
 namespace {
@@ -18,6 +19,8 @@ Names names_of(core::KeptKind kind) {
       return {"Event", "v1"};
     case core::KeptKind::config_map:
       return {"ConfigMap", "v1"};
+    case core::KeptKind::cron_job:
+      return {"CronJob", "batch/v1"};
     case core::KeptKind::name_space:
       break;  // its deletion removes what is in it
   }
@@ -47,6 +50,30 @@ bool has_own_owners(const std::vector<core::OwnerRef>& owners) {
   return std::any_of(owners.begin(), owners.end(), [](const core::OwnerRef& owner) {
     return owner_kind(owner) != OwnerKind::foreign;
   });
+}
+
+void OwnedJobs::set(JobId id, OwnedJob job) {
+  erase(id);
+  for (const core::OwnerRef& owner : job.owners) jobs_[owner.uid].insert(id);
+  all_.emplace(id, std::move(job));
+}
+
+void OwnedJobs::erase(JobId id) {
+  const auto had = all_.find(id);
+  if (had == all_.end()) return;
+  for (const core::OwnerRef& owner : had->second.owners) {
+    const auto it = jobs_.find(owner.uid);
+    if (it == jobs_.end()) continue;  // it was named twice
+    it->second.erase(id);
+    if (it->second.empty()) jobs_.erase(it);
+  }
+  all_.erase(had);
+}
+
+const std::set<JobId>& OwnedJobs::of(const std::string& uid) const {
+  static const std::set<JobId> none;
+  const auto it = jobs_.find(uid);
+  return it == jobs_.end() ? none : it->second;
 }
 
 }  // namespace muster::api

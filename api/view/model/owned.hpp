@@ -5,11 +5,15 @@
 // remembered: its owner may exist elsewhere, so it always stays.
 #pragma once
 
+#include "core/ids.hpp"
 #include "core/kept.hpp"
 #include "core/spec/fields/owner_ref.hpp"
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace muster::api {
@@ -17,6 +21,20 @@ namespace muster::api {
 struct OwnedJob {
   std::string ns, name, uid;
   std::vector<core::OwnerRef> owners;
+};
+
+// These jobs, by id and by the uid of each owner.
+class OwnedJobs {
+ public:
+  void set(JobId id, OwnedJob job);
+  void erase(JobId id);
+
+  const std::map<JobId, OwnedJob>& all() const { return all_; }
+  const std::set<JobId>& of(const std::string& uid) const;
+
+ private:
+  std::map<JobId, OwnedJob> all_;
+  std::unordered_map<std::string, std::set<JobId>> jobs_;  // never empty
 };
 
 // Kinds of owners.

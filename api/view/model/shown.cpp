@@ -12,6 +12,8 @@ Kind kind_of(core::KeptKind kind) {
       return Kind::config_map;
     case core::KeptKind::name_space:
       return Kind::name_space;
+    case core::KeptKind::cron_job:
+      return Kind::cron_job;
   }
   return Kind::event;
 }
@@ -24,6 +26,8 @@ std::optional<core::KeptKind> kept_kind_of(Kind kind) {
       return core::KeptKind::config_map;
     case Kind::name_space:
       return core::KeptKind::name_space;
+    case Kind::cron_job:
+      return core::KeptKind::cron_job;
     case Kind::job:
     case Kind::pod:
     case Kind::node:
@@ -47,6 +51,7 @@ Key key_of(const Shown& s) {
     case Kind::lease:
     case Kind::config_map:
     case Kind::name_space:
+    case Kind::cron_job:
       return {s.kind, 0, s.kept->kept->id, {}};
   }
   return {};

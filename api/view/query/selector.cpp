@@ -76,6 +76,7 @@ std::span<const std::string_view> fields_of(Kind kind) {
   switch (kind) {
     case Kind::lease:
     case Kind::config_map:
+    case Kind::cron_job:
       return kLease;
     case Kind::name_space:
       return kNamespace;
@@ -268,6 +269,7 @@ bool Query::matches(const View& view, const Shown& shown) const {
       case Kind::lease:
       case Kind::config_map:
       case Kind::name_space:
+      case Kind::cron_job:
         return std::nullopt;
       case Kind::pod:
         if (shown.job->indexed() && key == core::kCompletionIndexKey) {
@@ -344,6 +346,7 @@ bool Query::wants_unloaded(std::string_view name, const UnloadedJob& job) const 
     case Kind::lease:
     case Kind::config_map:
     case Kind::name_space:
+    case Kind::cron_job:
       break;
   }
   return true;

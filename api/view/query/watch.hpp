@@ -4,7 +4,7 @@
 // object is sent, in order, with the object as it was then. An object that starts or stops matching
 // is sent as ADDED or DELETED; as in Kubernetes, DELETED has the object as it was before.
 //
-// Pods change too often for that (ADR 65): a pod is sent in the place of its newest change, and
+// Pods change too often for that (ADR 66): a pod is sent in the place of its newest change, and
 // where a client has written to it, with the version that it has everywhere else. Every pod that
 // existed is announced: if it is removed before its ADDED was sent, ADDED and DELETED are sent
 // together.

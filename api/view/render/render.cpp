@@ -23,6 +23,8 @@ const char* kind_name(Kind kind) {
       return "ConfigMap";
     case Kind::name_space:
       return "Namespace";
+    case Kind::cron_job:
+      return "CronJob";
   }
   return "";
 }
@@ -37,7 +39,7 @@ const char* api_version(Kind kind, Form form) {
   if (form == Form::table || form == Form::metadata) return "meta.k8s.io/v1";
   if (kind == Kind::lease) return "coordination.k8s.io/v1";
   if (kind == Kind::event && form == Form::events_v1) return "events.k8s.io/v1";
-  return kind == Kind::job ? "batch/v1" : "v1";
+  return kind == Kind::job || kind == Kind::cron_job ? "batch/v1" : "v1";
 }
 
 const char* resource_name(Kind kind) {
@@ -56,6 +58,8 @@ const char* resource_name(Kind kind) {
       return "configmaps";
     case Kind::name_space:
       return "namespaces";
+    case Kind::cron_job:
+      return "cronjobs";
   }
   return "";
 }
@@ -94,6 +98,7 @@ void Renderer::object(std::string& out, const Shown& shown, Form form) {
     case Kind::lease:
     case Kind::config_map:
     case Kind::name_space:
+    case Kind::cron_job:
       out += dumped(kept_json(*shown.kept->kept, shown.version));
       return;
   }

@@ -252,6 +252,28 @@ OrderedJson namespace_cells(const KeptView& view, Millis now_ms) {
   return {view.kept->name, view.facts.fields.find("status.phase")->second, age_cell(view, now_ms)};
 }
 
+OrderedJson cron_job_cells(const KeptView& view, Millis now_ms) {
+  const Json cron = Json::parse(view.kept->json), none = Json::object();
+  const Json spec = cron.value("spec", none), status = cron.value("status", none);
+  std::string names, images;
+  if (const Json* pod = find_path(spec, {"jobTemplate", "spec", "template", "spec"}))
+    for (const Json& container : pod->value("containers", Json::array())) {
+      names += (names.empty() ? "" : ",") + member_text(container, "name");
+      images += (images.empty() ? "" : ",") + member_text(container, "image");
+    }
+  const auto last = parse_time(member_text(status, "lastScheduleTime"));
+  return {view.kept->name,
+          member_text(spec, "schedule"),
+          spec.value("timeZone", "<none>"),
+          spec.value("suspend", false),
+          status.value("active", Json::array()).size(),
+          last ? span_text(now_ms - *last) : "<none>",
+          age_cell(view, now_ms),
+          names,
+          images,
+          "<none>"};
+}
+
 OrderedJson event_cells(const Shown& shown, Millis now_ms) {
   if (shown.kept) return kept_event_cells(*shown.kept, now_ms);
   return {span_text(now_ms - shown.event->at_ms),  shown.event->warning() ? "Warning" : "Normal",
@@ -325,6 +347,17 @@ OrderedJson table_columns(Kind kind) {
     case Kind::name_space:
       return columns(
           {{"Name", "string", "name", 0}, {"Status", "string", "", 0}, {"Age", "string", "", 0}});
+    case Kind::cron_job:
+      return columns({{"Name", "string", "name", 0},
+                      {"Schedule", "string", "", 0},
+                      {"Timezone", "string", "", 0},
+                      {"Suspend", "boolean", "", 0},
+                      {"Active", "integer", "", 0},
+                      {"Last Schedule", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"Containers", "string", "", 1},
+                      {"Images", "string", "", 1},
+                      {"Selector", "string", "", 1}});
   }
   return {};
 }
@@ -345,6 +378,8 @@ OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
       return config_map_cells(*shown.kept, now_ms);
     case Kind::name_space:
       return namespace_cells(*shown.kept, now_ms);
+    case Kind::cron_job:
+      return cron_job_cells(*shown.kept, now_ms);
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace muster::core {
 
@@ -10,7 +11,15 @@ struct OwnerRef {
   std::string api_version, kind, name, uid;
   bool blocks =
       false;  // blockOwnerDeletion: a foreground deletion of the owner waits for the object
+  bool controller = false;  // it manages the object; at most one owner does
   bool operator==(const OwnerRef&) const = default;
 };
+
+// The owner that manages the object; nullptr: none.
+inline const OwnerRef* controller_of(const std::vector<OwnerRef>& owners) {
+  for (const OwnerRef& owner : owners)
+    if (owner.controller) return &owner;
+  return nullptr;
+}
 
 }  // namespace muster::core

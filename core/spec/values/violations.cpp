@@ -102,9 +102,13 @@ void Violations::nonnegative(std::string path, int64_t value) {
 }
 
 void Violations::append(Violations other) {
-  const size_t more = std::min(other.list_.size(), kReportedMax - list_.size());
-  list_.insert(list_.end(), std::make_move_iterator(other.list_.begin()),
-               std::make_move_iterator(other.list_.begin() + static_cast<ptrdiff_t>(more)));
+  append(std::move(other.list_));
+}
+
+void Violations::append(std::vector<Violation> others) {
+  const size_t more = std::min(others.size(), kReportedMax - list_.size());
+  list_.insert(list_.end(), std::make_move_iterator(others.begin()),
+               std::make_move_iterator(others.begin() + static_cast<ptrdiff_t>(more)));
 }
 
 }  // namespace muster::core

@@ -42,6 +42,7 @@ class Violations {
   const std::vector<Violation>& list() const { return list_; }
   std::vector<Violation> take() { return std::move(list_); }
   void append(Violations other);
+  void append(std::vector<Violation> others);
 
  private:
   void add(std::string path, Violation::Kind kind, std::string value, std::string detail);

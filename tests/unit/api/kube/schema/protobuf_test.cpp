@@ -137,8 +137,8 @@ TEST(Protobuf, RefusedFieldsArePresent) {
   const std::string pod = bytes(1, bytes(1, "v") + bytes(2, bytes(7, "a share")));
   const Json job = read(framed("Job", bytes(2, bytes(6, bytes(2, pod)))));
   EXPECT_TRUE(job["spec"]["template"]["spec"]["volumes"][0].contains("nfs"));
-  EXPECT_EQ(refused(framed("CronJob", "")),
-            "objects of kind \"CronJob\" are accepted only as JSON");
+  EXPECT_EQ(refused(framed("Deployment", "")),
+            "objects of kind \"Deployment\" are accepted only as JSON");
 }
 
 TEST(Protobuf, OptionsOfADeletionHaveTheVersionOfAnyGroup) {

@@ -32,6 +32,7 @@ std::string line(std::string_view type, const Shown& shown) {
     case Kind::lease:
     case Kind::config_map:
     case Kind::name_space:
+    case Kind::cron_job:
       text += " " + shown.kept->kept->name;
       break;
     case Kind::event:

@@ -1,0 +1,323 @@
+#include "api/routes/jobs/cron_controller.hpp"
+
+#include "api/kube/objects/status_object.hpp"
+#include "api/kube/objects/time_zones.hpp"
+#include "api/request/call.hpp"
+#include "base/log.hpp"
+#include "base/text/time_text.hpp"
+#include "core/spec/rules/privileges.hpp"
+
+#include <kj/vector.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::api {
+namespace {
+
+constexpr const char* kComponent = "cronjob-controller";
+constexpr auto kCronPause = 100 * kj::MILLISECONDS;  // between two looks
+// Jumps of the wall clock are noticed after this time.
+constexpr Millis kSleepMaxMs = 5'000;
+constexpr Millis kRetryMs = 10'000;  // after a failed creation or deletion
+constexpr size_t kRoundsMax = 100;   // under way
+
+core::ChildJob::End end_of(const core::Job& job) {
+  if (job.condition(core::ConditionType::complete)) return core::ChildJob::End::complete;
+  return job.condition(core::ConditionType::failed) ? core::ChildJob::End::failed
+                                                    : core::ChildJob::End::none;
+}
+
+// FNV-1a: events that say the same have the same name, and so are counted.
+std::string event_hash(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
+  return digits;
+}
+
+Json event_json(const core::Kept& cron, const core::CronEvent& event, const std::string& name,
+                const std::string& uid, Millis now_ms) {
+  const std::string now = time_text(now_ms);
+  return {{"kind", "Event"},
+          {"apiVersion", "v1"},
+          {"metadata",
+           {{"name", name}, {"namespace", cron.ns}, {"uid", uid}, {"creationTimestamp", now}}},
+          {"involvedObject",
+           {{"kind", "CronJob"},
+            {"apiVersion", "batch/v1"},
+            {"namespace", cron.ns},
+            {"name", cron.name},
+            {"uid", cron.uid}}},
+          {"reason", event.reason},
+          {"message", event.message},
+          {"source", {{"component", kComponent}}},
+          {"reportingComponent", kComponent},
+          {"reportingInstance", ""},
+          {"type", event.warning ? "Warning" : "Normal"},
+          {"firstTimestamp", now},
+          {"lastTimestamp", now},
+          {"count", 1}};
+}
+
+}  // namespace
+
+void CronController::start() {
+  work_ = run().eagerlyEvaluate([](kj::Exception&& failed) {
+    log::error("cron jobs are no longer started: {}", failed.getDescription().cStr());
+  });
+}
+
+void CronController::look() {
+  if (changed_.get() != nullptr) changed_->fulfill();
+}
+
+kj::Promise<void> CronController::run() {
+  look_at_all();
+  Millis sleep_ms = kSleepMaxMs;
+  const Millis now = options_.now();
+  for (const auto& [id, known] : known_)
+    if (known->wake && !known->busy) sleep_ms = std::clamp<Millis>(*known->wake - now, 0, sleep_ms);
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  changed_ = kj::mv(paf.fulfiller);
+  auto woken = known_.empty()
+                   ? kj::mv(paf.promise)
+                   : paf.promise.exclusiveJoin(timer_.afterDelay(sleep_ms * kj::MILLISECONDS));
+  return woken
+      .then([this] {
+        changed_ = nullptr;
+        return timer_.afterDelay(kCronPause);
+      })
+      .then([this] { return run(); });
+}
+
+void CronController::look_at_all() {
+  const Millis now = options_.now();
+  std::map<uint64_t, std::shared_ptr<Known>> before;
+  before.swap(known_);
+  std::vector<Shown> all;
+  view_.each_kept(core::KeptKind::cron_job, "", [&](const Shown& shown) {
+    const uint64_t id = shown.kept->kept->id;
+    auto had = before.find(id);
+    known_[id] = had == before.end() ? std::make_shared<Known>() : had->second;
+    all.push_back(shown);
+  });
+  for (const Shown& shown : all) look_at(shown, now);
+  if (known_.empty()) ended_.clear();
+}
+
+// Begins a round if something has changed or is due.
+void CronController::look_at(const Shown& shown, Millis now) {
+  const core::KeptPtr& kept = shown.kept->kept;
+  Known& known = *known_.at(kept->id);
+  if (known.busy) return;
+  std::vector<core::ChildJob> children = children_of(kept->uid);
+  if (known.kept == kept && known.children == children && !(known.wake && *known.wake <= now))
+    return;
+  if (known.kept != kept) {
+    known.json = Json::parse(kept->json);
+    known.cron = cron_of(known.json);
+    known.zone = known.cron.spec.time_zone ? zone_named(*known.cron.spec.time_zone) : local_zone();
+    known.kept = kept;
+  }
+  known.children = std::move(children);
+  known.busy = true;
+  const auto busy = static_cast<size_t>(std::count_if(
+      known_.begin(), known_.end(), [](const auto& one) { return one.second->busy; }));
+  if (busy > kRoundsMax) {
+    known.busy = false;
+    known.kept = nullptr;  // look at it again
+    return;
+  }
+  rounds_.add(round(kept->id));
+}
+
+// Whether the CronJob of this uid is the controller of the job.
+bool CronController::controls(JobId job, const std::string& uid) const {
+  const auto& owned = view_.jobs().owned();
+  const auto it = owned.find(job);
+  const auto* const controller =
+      it == owned.end() ? nullptr : core::controller_of(it->second.owners);
+  return controller != nullptr && controller->uid == uid;
+}
+
+std::vector<core::ChildJob> CronController::children_of(const std::string& uid) {
+  std::vector<core::ChildJob> children;
+  for (const JobId id : view_.jobs().dependents(uid)) {
+    if (!controls(id, uid)) continue;
+    if (auto found = child(id)) children.push_back(std::move(*found));
+  }
+  return children;
+}
+
+// A finished job does not change any more, and need not be read from disk again.
+std::optional<core::ChildJob> CronController::child(JobId id) {
+  if (const auto ended = ended_.find(id); ended != ended_.end()) return ended->second;
+  const JobStore& jobs = view_.jobs();
+  const core::Job* job = jobs.brief(id);
+  if (job == nullptr) {
+    const JobView* const found = jobs.find(id);
+    if (found == nullptr || found->job.hidden()) return std::nullopt;
+    job = &found->job;
+  }
+  const core::JobMeta& meta = job->object().meta;
+  core::ChildJob out{{meta.name, meta.uid}, end_of(*job), job->state().started_at, 0};
+  if (const auto completed = job->state().completed_at) out.ended_ms = *completed;
+  if (out.end != core::ChildJob::End::none && jobs.unloaded(id)) ended_.emplace(id, out);
+  return out;
+}
+
+kj::Promise<void> CronController::round(uint64_t id) {
+  const std::shared_ptr<Known> known = known_.at(id);
+  const Millis now = options_.now();
+  auto decision = std::make_shared<core::CronDecision>(
+      core::decide(known->cron, known->children, known->zone ? &*known->zone : nullptr, now));
+  known->wake = decision->wake;
+  return remove(*known, decision->remove)
+      .then([this, known, decision](bool removed) -> kj::Promise<Created> {
+        if (!removed) {
+          decision->status = known->cron.status;
+          known->wake = options_.now() + kRetryMs;
+          return Created{std::nullopt, ""};
+        }
+        for (const core::CronEvent& event : decision->events) report(*known, event);
+        if (!decision->start || view_.terminating().contains(known->kept->ns))
+          return Created{std::nullopt, ""};
+        return create(*known, *decision->start);
+      })
+      .then([this, known, decision](Created created) {
+        if (created.job)
+          decision->status = core::started(decision->status, *created.job, *decision->start);
+        if (!created.why.empty()) {
+          report(*known, {true, "FailedCreate", "Error creating job: " + created.why});
+          known->wake = options_.now() + kRetryMs;
+        }
+        return write(*known, decision->status);
+      })
+      .then([this, known] {
+        known->busy = false;
+        look();
+      });
+}
+
+// Whether all of them are gone.
+kj::Promise<bool> CronController::remove(const Known& known,
+                                         const std::vector<core::JobRef>& jobs) {
+  if (jobs.empty()) return true;
+  kj::Vector<kj::Promise<bool>> all;
+  for (const core::JobRef& job : jobs) {
+    Call call = new_call();
+    backend_.delete_job(known.kept->ns, job.name, job.uid, Propagation::background,
+                        std::move(call.done));
+    all.add(call.promise.then([this, &known, job](Status status) {
+      const bool gone = status.ok() || status.error().code == Errc::not_found;
+      report(known, gone ? core::CronEvent{false, "SuccessfulDelete", "Deleted job " + job.name}
+                         : core::CronEvent{true, "FailedDelete",
+                                           "Deleted job: " + status.error().message});
+      return gone;
+    }));
+  }
+  return kj::joinPromises(all.releaseAsArray()).then([](kj::Array<bool> gone) {
+    return std::all_of(gone.begin(), gone.end(), [](bool one) { return one; });
+  });
+}
+
+kj::Promise<CronController::Created> CronController::create(const Known& known,
+                                                            Millis scheduled_ms) {
+  if (!options_.roles.any()) return create_as(known, scheduled_ms, Caller{.role = Role::admin});
+  if (!known.kept->owner) return Created{std::nullopt, "the cron job has no owner"};
+  return directory_.find(*known.kept->owner)
+      .then(
+          [this, &known, scheduled_ms](Caller caller) -> kj::Promise<Created> {
+            if (caller.role == Role::none || caller.role == Role::metrics)
+              return Created{std::nullopt, "user \"" + caller.who.name + "\" may not create jobs"};
+            return create_as(known, scheduled_ms, std::move(caller));
+          },
+          [](kj::Exception&& failed) -> kj::Promise<Created> {
+            return Created{std::nullopt, failed.getDescription().cStr()};
+          });
+}
+
+kj::Promise<CronController::Created> CronController::create_as(const Known& known,
+                                                               Millis scheduled_ms, Caller caller) {
+  Admission admission{known.kept->ns,       random_uid(), options_.now(),        random_suffix(),
+                      options_.knobs.gates, std::nullopt, options_.image_runtime};
+  if (caller.distinguished) {
+    admission.owner = caller.who;
+    admission.owner->privileged = caller.unlimited();
+  }
+  const Writer writer{kComponent, "batch/v1", time_text(options_.now()), ""};
+  Json job = cron_child(known.json, scheduled_ms, known.zone ? *known.zone : local_zone());
+  Admitted admitted = JobWriter::admitted(
+      parse_job(JsonText{std::move(job), {}}, FieldValidation::ignore), admission, &writer);
+  if (admitted.refused)
+    return Created{std::nullopt, invalid_message("jobs", admitted.name, *admitted.refused)};
+  if (!caller.unlimited())
+    if (auto why = core::needs_privilege(admitted.job->spec, options_.access.user_priority_max))
+      return Created{std::nullopt, std::move(*why)};
+  if (view_.job(known.kept->ns, admitted.name)) return existing(*known.kept, admitted.name);
+  const size_t unfinished = view_.jobs().active_of(caller.who.uid);
+  if (!quotas_.take_job(caller, unfinished))
+    return Created{std::nullopt,
+                   "exceeded quota: the limit is " + std::to_string(quotas_.limits().jobs_max) +
+                       " unfinished jobs, and this user has " + std::to_string(unfinished)};
+  Call call = new_call();
+  backend_.create_job(admitted.job, std::move(call.done));
+  return call.promise.then(
+      [this, &known, caller = std::move(caller), job = admitted.job](Status status) -> Created {
+        quotas_.arrived(caller);
+        if (!status.ok() && status.error().code == Errc::exists)
+          return existing(*known.kept, job->meta.name);
+        if (!status.ok()) return {std::nullopt, status.error().message};
+        report(known, {false, "SuccessfulCreate", "Created job " + job->meta.name});
+        return {core::JobRef{job->meta.name, job->meta.uid}, ""};
+      });
+}
+
+// The job that has the name already: this CronJob's own, or somebody else's.
+CronController::Created CronController::existing(const core::Kept& cron,
+                                                 const std::string& name) const {
+  const auto shown = view_.job(cron.ns, name);
+  if (shown && controls(shown->job->id(), cron.uid))
+    return {core::JobRef{name, shown->job->object().meta.uid}, ""};
+  return {std::nullopt, "jobs.batch \"" + name + "\" already exists"};
+}
+
+// A conflict shows as a change of the CronJob, and so leads to another round.
+kj::Promise<void> CronController::write(const Known& known, const core::CronStatus& status) {
+  if (status == known.cron.status) return kj::READY_NOW;
+  Json json = known.json;
+  set_cron_status(json, status);
+  auto next = std::make_shared<core::Kept>(*known.kept);
+  next->json = dumped(json);
+  Call call = new_call();
+  backend_.write_kept(known.kept, std::move(next), {}, std::move(call.done));
+  return call.promise.ignoreResult();
+}
+
+void CronController::report(const Known& known, const core::CronEvent& event) {
+  const core::Kept& cron = *known.kept;
+  const std::string name = cron.name + "." + event_hash(cron.uid + event.reason + event.message);
+  const auto shown = view_.kept(core::KeptKind::event, cron.ns, name);
+  auto next = std::make_shared<core::Kept>();
+  Json json;
+  if (shown) {
+    *next = *shown->kept->kept;
+    json = Json::parse(next->json);
+    json["count"] = json.value("count", 1) + 1;
+    json["lastTimestamp"] = time_text(options_.now());
+  } else {
+    *next = {.kind = core::KeptKind::event, .ns = cron.ns, .name = name, .uid = random_uid()};
+    next->owner = cron.owner;
+    json = event_json(cron, event, name, next->uid, options_.now());
+  }
+  next->json = dumped(json);
+  backend_.write_kept(shown ? shown->kept->kept : nullptr, std::move(next), {}, [](Status) {});
+}
+
+void CronController::taskFailed(kj::Exception&& failed) {
+  log::error("a round of a cron job failed: {}", failed.getDescription().cStr());
+}
+
+}  // namespace muster::api
