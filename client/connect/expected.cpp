@@ -26,6 +26,7 @@ constexpr std::array kKindsOfPaths = {
     KindOfPath{"events", "Event", "v1", false},
     KindOfPath{"configmaps", "ConfigMap", "v1", false},
     KindOfPath{"namespaces", "Namespace", "v1", false},
+    KindOfPath{"cronjobs", "CronJob", "batch/v1", true},
 };
 
 constexpr std::string_view kOwnVersion = "muster.dev/v1";

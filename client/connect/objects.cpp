@@ -41,6 +41,11 @@ constexpr std::array kKinds = {
     KindRow{Kind::event, "/api/v1", "event", true, {"events", "event", "ev", ""}},
     KindRow{Kind::config_map, "/api/v1", "configmap", true, {"configmaps", "configmap", "cm", ""}},
     KindRow{Kind::ns, "/api/v1", "namespace", false, {"namespaces", "namespace", "ns", ""}},
+    KindRow{Kind::cron_job,
+            "/apis/batch/v1",
+            "cronjob.batch",
+            true,
+            {"cronjobs", "cronjob", "cj", "cronjob.batch"}},
 };
 
 const KindRow& row_of(Kind kind) {
@@ -178,12 +183,14 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
 
 std::string manifest_path(const std::string& kind, const std::string& ns, const std::string& name) {
   if (kind == "Job") return object_path(Kind::job, ns, name);
+  if (kind == "CronJob") return object_path(Kind::cron_job, ns, name);
   std::string path = "/api/v1/namespaces";
   if (kind == "ConfigMap") path += "/" + url_encoded(ns) + "/configmaps";
   return name.empty() ? path : path + "/" + url_encoded(name);
 }
 
 const char* manifest_kind(const std::string& kind) {
+  if (kind == "CronJob") return kind_name(Kind::cron_job);
   return kind == "ConfigMap" ? "configmap" : kind == "Namespace" ? "namespace" : "job.batch";
 }
 

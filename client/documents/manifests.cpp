@@ -63,16 +63,13 @@ Json as_written(Json job) {
 std::string other_kind(const std::string& kind, const std::string& version) {
   std::string why = "kind: is " + (kind.empty() ? "missing" : kind) +
                     (version.empty() || kind.empty() ? "" : " of " + version);
-  if (kind == "CronJob")
-    return why + "; muster has no schedules: create a Job from spec.jobTemplate, and let " +
-           "cron run muster create -f";
   if (kind == "Pod")
     return why +
            "; make it a Job: the pod's spec is spec.template.spec of the job, and "
            "restartPolicy is Never or OnFailure";
-  why += ", must be a Job of batch/v1, or a ConfigMap or Namespace of v1";
-  if (kind == "Job" || kind == "ConfigMap" || kind == "Namespace") return why;
-  return why + did_you_mean(kind, {"Job", "ConfigMap", "Namespace", "List"});
+  why += ", must be a Job or CronJob of batch/v1, or a ConfigMap or Namespace of v1";
+  if (kind == "Job" || kind == "CronJob" || kind == "ConfigMap" || kind == "Namespace") return why;
+  return why + did_you_mean(kind, {"Job", "CronJob", "ConfigMap", "Namespace", "List"});
 }
 
 class ManifestReader {
@@ -96,7 +93,8 @@ class ManifestReader {
       const Json object = read_json(document.json);
       const std::string kind = text_at(object, {"kind"});
       const Origin origin{file, std::make_shared<const YamlFields>(document)};
-      if (kind == "List" || kind == "JobList" || kind == "ConfigMapList" || kind == "NamespaceList")
+      if (kind == "List" || kind == "JobList" || kind == "CronJobList" || kind == "ConfigMapList" ||
+          kind == "NamespaceList")
         add_items(object, kind, origin);
       else
         add(std::move(document.json), object, origin, "");
@@ -118,7 +116,7 @@ class ManifestReader {
     for (const Json& item : items) {
       Json object = item;  // items of a JobList lack apiVersion and kind
       if (kind != "List" && object.is_object())
-        object.update({{"apiVersion", kind == "JobList" ? "batch/v1" : "v1"},
+        object.update({{"apiVersion", kind.ends_with("JobList") ? "batch/v1" : "v1"},
                        {"kind", kind.substr(0, kind.size() - 4)}});
       add(dumped(object), object, origin, "items[" + std::to_string(number++) + "]");
     }
@@ -134,7 +132,8 @@ class ManifestReader {
                       origin.fields,
                       within};
     const bool other = (kind == "ConfigMap" || kind == "Namespace") && version == "v1";
-    if (!object.is_object() || (!other && (kind != "Job" || version != "batch/v1"))) {
+    const bool of_batch = (kind == "Job" || kind == "CronJob") && version == "batch/v1";
+    if (!object.is_object() || (!other && !of_batch)) {
       const Error error = placed(
           invalid(object.is_object() ? other_kind(kind, version)
                                      : "is not an object with apiVersion, kind, metadata and spec"),

@@ -47,7 +47,9 @@ Json patch_of(const ChangeOptions& options) {
   return {};
 }
 
-const char* done_word(What what) {
+const char* done_word(const ChangeOptions& options) {
+  const What what = options.what;
+  if (options.cron && what == What::suspend) return "suspended: it starts no jobs";
   switch (what) {
     case What::suspend:
       return "suspended: its pods are terminated and not counted";
@@ -65,13 +67,38 @@ const char* done_word(What what) {
   return "";
 }
 
+// Jobs or, where a change can be made to them, cron jobs: cronjob/NAME...
+std::optional<Usage> read_names(const std::vector<std::string>& what, ChangeOptions& o) {
+  const std::string& first = what.front();
+  const bool can = o.what == What::suspend || o.what == What::resume;
+  const bool alone = what.size() > 1 && parse_kind(first) == Kind::cron_job;
+  const size_t first_slash = first.find('/');
+  if (!can || (!alone && (first_slash == std::string::npos ||
+                          parse_kind(first.substr(0, first_slash)) != Kind::cron_job)))
+    return read_job_names(what, o.names);
+  o.cron = true;
+  for (size_t i = alone ? 1 : 0; i < what.size(); ++i) {
+    const size_t slash = what[i].find('/');
+    const bool named = slash != std::string::npos;
+    const std::string name = what[i].substr(named ? slash + 1 : 0);
+    if (name.empty() || named == alone ||
+        (named && parse_kind(what[i].substr(0, slash)) != Kind::cron_job))
+      return Usage{"`" + what[i] + "`: must be cronjob/NAME like the first"};
+    o.names.push_back(name);
+  }
+  return std::nullopt;
+}
+
 using ChangeWords = Raw<ChangeOptions, std::vector<std::string>>;
 
 Verb change_of_jobs(What change, const char* name, const char* help, const std::string& example) {
   auto w = std::make_shared<ChangeWords>();
   w->o.what = change;
+  const bool crons = change == What::suspend || change == What::resume;
   FlagRows rows = {
-      {"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything, kRequired}};
+      {"what", "job/NAME...",
+       std::string("Jobs, as job/NAME or NAME") + (crons ? "; or cron jobs, as cronjob/NAME" : ""),
+       &w->what, kAnything, kRequired}};
   if (change == What::scale)
     rows.insert(rows.end(),
                 {{"--completions", "N",
@@ -86,7 +113,7 @@ Verb change_of_jobs(What change, const char* name, const char* help, const std::
           .finish = [w](const Given&) -> Judged {
             if (w->o.what == What::scale && !w->o.completions && !w->o.parallelism)
               return Usage{"scale to what? --completions N or --parallelism N"};
-            return judged(read_job_names(w->what, w->o.names), w->o);
+            return judged(read_names(w->what, w->o), w->o);
           }};
 }
 
@@ -123,7 +150,7 @@ Verb change_of_nodes(What change, const char* name, const char* help, const std:
 int execute(const ChangeOptions& options) {
   const auto client = connect(options.target);
   const bool node = options.what == What::cordon || options.what == What::uncordon;
-  const Kind kind = node ? Kind::node : Kind::job;
+  const Kind kind = node ? Kind::node : options.cron ? Kind::cron_job : Kind::job;
   int code = kDone;
   for (const std::string& name : options.names) {
     auto changed =
@@ -137,7 +164,7 @@ int execute(const ChangeOptions& options) {
       if (code == kUnreachable) return code;
       continue;
     }
-    std::cout << kind_name(kind) << "/" << name << " " << done_word(options.what) << std::endl;
+    std::cout << kind_name(kind) << "/" << name << " " << done_word(options) << std::endl;
   }
   return code;
 }

@@ -11,6 +11,7 @@ struct ChangeOptions {
   What what = What::suspend;
   Target target;
   std::vector<std::string> names;
+  bool cron = false;                   // of cron jobs: suspend, resume
   std::optional<int32_t> completions;  // scale; also sets parallelism
   std::optional<int32_t> parallelism;  // scale, throttle
 };

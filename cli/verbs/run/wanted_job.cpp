@@ -204,6 +204,10 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
       out.configs.push_back(std::move(one));
       continue;
     }
+    if (one.kind == "CronJob")
+      return placed(invalid("kind: is CronJob, which a coordinator runs by its schedule: "
+                            "muster create -f"),
+                    one);
     if (one.kind != "Job" || out.document)
       return placed(invalid("must be one job, and any ConfigMaps that it uses"), one);
     out.document = std::move(one);

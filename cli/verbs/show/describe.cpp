@@ -321,6 +321,7 @@ int describe(ApiClient& client, const DescribeOptions& options) {
     case Kind::event:
     case Kind::config_map:
     case Kind::ns:
+    case Kind::cron_job:
       break;
   }
   return fail(kUsage, "describe: job, pod or node");

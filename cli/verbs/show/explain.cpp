@@ -94,6 +94,7 @@ void print_tree(const Schemas& schemas, const Json& type, const std::string& ind
 // The kind as the API writes it.
 std::string kind_of_api(Kind kind) {
   if (kind == Kind::config_map) return "ConfigMap";
+  if (kind == Kind::cron_job) return "CronJob";
   std::string name = kind_name(kind);
   name = name.substr(0, name.find('.'));
   name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
@@ -103,7 +104,7 @@ std::string kind_of_api(Kind kind) {
 // "job", "job.spec.template": a kind and fields.
 std::optional<Usage> read_fields(const std::string& text, ExplainOptions& o) {
   size_t end = std::min(text.find('.'), text.size());
-  for (const char* name : {"job.batch", "jobs.batch"})
+  for (const char* name : {"job.batch", "jobs.batch", "cronjob.batch"})
     if ((text + ".").starts_with(std::string(name) + ".")) end = std::string(name).size();
   const auto kind = parse_kind(text.substr(0, end));
   if (!kind) return unknown_kind(text.substr(0, end));

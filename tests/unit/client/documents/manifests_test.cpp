@@ -55,7 +55,7 @@ TEST(Manifests, ReadsSeveralDocuments) {
 TEST(Manifests, EachErrorNamesItsPlaceAndTheOthersAreRead) {
   const std::string text = std::string("a: [1\n---\n") + kJob +
                            "---\napiVersion: v1\nkind: Pod\n---\n- 1\n---\n"
-                           "kind: CronJob\napiVersion: batch/v1\n---\nkind: Jub\n---\n"
+                           "kind: CronJob\napiVersion: batch/v1beta1\n---\nkind: Jub\n---\n"
                            "apiVersion: batch/v1\n---\nkind: Job\napiVersion: batch/v2\n";
   const auto read = parse_manifests(text, "f.yaml");
   EXPECT_EQ(names_of(read), Texts{"a"});
@@ -66,13 +66,13 @@ TEST(Manifests, EachErrorNamesItsPlaceAndTheOthersAreRead) {
           "f.yaml:9:1: kind: is Pod of v1; make it a Job: the pod's spec is spec.template.spec "
           "of the job, and restartPolicy is Never or OnFailure",
           "f.yaml:11:1: is not an object with apiVersion, kind, metadata and spec",
-          "f.yaml:13:1: kind: is CronJob of batch/v1; muster has no schedules: create a Job from "
-          "spec.jobTemplate, and let cron run muster create -f",
-          "f.yaml:16:1: kind: is Jub, must be a Job of batch/v1, or a ConfigMap or Namespace of "
-          "v1; did you mean Job?",
-          "f.yaml:18:1: kind: is missing, must be a Job of batch/v1, or a ConfigMap or "
+          "f.yaml:13:1: kind: is CronJob of batch/v1beta1, must be a Job or CronJob of batch/v1, "
+          "or a ConfigMap or Namespace of v1",
+          "f.yaml:16:1: kind: is Jub, must be a Job or CronJob of batch/v1, or a ConfigMap or "
+          "Namespace of v1; did you mean Job?",
+          "f.yaml:18:1: kind: is missing, must be a Job or CronJob of batch/v1, or a ConfigMap or "
           "Namespace of v1",
-          "f.yaml:20:1: kind: is Job of batch/v2, must be a Job of batch/v1, or a ConfigMap or "
+          "f.yaml:20:1: kind: is Job of batch/v2, must be a Job or CronJob of batch/v1, or a ConfigMap or "
           "Namespace of v1"}));
   EXPECT_EQ(lines_of(parse_manifests("", "f.yaml").error), Texts{"f.yaml: no manifest found"});
 }
