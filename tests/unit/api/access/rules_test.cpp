@@ -133,6 +133,7 @@ constexpr Row kRows[] = {
     {"PATCH", "/api/v1/namespaces/default/configmaps/c", "adhadd"},
     {"DELETE", "/api/v1/namespaces/default/configmaps/c", "adhadd"},
     {"GET", "/api/v1/serviceaccounts", "aaaadd"},
+    {"GET", "/api/v1/serviceaccounts?watch=1", "aaaadd"},
     {"GET", "/api/v1/namespaces/default/serviceaccounts/default", "aaaadd"},
     {"GET", "/api/v1/namespaces/default/services", "aaaadd"},
     {"GET", "/api/v1/namespaces/default/services/s", "aaaadd"},
