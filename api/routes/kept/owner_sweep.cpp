@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -105,7 +106,10 @@ void OwnerSweep::carry_out_of_job(const Owners& owners, const Dependent& one,
 }
 
 void OwnerSweep::let_go(const Owners& owners) {
-  for (const uint64_t id : view_.leaving()) {
+  // A write may change the sets at once.
+  const std::set<uint64_t> leaving = view_.leaving();
+  const std::set<JobId> held_jobs = view_.jobs().held();
+  for (const uint64_t id : leaving) {
     const auto shown = view_.kept_by_id(id);
     if (asked_.size() >= kOwnerWritesMax) return;
     if (!shown) continue;
@@ -115,7 +119,7 @@ void OwnerSweep::let_go(const Owners& owners) {
     ask(kept->uid,
         sent([&](auto done) { backend_.write_kept(kept, nullptr, {}, std::move(done)); }));
   }
-  for (const JobId id : view_.jobs().held()) {
+  for (const JobId id : held_jobs) {
     if (asked_.size() >= kOwnerWritesMax) return;
     const JobView* job = view_.jobs().in_memory(id);
     if (!job) continue;
