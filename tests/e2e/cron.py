@@ -98,7 +98,7 @@ class Schedules(World):
         made = run("create", "cronjob", "nightly", "--schedule", "30 2 * * *", "--time-zone", "Europe/Berlin", "--", "echo", "night")
         self.assertEqual(made, "cronjob.batch/nightly created\n")
         row = run("get", "cronjobs").splitlines()[1].split()
-        self.assertEqual(row[:9], ["nightly", "30", "2", "*", "*", "*", "Europe/Berlin", "false", "0"])
+        self.assertEqual(row[:9], ["nightly", "30", "2", "*", "*", "*", "Europe/Berlin", "False", "0"])
         self.assertEqual(run("create", "job", "now", "--from", "cronjob/nightly"), "job.batch/now created\n")
         run("wait", "job/now", "--timeout", "60s")
         self.assertEqual(run("logs", "job/now", "--index", "0"), "night\n")

@@ -265,7 +265,7 @@ OrderedJson cron_job_cells(const KeptView& view, Millis now_ms) {
   return {view.kept->name,
           member_text(spec, "schedule"),
           spec.value("timeZone", "<none>"),
-          spec.value("suspend", false),
+          spec.value("suspend", false) ? "True" : "False",
           status.value("active", Json::array()).size(),
           last ? span_text(now_ms - *last) : "<none>",
           age_cell(view, now_ms),

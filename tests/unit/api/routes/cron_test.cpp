@@ -119,7 +119,7 @@ TEST_F(CronTest, HasItsDefaultsAndAGeneration) {
                               "application/merge-patch+json");
   EXPECT_EQ(labeled.json()["metadata"]["generation"], 2);
   const Answer table = get(kCrons, "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n");
-  EXPECT_EQ(table.json()["rows"][0]["cells"], (Json{"tick", "*/5 * * * *", "Etc/UTC", true, 0,
+  EXPECT_EQ(table.json()["rows"][0]["cells"], (Json{"tick", "*/5 * * * *", "Etc/UTC", "True", 0,
                                                     "<none>", "0s", "main", "", "<none>"}));
 }
 
