@@ -104,7 +104,7 @@ def attributes(method, path):
         return {"nonResourceAttributes": {"path": bare, "verb": method.lower()}}
     group, *rest = bare[len("/api/v1"):].split("/") if bare.startswith("/api/") else [bare.split("/")[2], *bare.split("/")[4:]]
     space = rest[1] if rest[0] == "namespaces" and len(rest) > 1 else ""
-    if space and len(rest) > 2:
+    if space and len(rest) > 2 and rest[2] not in ("status", "finalize"):
         rest = rest[2:]
     resource, one, *sub = [*rest, ""] if len(rest) == 1 else rest
     verb = {"GET": "get" if one else "watch" if "watch=1" in query else "list", "POST": "create", "PUT": "update", "PATCH": "patch",
