@@ -219,7 +219,7 @@ kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query
       context.turn(who).then([&context, &exchange, query = std::move(query), start]() mutable {
         const Kind kind = query.kind;
         if (start.initial) start.from = context.view.changes(kind).end();
-        Watch watch(context.view, std::move(query), start.from, start.initial);
+        Watch watch(context.view, std::move(query), start.from, start.initial, start.after);
         auto memory = kj::heap<Pool::Share>(context.watch_memory, exchange.who());
         if (!memory->take(watch.remembered()))
           return exchange.send_status(429, "TooManyRequests",

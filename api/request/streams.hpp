@@ -85,7 +85,8 @@ class StreamContext {
 };
 
 struct WatchStart {
-  uint64_t from = 0;  // position in the ring
+  uint64_t from = 0;   // position in the ring
+  uint64_t after = 0;  // a version that does not exist yet; 0: none
   bool initial = false;
   bool bookmarks = false;
   bool initial_bookmark = false;  // marks the end of the initial events (sendInitialEvents)

@@ -247,6 +247,7 @@ class Watches(ApiWorld):
         eventually(lambda: self.call(cluster, "GET", "/readyz")[0] == 200, "it serves again")
         code, answer, _ = self.call(cluster, "GET", f"{PODS}?watch=true&resourceVersion={version}")
         self.assertEqual((code, answer["reason"]), (410, "Expired"))
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?watch=true&resourceVersion={'9' * 18}&timeoutSeconds=1")[:2], (200, b""))  # it waits
         self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&resourceVersion=x")[0], 400)
         self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&timeoutSeconds=x")[0], 400)
 

@@ -160,7 +160,9 @@ class AccountWatch {
         ends_(context.timer.now() + start.time),
         who_(exchange.who()),
         out_(exchange.open(encoding_ == Encoding::protobuf ? kProtobufWatchType : kJsonType)) {
-    if (!start.initial) told_ = since ? before(*since) : selected_.of(context_.view);
+    const View& view = context_.view;
+    if (!start.initial)
+      told_ = since && *since <= view.version() ? before(*since) : selected_.of(view);
   }
 
   kj::Promise<void> run() {
@@ -294,7 +296,7 @@ kj::Promise<void> AccountRoutes::answer(Exchange& exchange) {
   if (auto refused = watch_start(exchange, view_, Kind::name_space, options_, start))
     return kj::mv(*refused);
   const auto since = whole_number<uint64_t>(exchange.url.get("resourceVersion"));
-  if (!start.initial && since && !known_since(view_, *since))
+  if (!start.initial && since && *since <= view_.version() && !known_since(view_, *since))
     return exchange.send_status(410, "Expired",
                                 "too old resource version: " + std::to_string(*since) + " (" +
                                     std::to_string(view_.version()) + ")");

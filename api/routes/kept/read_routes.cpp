@@ -138,6 +138,11 @@ std::optional<kj::Promise<void>> watch_start(Exchange& exchange, const View& vie
   }
   const auto n = whole_number<uint64_t>(version);
   if (!n) return exchange.bad(not_a_version(version));
+  if (*n > view.version()) {  // as in Kubernetes, it waits
+    start.after = *n;
+    start.from = view.changes(kind).end();
+    return std::nullopt;
+  }
   const auto from = view.after(kind, *n);
   if (!from)
     return exchange.send_status(

@@ -5,11 +5,12 @@
 
 namespace muster::api {
 
-Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
+Watch::Watch(const View& view, Query query, uint64_t from, bool initial, uint64_t after)
     : view_(view),
       changes_(view.changes(query.kind)),
       query_(std::move(query)),
       position_(from),
+      after_(after),
       may_turn_(query_.may_turn()),
       tracking_(may_turn_ && query_.kind == Kind::pod) {
   if (initial) {
@@ -52,9 +53,10 @@ bool Watch::may_have_matched(const Change& change) const {
 }
 
 uint64_t Watch::version() const {
-  return position_ >= changes_.end()
-             ? view_.version()
-             : changes_.at(std::max(position_, changes_.begin())).version - 1;
+  const uint64_t passed = position_ >= changes_.end()
+                              ? view_.version()
+                              : changes_.at(std::max(position_, changes_.begin())).version - 1;
+  return std::max(passed, after_);
 }
 
 size_t Watch::remembered() const {
@@ -100,6 +102,7 @@ void Watch::send(const Sink& sink, std::string_view type, Shown shown) const {
 }
 
 void Watch::tell(const Change& change, const Sink& sink) {
+  if (change.version <= after_) return;
   if (const auto first = ahead_.find(change.key);
       first != ahead_.end() && first->second >= change.version)
     return;

@@ -31,7 +31,8 @@ class Watch {
  public:
   // Starts at position `from` of the ring. `initial`: the watcher has seen nothing, so all matching
   // objects come first, as ADDED.
-  Watch(const View& view, Query query, uint64_t from, bool initial);
+  // Changes up to the version `after`, which may not exist yet, are skipped.
+  Watch(const View& view, Query query, uint64_t from, bool initial, uint64_t after = 0);
 
   // `object` says whether only its summary may be shown.
   using Sink = std::function<void(std::string_view type, const Shown& object)>;
@@ -62,6 +63,7 @@ class Watch {
   const Changes& changes_;
   Query query_;
   uint64_t position_;
+  const uint64_t after_;
   std::vector<Key> initial_;  // still to be sent; the next one is at the back
   bool may_turn_;             // objects may start or stop matching
   bool tracking_;             // so may pods, so `matched_` is kept

@@ -126,6 +126,19 @@ TEST_F(WatchTest, P32RemovedObjectHasNoOlderVersionThanSent) {
                                 "ADDED a/1#0 Pending v3.1", "DELETED a/1#0 Pending v3.2"}));
 }
 
+TEST_F(WatchTest, WaitsForAVersionThatDoesNotExistYet) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  const uint64_t later = first_version(3) + 1;
+  Watch watch(view, query(Kind::job), view.changes(Kind::job).end(), false, later);
+  EXPECT_EQ(watch.version(), later) << "a bookmark is not older than what was asked for";
+  feed.admit(2, make_job("b", uid_of(2)));
+  feed.admit(3, make_job("c", uid_of(3)));
+  EXPECT_EQ(pull(watch), Lines{}) << "up to that version, it was said to be known";
+  EXPECT_EQ(watch.version(), later);
+  feed.admit(4, make_job("d", uid_of(4)));
+  EXPECT_EQ(pull(watch), Lines{"ADDED d v4.1"});
+}
+
 TEST_F(WatchTest, StartsWithAllExistingObjects) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
