@@ -294,19 +294,10 @@ std::optional<Error> complete(Json& json, const KeptRequest& request, const Json
   return std::nullopt;
 }
 
-// A write of an object's status changes only that, and any other write all but that.
+// A write of an object's status leaves its spec, and any other write its status.
 void keep_other_part(Json& json, const Json* old, bool status) {
-  if (!status || old == nullptr) {
-    json["status"] = old ? old->value("status", Json::object()) : Json::object();
-    return;
-  }
-  Json next = *old;
-  next["status"] = json.value("status", Json::object());
-  for (const char* name : {"resourceVersion", "uid", "name", "namespace", "managedFields"}) {
-    const auto sent = json["metadata"].find(name);
-    if (sent != json["metadata"].end()) next["metadata"][name] = *sent;
-  }
-  json = std::move(next);
+  const char* const part = status ? "spec" : "status";
+  json[part] = old ? old->value(part, Json::object()) : Json::object();
 }
 
 // `given` is set for a new object, `old` for a change.

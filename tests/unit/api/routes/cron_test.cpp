@@ -161,9 +161,11 @@ TEST_F(CronTest, StatusIsWrittenApart) {
   EXPECT_EQ(answer["status"], Json::object()) << "only through /status";
   cron["metadata"]["resourceVersion"] = answer["metadata"]["resourceVersion"];
   cron["spec"]["suspend"] = true;
+  cron["metadata"]["annotations"]["patched"] = "true";
   answer = send("PUT", kCrons + "/tick/status", cron).json();
   EXPECT_EQ(answer["status"]["lastScheduleTime"], "2023-11-14T22:00:00Z") << answer;
   EXPECT_EQ(answer["spec"]["suspend"], false);
+  EXPECT_EQ(answer["metadata"]["annotations"]["patched"], "true") << "as in Kubernetes";
   EXPECT_EQ(answer["metadata"]["generation"], 1);
   EXPECT_EQ(get(kCrons + "/tick/status").json()["status"], answer["status"]);
   EXPECT_EQ(send("PUT", kCrons + "/none/status", cron_job("none", "@daily")).code, 404);
