@@ -72,7 +72,8 @@ TEST(Manifests, EachErrorNamesItsPlaceAndTheOthersAreRead) {
           "Namespace of v1; did you mean Job?",
           "f.yaml:18:1: kind: is missing, must be a Job or CronJob of batch/v1, or a ConfigMap or "
           "Namespace of v1",
-          "f.yaml:20:1: kind: is Job of batch/v2, must be a Job or CronJob of batch/v1, or a ConfigMap or "
+          "f.yaml:20:1: kind: is Job of batch/v2, must be a Job or CronJob of batch/v1, or a "
+          "ConfigMap or "
           "Namespace of v1"}));
   EXPECT_EQ(lines_of(parse_manifests("", "f.yaml").error), Texts{"f.yaml: no manifest found"});
 }
