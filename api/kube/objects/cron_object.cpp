@@ -206,7 +206,7 @@ Json cron_child(const Json& cron, Millis scheduled_ms, const core::Zone& zone) {
   const Json from = of_job.value("metadata", Json::object());
   Json meta = {{"name", core::job_name(cron_of(cron), scheduled_ms)},
                {"namespace", cron.at("metadata").value("namespace", "")}};
-  for (const char* name : {"labels", "annotations", "finalizers"})
+  for (const char* name : {"labels", "annotations"})
     if (from.contains(name)) meta[name] = from[name];
   meta["annotations"][kScheduledKey] = zoned_time(scheduled_ms, zone);
   meta["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},

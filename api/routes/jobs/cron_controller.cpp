@@ -1,9 +1,11 @@
 #include "api/routes/jobs/cron_controller.hpp"
 
+#include "api/kube/objects/kept_object.hpp"
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/objects/time_zones.hpp"
 #include "api/request/call.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "base/text/time_text.hpp"
 #include "core/spec/rules/privileges.hpp"
 
@@ -19,8 +21,9 @@ constexpr const char* kComponent = "cronjob-controller";
 constexpr auto kCronPause = 100 * kj::MILLISECONDS;  // between two looks
 // Jumps of the wall clock are noticed after this time.
 constexpr Millis kSleepMaxMs = 5'000;
-constexpr Millis kRetryMs = 10'000;  // after a failed creation or deletion
-constexpr size_t kRoundsMax = 100;   // under way
+constexpr Millis kRetryMs = 10'000;   // after a failed creation or deletion
+constexpr size_t kRoundsMax = 100;    // under way
+constexpr size_t kMessageMax = 1024;  // bytes of an event
 
 core::ChildJob::End end_of(const core::Job& job) {
   if (job.condition(core::ConditionType::complete)) return core::ChildJob::End::complete;
@@ -51,7 +54,7 @@ Json event_json(const core::Kept& cron, const core::CronEvent& event, const std:
             {"name", cron.name},
             {"uid", cron.uid}}},
           {"reason", event.reason},
-          {"message", event.message},
+          {"message", utf8_prefix(event.message, kMessageMax)},
           {"source", {{"component", kComponent}}},
           {"reportingComponent", kComponent},
           {"reportingInstance", ""},
@@ -104,15 +107,15 @@ void CronController::look_at_all() {
     all.push_back(shown);
   });
   for (const Shown& shown : all) look_at(shown, now);
-  if (known_.empty()) ended_.clear();
+  std::erase_if(ended_, [this](const auto& one) { return !view_.jobs().unloaded(one.first); });
 }
 
 // Begins a round if something has changed or is due.
 void CronController::look_at(const Shown& shown, Millis now) {
   const core::KeptPtr& kept = shown.kept->kept;
   Known& known = *known_.at(kept->id);
-  if (known.busy) return;
-  std::vector<core::ChildJob> children = children_of(kept->uid);
+  if (known.busy || busy_ >= kRoundsMax) return;  // the end of a round leads to another look
+  std::vector<core::ChildJob> children = children_of(*kept);
   if (known.kept == kept && known.children == children && !(known.wake && *known.wake <= now))
     return;
   if (known.kept != kept) {
@@ -123,14 +126,14 @@ void CronController::look_at(const Shown& shown, Millis now) {
   }
   known.children = std::move(children);
   known.busy = true;
-  const auto busy = static_cast<size_t>(std::count_if(
-      known_.begin(), known_.end(), [](const auto& one) { return one.second->busy; }));
-  if (busy > kRoundsMax) {
-    known.busy = false;
-    known.kept = nullptr;  // look at it again
-    return;
-  }
-  rounds_.add(round(kept->id));
+  ++busy_;
+  rounds_.add(kj::evalNow([&] {
+                return round(kept->id);
+              }).attach(kj::defer([this, one = known_.at(kept->id)] {
+    one->busy = false;
+    --busy_;
+    look();
+  })));
 }
 
 // Whether the CronJob of this uid is the controller of the job.
@@ -142,28 +145,30 @@ bool CronController::controls(JobId job, const std::string& uid) const {
   return controller != nullptr && controller->uid == uid;
 }
 
-std::vector<core::ChildJob> CronController::children_of(const std::string& uid) {
+// Jobs of other users that name the CronJob as their controller are not its children.
+std::vector<core::ChildJob> CronController::children_of(const core::Kept& cron) {
+  const std::string& uid = cron.uid;
   std::vector<core::ChildJob> children;
   for (const JobId id : view_.jobs().dependents(uid)) {
     if (!controls(id, uid)) continue;
-    if (auto found = child(id)) children.push_back(std::move(*found));
+    if (auto found = child(id, cron.owner)) children.push_back(std::move(*found));
   }
   return children;
 }
 
 // A finished job does not change any more, and need not be read from disk again.
-std::optional<core::ChildJob> CronController::child(JobId id) {
-  if (const auto ended = ended_.find(id); ended != ended_.end()) return ended->second;
+std::optional<core::ChildJob> CronController::child(JobId id, std::optional<uint32_t> owner) {
   const JobStore& jobs = view_.jobs();
-  const core::Job* job = jobs.brief(id);
-  if (job == nullptr) {
-    const JobView* const found = jobs.find(id);
-    if (found == nullptr || found->job.hidden()) return std::nullopt;
-    job = &found->job;
-  }
+  if (const auto ended = ended_.find(id); ended != ended_.end() && jobs.unloaded(id))
+    return ended->second;
+  const JobView* const found = jobs.find(id);
+  if (found == nullptr || found->job.hidden()) return std::nullopt;
+  const core::Job* const job = &found->job;
   const core::JobMeta& meta = job->object().meta;
+  if (core::owner_uid(meta.annotations) != owner) return std::nullopt;
   core::ChildJob out{{meta.name, meta.uid}, end_of(*job), job->state().started_at, 0};
-  if (const auto completed = job->state().completed_at) out.ended_ms = *completed;
+  // In whole seconds, as the status has it.
+  if (const auto completed = job->state().completed_at) out.ended_ms = *completed / 1000 * 1000;
   if (out.end != core::ChildJob::End::none && jobs.unloaded(id)) ended_.emplace(id, out);
   return out;
 }
@@ -194,10 +199,6 @@ kj::Promise<void> CronController::round(uint64_t id) {
           known->wake = options_.now() + kRetryMs;
         }
         return write(*known, decision->status);
-      })
-      .then([this, known] {
-        known->busy = false;
-        look();
       });
 }
 
@@ -291,6 +292,7 @@ kj::Promise<void> CronController::write(const Known& known, const core::CronStat
   set_cron_status(json, status);
   auto next = std::make_shared<core::Kept>(*known.kept);
   next->json = dumped(json);
+  if (next->json == known.kept->json) return kj::READY_NOW;
   Call call = new_call();
   backend_.write_kept(known.kept, std::move(next), {}, std::move(call.done));
   return call.promise.ignoreResult();
@@ -313,6 +315,7 @@ void CronController::report(const Known& known, const core::CronEvent& event) {
     json = event_json(cron, event, name, next->uid, options_.now());
   }
   next->json = dumped(json);
+  if (kept_too_long(*next)) return;
   backend_.write_kept(shown ? shown->kept->kept : nullptr, std::move(next), {}, [](Status) {});
 }
 

@@ -52,8 +52,8 @@ class CronController final : private JobWriter, private kj::TaskSet::ErrorHandle
   void look_at_all();
   void look_at(const Shown& shown, Millis now);
   bool controls(JobId job, const std::string& uid) const;
-  std::vector<core::ChildJob> children_of(const std::string& uid);
-  std::optional<core::ChildJob> child(JobId id);
+  std::vector<core::ChildJob> children_of(const core::Kept& cron);
+  std::optional<core::ChildJob> child(JobId id, std::optional<uint32_t> owner);
   kj::Promise<void> round(uint64_t id);
   kj::Promise<bool> remove(const Known& known, const std::vector<core::JobRef>& jobs);
   kj::Promise<Created> create(const Known& known, Millis scheduled_ms);
@@ -65,8 +65,9 @@ class CronController final : private JobWriter, private kj::TaskSet::ErrorHandle
 
   kj::Timer& timer_;
   std::map<uint64_t, std::shared_ptr<Known>> known_;  // by id of the stored object
-  std::unordered_map<JobId, core::ChildJob> ended_;   // children that have finished
+  std::unordered_map<JobId, core::ChildJob> ended_;   // children that have left memory
   kj::Own<kj::PromiseFulfiller<void>> changed_;       // set while it waits for a change
+  size_t busy_ = 0;                                   // rounds that are under way
   kj::TaskSet rounds_;
   kj::Promise<void> work_ = kj::READY_NOW;
 };

@@ -204,6 +204,44 @@ TEST_F(CronTest, CreatesAJobAtTheScheduledTime) {
   EXPECT_EQ(backend.creates, creates) << "once";
 }
 
+// The status has whole seconds, the job's times have more.
+TEST_F(CronTest, WritesNothingWhileNothingHappens) {
+  made(cron_job("tick", "20 22 * * *"));
+  move_to(at(20));
+  ASSERT_TRUE(until([&] { return this->cron("tick")["status"].contains("active"); }));
+  now_ms = at(20) + 345;
+  finish(child("tick", at(20)), true);
+  ASSERT_TRUE(until([&] { return this->cron("tick")["status"].contains("lastSuccessfulTime"); }));
+  const Json before = this->cron("tick")["metadata"]["resourceVersion"];
+  made(cron_job("next", "21 22 * * *"));
+  move_to(at(21));
+  ASSERT_TRUE(until([&] { return this->cron("next")["status"].contains("active"); }))
+      << "the controller has looked at both";
+  EXPECT_EQ(this->cron("tick")["metadata"]["resourceVersion"], before);
+}
+
+TEST_F(CronTest, LeavesJobsOfOthersAlone) {
+  Json cron = cron_job("tick", "0 0 1 1 *");
+  cron["spec"]["successfulJobsHistoryLimit"] = 0;
+  const Json uid = made(cron)["metadata"]["uid"];
+  Json job = Json::parse(kManifest);
+  job["metadata"]["annotations"] = {{"muster.dev/owner-uid", "1001"},
+                                    {"muster.dev/owner-gid", "100"}};
+  job["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
+                                                     {"kind", "CronJob"},
+                                                     {"name", "tick"},
+                                                     {"uid", uid},
+                                                     {"controller", true}}});
+  job["metadata"]["uid"] = uid_of(8);
+  job["metadata"]["namespace"] = "default";
+  feed.admit(8, load_job(job.dump()));
+  finish("new", true);
+  made(cron_job("next", "15 22 * * *"));
+  move_to(at(15));
+  ASSERT_TRUE(until([&] { return this->cron("next")["status"].contains("active"); }));
+  EXPECT_TRUE(has_job("new")) << "its owner is another user than the cron job's";
+}
+
 TEST_F(CronTest, MakesUpForTheTimeItWasAway) {
   made(cron_job("tick", "* * * * *"));
   move_to(at(30, 5));
