@@ -138,7 +138,8 @@ std::optional<std::string> space_of(const View& view, const Viewer& viewer, cons
 }
 
 // A namespace is in use by these; pods and events of a job have the job's.
-constexpr Kind kUsers[] = {Kind::name_space, Kind::job, Kind::config_map, Kind::lease, Kind::event};
+constexpr Kind kUsers[] = {Kind::name_space, Kind::job,   Kind::config_map,
+                           Kind::lease,      Kind::event, Kind::cron_job};
 
 // Whether all changes since this version are known.
 bool known_since(const View& view, uint64_t version) {

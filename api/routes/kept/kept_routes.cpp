@@ -347,7 +347,7 @@ kj::Promise<void> KeptRoutes::remove_own(Exchange& exchange, const std::string& 
                                          const Viewer& user, bool dry) {
   std::vector<core::JobMeta> jobs;
   std::map<JobId, std::vector<PodKey>> orphans;
-  std::vector<core::KeptPtr> maps;
+  std::vector<core::KeptPtr> kept;
   view_.each(Kind::job, ns, nullptr, [&](const Shown& shown) {
     if (user.owns(shown)) jobs.push_back(shown.job->object().meta);
   });
@@ -358,10 +358,11 @@ kj::Promise<void> KeptRoutes::remove_own(Exchange& exchange, const std::string& 
       [](std::string_view, const UnloadedJob&) { return false; });
   view_.each(Kind::pod, ns, orphaned,
              [&](const Shown& shown) { orphans[shown.job->id()].push_back(shown.pod->key); });
-  view_.each_kept(core::KeptKind::config_map, ns, [&](const Shown& shown) {
-    if (user.owns(shown)) maps.push_back(shown.kept->kept);
-  });
-  if (jobs.empty() && orphans.empty() && maps.empty())
+  for (const core::KeptKind kind : {core::KeptKind::cron_job, core::KeptKind::config_map})
+    view_.each_kept(kind, ns, [&](const Shown& shown) {
+      if (user.owns(shown)) kept.push_back(shown.kept->kept);
+    });
+  if (jobs.empty() && orphans.empty() && kept.empty())
     return AccessGate::forbid(exchange, "nothing in it belongs to this user");
   kj::Vector<kj::Promise<void>> all;
   const auto done = [&all] {
@@ -370,11 +371,12 @@ kj::Promise<void> KeptRoutes::remove_own(Exchange& exchange, const std::string& 
     return std::move(call.done);
   };
   if (!dry) {
+    // Cron jobs come first, so that they start no more jobs.
+    for (const core::KeptPtr& one : kept) backend_.write_kept(one, nullptr, {}, done());
     for (const core::JobMeta& meta : jobs)
       backend_.delete_job(ns, meta.name, meta.uid, Propagation::background, done());
     for (auto& [job, pods] : orphans)
       backend_.delete_pods(job, std::move(pods), false, std::nullopt, done());
-    for (const core::KeptPtr& map : maps) backend_.write_kept(map, nullptr, {}, done());
   }
   core::Kept implied = namespace_in_use(ns);
   implied.owner = user.uid;

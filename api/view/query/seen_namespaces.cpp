@@ -22,6 +22,9 @@ void each_seen(const View& view, const Viewer& viewer, const std::string& ns, F 
       if (viewer.owns(shown)) f(shown.job->object().meta.ns);
     });
   }
+  view.each_kept(core::KeptKind::cron_job, ns, [&](const Shown& shown) {
+    if (viewer.sight(shown) != Sight::nothing) f(shown.kept->kept->ns);
+  });
   view.each_kept(core::KeptKind::config_map, ns, [&](const Shown& shown) {
     // Each namespace in use has the one that muster provides, whoever uses it.
     const core::Kept& kept = *shown.kept->kept;
