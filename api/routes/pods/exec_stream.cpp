@@ -34,10 +34,16 @@ kj::Duration lasting(Millis time) {
   return time * kj::MILLISECONDS;
 }
 
+// Whether it did not start, or nobody knows how it ended.
+bool was_lost(const ExecOutput& output) {
+  return output.exit_code == kNotStarted && !output.message.empty();
+}
+
 }  // namespace
 
 ExecStream::~ExecStream() {
   exchange_.peer.pace->took = nullptr;
+  *gone_ = true;
   if (asked_) backend_.end_exec(request_.session, [](const Status&) {});
 }
 
@@ -62,7 +68,12 @@ kj::Promise<void> ExecStream::run() {
 kj::Promise<void> ExecStream::start() {
   auto call = new_call<Result<ExecStarted>>();
   asked_ = true;
-  backend_.exec(request_, std::move(call.done));
+  // If the client leaves meanwhile, the session is ended once it exists.
+  backend_.exec(request_, [&backend = backend_, session = request_.session, gone = gone_,
+                           done = std::move(call.done)](Result<ExecStarted> started) {
+    if (*gone) backend.end_exec(session, [](Status) {});
+    done(std::move(started));
+  });
   return call.promise.then([this](Result<ExecStarted> started) -> kj::Promise<void> {
     if (!started.ok()) return finish(lost_status(started.error().message));
     request_.command.clear();  // from now on it is only looked up
@@ -200,8 +211,15 @@ kj::Promise<void> ExecStream::pass_output() {
     failing_since_.reset();
     read_at_ = boot_now();
     auto kept = kj::heap<ExecOutput>(std::move(*output));
-    auto shown = show(*kept);
-    return shown.attach(kj::mv(kept));
+    std::optional<std::string> result;
+    if (kept->ended)
+      result = was_lost(*kept) ? lost_status(kept->message) : exit_status(kept->exit_code);
+    // What was read is kept only until it has been sent.
+    return show(*kept)
+        .attach(kj::mv(kept))
+        .then([this, result = std::move(result)]() mutable -> kj::Promise<void> {
+          return result ? finish(std::move(*result)) : pass_output();
+        });
   });
 }
 
@@ -214,12 +232,10 @@ kj::Promise<void> ExecStream::show(const ExecOutput& output) {
   if (!out && !err && !output.ended) sent = send_nothing();
   if (out) sent = send(Channel::out, output.out);
   if (err) sent = sent.then([this, &output] { return send(Channel::err, output.err); });
-  if (!output.ended) return sent.then([this] { return pass_output(); });
-  if (output.exit_code == kNotStarted && !output.message.empty())
-    return sent.then([this, &output] { return finish(lost_status(output.message)); });
-  if (wishes_.err && !output.message.empty())  // why it could not be started
+  // Why it could not be started.
+  if (output.ended && !was_lost(output) && wishes_.err && !output.message.empty())
     sent = sent.then([this, &output] { return send(Channel::err, output.message + "\n"); });
-  return sent.then([this, code = output.exit_code] { return finish(exit_status(code)); });
+  return sent;
 }
 
 // After a failed read: its node may come back, with the command.
@@ -231,8 +247,8 @@ kj::Promise<void> ExecStream::find_again(const Error& failure) {
   auto call = new_call<Result<ExecStarted>>();
   backend_.exec(request_, std::move(call.done));
   return call.promise.then([this, unknown](Result<ExecStarted> found) -> kj::Promise<void> {
-    if (found.ok()) return pass_output();
-    if (found.error().code != Errc::unavailable && found.error().code != Errc::overloaded)
+    if (!found.ok() && found.error().code != Errc::unavailable &&
+        found.error().code != Errc::overloaded)
       return finish(lost_status(unknown + found.error().message));
     return context_.timer.afterDelay(lasting(kTryAgainMs)).then([this] { return pass_output(); });
   });

@@ -76,8 +76,9 @@ class ExecStream {
   const RemoteWishes wishes_;
   const std::string who_;
   kj::Own<kj::WebSocket> socket_;
-  bool asked_ = false;  // the session may exist
-  size_t loose_ = 0;    // bytes received lately that belong to no message
+  bool asked_ = false;                                                // the session may exist
+  const std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  // this object is
+  size_t loose_ = 0;  // bytes received lately that belong to no message
 
   std::string input_;                                       // from `taken_` on
   uint64_t taken_ = 0;                                      // bytes of input
