@@ -12,6 +12,10 @@ namespace {
 constexpr uint64_t kTimeBits = (uint64_t{1} << 48) - 1;
 
 // Finds the beginnings of an output's lines, from the last one to the first, with their times.
+// The search for a line is on the agent's loop, so it must come to an end soon: a longer line
+// counts as several, and if the last lines are further back, all of the output is given.
+constexpr uint64_t kLineMax = 1 << 20, kSearchMax = 256 << 20;  // bytes
+
 class LinesBack {
  public:
   explicit LinesBack(const LogSource& source)
@@ -32,7 +36,7 @@ class LinesBack {
     any_ = source_.fd >= 0 && end_ > source_.begin;
     if (!any_) return;
     begin_ = end_ - 1;  // its last byte, which may be its end of line
-    while (begin_ > source_.begin && byte(begin_ - 1) != '\n') --begin_;
+    while (begin_ > source_.begin && end_ - begin_ < kLineMax && byte(begin_ - 1) != '\n') --begin_;
     const LogMarks& marks = *source_.marks;
     while (mark_ > 0 && marks.at(mark_ - 1).offset >= end_) --mark_;
     at_ = mark_ < marks.size() ? marks.at(mark_).at : source_.modified_ms;
@@ -140,7 +144,8 @@ uint64_t begin_since(const LogSource& source, Millis since) {
   if (at <= source.begin) return source.begin;
   at = std::min(at, source.end);
   std::array<char, 64 << 10> block;
-  while (at > source.begin) {
+  const uint64_t last = at - std::min(at, kLineMax);
+  while (at > std::max(source.begin, last)) {
     const uint64_t from = std::max(source.begin, at - std::min<uint64_t>(at, block.size()));
     const ssize_t n = pread(source.fd, block.data(), at - from, static_cast<off_t>(from));
     if (n < static_cast<ssize_t>(at - from)) return at;
@@ -156,6 +161,7 @@ void begin_last(std::array<LogSource, 2>& sources, uint64_t lines) {
   std::array<LinesBack, 2> back{LinesBack(sources[0]), LinesBack(sources[1])};
   std::array<uint64_t, 2> begin{sources[0].end, sources[1].end};
   for (; lines > 0 && (back[0].any() || back[1].any()); --lines) {
+    if (sources[0].end - begin[0] + sources[1].end - begin[1] > kSearchMax) return;
     // Of lines with the same time, those of the second come later.
     const size_t later = !back[0].any() || (back[1].any() && back[1].at() >= back[0].at()) ? 1 : 0;
     begin[later] = back[later].begin();

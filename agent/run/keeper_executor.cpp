@@ -89,18 +89,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   if (keeper_->abilities().run_as) run_dirs_.open_to_users();
   Inventory inventory;
   std::vector<SessionFound> sessions;
-  for (const auto& living : known.living) {
-    const core::node::Step step = step_of(living.key);
-    Note note = Note::parse(living.note);
-    logs_.adopt(note.job_uid, note.pod_name);
-    if (is_session(step)) {
-      sessions.push_back(found_session(living.key.pod, step, note));
-      continue;
-    }
-    logs_.times().adopt(logs_.output(note.job_uid, note.pod_name, note.container));
-    inventory.living.push_back({living.key.pod, step, living.start, note.grace_ms, living.killing,
-                                origin_of(living.key.pod, note, inventory), living.queued});
-  }
+  // Ends first: a container that was restarted has the same output as its next process.
   for (keeper::Ended& ended : known.ended) {
     Note note = Note::parse(ended.note);
     if (is_session(ended.step)) {
@@ -112,6 +101,18 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
     logs_.times().end(logs_.output(note.job_uid, note.pod_name, note.container));
     ended.origin = origin_of(ended.pod, note, inventory);
     inventory.ended.push_back(std::move(ended));
+  }
+  for (const auto& living : known.living) {
+    const core::node::Step step = step_of(living.key);
+    Note note = Note::parse(living.note);
+    logs_.adopt(note.job_uid, note.pod_name);
+    if (is_session(step)) {
+      sessions.push_back(found_session(living.key.pod, step, note));
+      continue;
+    }
+    logs_.times().adopt(logs_.output(note.job_uid, note.pod_name, note.container));
+    inventory.living.push_back({living.key.pod, step, living.start, note.grace_ms, living.killing,
+                                origin_of(living.key.pod, note, inventory), living.queued});
   }
   templates_.sweep();
   for (const auto& [pod, job] : inventory.templates)

@@ -55,7 +55,10 @@ Result<Millis> since_of(const Url& url, Millis now_ms, core::Violations& found) 
     return Millis{0};
   }
   if (*seconds) {
-    if (**seconds < 1) found.invalid("sinceSeconds", **seconds, "must be greater than 0");
+    if (**seconds < 1) {
+      found.invalid("sinceSeconds", **seconds, "must be greater than 0");
+      return Millis{0};
+    }
     return std::max<Millis>(0, **seconds > now_ms / 1000 ? 0 : now_ms - **seconds * 1000);
   }
   return std::max<Millis>(0, instant.value_or(0));
