@@ -31,6 +31,10 @@ class Manifests(cli.Cluster):
             return "refused: " + "; ".join(f"`{line}`" for line in lines)
         ends = set()
         for name in made.stdout.split():
+            if name.startswith("cronjob.batch/"):  # one of its jobs, now
+                cron, name = name.removeprefix("cronjob.batch/"), "job.batch/from-" + name.removeprefix("cronjob.batch/")
+                self.muster("create", "job", name.split("/")[1], "--from", f"cronjob/{cron}")
+                self.muster("suspend", f"cronjob/{cron}")
             job = cli.json.loads(cli.poll(f"{name} is over", lambda: self.over(name.split("/")[1])))
             ends |= {"runs: " + c["type"] + ("" if c["reason"] == "CompletionsReached" else f" ({c['reason']})")
                      for c in job["status"]["conditions"] if c["type"] in ("Complete", "Failed")}

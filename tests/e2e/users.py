@@ -554,7 +554,7 @@ class RootKeeper(Served):
 class Owners(RootKeeper):
     def test_pods_run_as_who_submitted_them(self):
         script = ("id -u; id -g; id -G; pwd; echo $HOME $USER; grep -E 'NoNewPrivs|CapEff|CapPrm' /proc/self/status; "
-                  "echo $JOB_COMPLETION_INDEX $MUSTER_NODE_NAME; cat %s/data/permit.pub || echo closed; cat %s/work/identity || echo closed"
+                  "echo $JOB_COMPLETION_INDEX $MUSTER_NODE_NAME; cat %s/data/permit.pub 2>&- || echo closed; cat %s/work/identity 2>&- || echo closed"
                   % (self.dir, self.dir))
         for user in ("alice", "bob"):
             job = sh_job(f"of-{user}", script, 2)
