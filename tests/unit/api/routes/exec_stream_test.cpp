@@ -60,11 +60,13 @@ class ExecStreamTest : protected AuditLines, public ServerTest {
            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: " +
            protocols + "\r\n";
   }
-  // Opens a WebSocket, and waits for the first read of its output.
+  // Opens a WebSocket, and waits for its head and for the first read of its output.
   void open(const std::string& more, const std::string& protocols = kV5) {
     hear(connect("GET " + path + more + " HTTP/1.1\r\nHost: 127.0.0.1:7117\r\n" +
                  upgrade(protocols) + "\r\n"));
-    ASSERT_TRUE(until([&] { return !backend.exec_held.empty(); })) << talk->client->raw;
+    ASSERT_TRUE(until([&] {
+      return !backend.exec_held.empty() && talk->client->raw.find("\r\n\r\n") != std::string::npos;
+    })) << talk->client->raw;
   }
   void hear(kj::Own<Client> client) {
     // A connection that is closed with unread data ends with an error.
