@@ -4,7 +4,6 @@
 #include "api/routes/jobs/job_routes.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
 #include "api/routes/kept/read_routes.hpp"
-#include "api/view/query/owners.hpp"
 
 #include <map>
 #include <vector>
@@ -46,8 +45,7 @@ kj::Promise<void> CollectionRoutes::remove(Exchange& exchange, const Target& tar
   if (options->dry) return exchange.send(200, std::move(answer));
   kj::Vector<kj::Promise<void>> all;
   const Propagation propagation = options->propagation.value_or(Propagation::orphan);
-  const Owners owners(view_);
-  OwnerDeletion deletion(view_, backend_, owners);
+  OwnerDeletion deletion(view_, backend_);
   for (const core::JobObjectPtr& job : jobs)
     all.add(deletion.job(job->meta, propagation).ignoreResult());
   for (auto& [job, keys] : pods) {

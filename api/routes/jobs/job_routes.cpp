@@ -3,7 +3,6 @@
 #include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
-#include "api/view/query/owners.hpp"
 #include "base/text/json_text.hpp"
 
 namespace muster::api {
@@ -72,8 +71,7 @@ kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,
   if (options->dry) return removed(exchange, target, uid);
   // The raw API's default for batch/v1 (job-semantics 10.4).
   const Propagation propagation = options->propagation.value_or(Propagation::orphan);
-  const Owners owners(view_);
-  return OwnerDeletion(view_, backend_, owners)
+  return OwnerDeletion(view_, backend_)
       .job(shown->job->object().meta, propagation)
       .then([this, &exchange, target, uid](Status status) -> kj::Promise<void> {
         if (!status.ok()) return exchange.send_error(status.error(), "jobs", target.name);

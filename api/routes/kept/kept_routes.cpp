@@ -5,7 +5,6 @@
 #include "api/request/writes.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
 #include "api/routes/kept/read_routes.hpp"
-#include "api/view/query/owners.hpp"
 #include "api/view/query/seen_namespaces.hpp"
 
 #include <map>
@@ -308,9 +307,7 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send(200, dumped(success_json(resource, target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  const Owners owners(view_);
-  auto removal =
-      OwnerDeletion(view_, backend_, owners).kept(seen, options->propagation, options_.now());
+  auto removal = OwnerDeletion(view_, backend_).kept(seen, options->propagation, options_.now());
   return removal.then([this, &exchange, resource, target, uid = seen->uid,
                        success](Status status) -> kj::Promise<void> {
     if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
@@ -404,8 +401,7 @@ kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& targe
       return;
     chosen.push_back(shown.kept->kept);
   });
-  const Owners owners(view_);
-  OwnerDeletion deletion(view_, backend_, owners);
+  OwnerDeletion deletion(view_, backend_);
   for (const core::KeptPtr& kept : chosen)
     all.add(deletion.kept(kept, options->propagation, options_.now()).ignoreResult());
   return kj::joinPromises(all.releaseAsArray()).then([&exchange, target] {

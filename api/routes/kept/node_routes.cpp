@@ -5,7 +5,6 @@
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
-#include "api/view/query/owners.hpp"
 #include "core/spec/values/violations.hpp"
 
 namespace muster::api {
@@ -162,9 +161,8 @@ kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
     return exchange.send(200, dumped(success_json("nodes", target.name, uid)) + "\n");
   };
   if (options->dry) return success();
-  const Owners owners(view_);
   auto removal =
-      OwnerDeletion(view_, backend_, owners)
+      OwnerDeletion(view_, backend_)
           .other(uid, options->propagation, [this, target](std::function<void(Status)> done) {
             backend_.delete_node(target.name, std::move(done));
           });

@@ -4,7 +4,6 @@
 #include "api/kube/objects/owner_refs.hpp"
 #include "api/request/call.hpp"
 #include "api/request/writes.hpp"
-#include "api/view/query/owners.hpp"
 #include "base/text/json.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -113,11 +112,17 @@ core::JobObjectPtr held(const core::JobObject& job, bool hold) {
   return next;
 }
 
+const Owners& OwnerDeletion::owners() {
+  if (given_) return *given_;
+  if (!made_) made_.emplace(view_);
+  return *made_;
+}
+
 kj::Promise<Status> OwnerDeletion::job(const core::JobMeta& meta, Propagation propagation) {
   const auto remove = [&backend = backend_, meta, propagation](Done done) {
     backend.delete_job(meta.ns, meta.name, meta.uid, propagation, std::move(done));
   };
-  if (propagation != Propagation::foreground || !owners_.blocked(meta.uid))
+  if (propagation != Propagation::foreground || !owners().blocked(meta.uid))
     return other(meta.uid, propagation, remove);
   return hold(view_, backend_, meta, kWriteTries)
       .then([remove](Status status) -> kj::Promise<Status> {
@@ -129,7 +134,7 @@ kj::Promise<Status> OwnerDeletion::job(const core::JobMeta& meta, Propagation pr
 kj::Promise<Status> OwnerDeletion::kept(const core::KeptPtr& kept,
                                         std::optional<Propagation> propagation, Millis now_ms) {
   core::KeptPtr next;
-  if (propagation == Propagation::foreground && owners_.blocked(kept->uid))
+  if (propagation == Propagation::foreground && owners().blocked(kept->uid))
     next = deleted_in_foreground(*kept, now_ms);
   return other(kept->uid, propagation, [&backend = backend_, kept, next](Done done) {
     backend.write_kept(kept, next, {}, std::move(done));
@@ -139,7 +144,7 @@ kj::Promise<Status> OwnerDeletion::kept(const core::KeptPtr& kept,
 kj::Promise<Status> OwnerDeletion::other(
     const std::string& uid, std::optional<Propagation> propagation,
     std::function<void(std::function<void(Status)> done)> remove) {
-  if (propagation != Propagation::orphan || !owners_.has_dependents(uid)) return asked(remove);
+  if (propagation != Propagation::orphan || !owners().has_dependents(uid)) return asked(remove);
   return release(view_, backend_, uid, kWriteTries)
       .then([remove = std::move(remove)](Status status) -> kj::Promise<Status> {
         if (!status.ok()) return status;

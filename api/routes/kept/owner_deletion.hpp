@@ -9,6 +9,7 @@
 
 #include "api/request/backend.hpp"
 #include "api/view/model/view.hpp"
+#include "api/view/query/owners.hpp"
 
 #include <kj/async.h>
 
@@ -19,14 +20,13 @@
 
 namespace muster::api {
 
-class Owners;
-
-// Deletes one object; several may be deleted with one Owners, which is used only until this
-// returns.
+// Deletes one object, or several at one look at the View. Who owns what is looked up only if the
+// propagation depends on it, and not after a function has returned.
 class OwnerDeletion {
  public:
+  OwnerDeletion(const View& view, Backend& backend) : view_(view), backend_(backend) {}
   OwnerDeletion(const View& view, Backend& backend, const Owners& owners)
-      : view_(view), backend_(backend), owners_(owners) {}
+      : view_(view), backend_(backend), given_(&owners) {}
   // conflict: its dependents change all the time.
   kj::Promise<Status> job(const core::JobMeta& meta, Propagation propagation);
   kj::Promise<Status> kept(const core::KeptPtr& kept, std::optional<Propagation> propagation,
@@ -36,9 +36,12 @@ class OwnerDeletion {
                             std::function<void(std::function<void(Status)> done)> remove);
 
  private:
+  const Owners& owners();
+
   const View& view_;
   Backend& backend_;
-  const Owners& owners_;
+  const Owners* given_ = nullptr;
+  std::optional<Owners> made_;
 };
 
 // Without the references to these owners.

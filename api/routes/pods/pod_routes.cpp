@@ -4,7 +4,6 @@
 #include "api/request/writes.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
 #include "api/routes/pods/pod_changes.hpp"
-#include "api/view/query/owners.hpp"
 #include "core/pod_name.hpp"
 
 #include <utility>
@@ -136,8 +135,7 @@ kj::Promise<void> PodRoutes::delete_pod(Exchange& exchange, const Target& target
                        key = shown->pod->key](std::function<void(Status)> done) {
     backend_.delete_pods(job, {key}, evict, grace_ms, std::move(done));
   };
-  const Owners owners(view_);
-  auto removal = OwnerDeletion(view_, backend_, owners).other(uid, options.propagation, remove);
+  auto removal = OwnerDeletion(view_, backend_).other(uid, options.propagation, remove);
   return removal.then([&exchange, target, answer](Status status) -> kj::Promise<void> {
     if (!status.ok())
       return exchange.send_error({status.error().code, "", {}}, "pods", target.name);
