@@ -2,7 +2,7 @@
 //
 // Numbers are in the machine's own byte order: neither socket nor spool ever leaves its machine. A
 // text is its length (32 bits), its bytes, and a zero, so that a received text can be passed to
-// execve in place.
+// execve in place. Also the checksums of the files on disk.
 //
 // Invariants: a Reader never reads outside its bytes; after the first value that does not fit, ok()
 // is false and every value read is zero or empty.
@@ -89,6 +89,13 @@ inline uint32_t crc32(std::string_view bytes) {
   uint32_t crc = ~0u;
   for (unsigned char byte : bytes) crc = crc >> 8 ^ kTable[(crc ^ byte) & 0xff];
   return ~crc;
+}
+
+// FNV-1a, 64 bits. `hash`: of what comes before `bytes`.
+inline constexpr uint64_t kFnvBasis = 0xcbf29ce484222325;
+constexpr uint64_t fnv1a(std::string_view bytes, uint64_t hash = kFnvBasis) {
+  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
 }
 
 }  // namespace muster

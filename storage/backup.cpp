@@ -1,5 +1,6 @@
 #include "storage/backup.hpp"
 
+#include "base/bytes.hpp"
 #include "base/fd.hpp"
 #include "base/files/private_files.hpp"
 #include "core/job/fold/restored.hpp"
@@ -39,7 +40,7 @@ Error failed(const std::string& what) {
 
 struct Sum {
   uint64_t size = 0;
-  uint64_t hash = 0xcbf29ce484222325;
+  uint64_t hash = kFnvBasis;
 };
 
 Result<Sum> sum_of(const std::string& path) {
@@ -49,8 +50,7 @@ Result<Sum> sum_of(const std::string& path) {
   std::array<char, 1 << 16> bytes;
   while (in.read(bytes.data(), bytes.size()) || in.gcount() > 0) {
     sum.size += static_cast<uint64_t>(in.gcount());
-    for (std::streamsize i = 0; i < in.gcount(); ++i)
-      sum.hash = (sum.hash ^ static_cast<uint8_t>(bytes[static_cast<size_t>(i)])) * 0x100000001b3;
+    sum.hash = fnv1a({bytes.data(), static_cast<size_t>(in.gcount())}, sum.hash);
   }
   if (in.bad()) return failed("can't read " + path);
   return sum;

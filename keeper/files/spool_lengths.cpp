@@ -13,12 +13,6 @@ namespace {
 constexpr size_t kSlots = 1024, kSlotBytes = 64;
 constexpr const char* kFile = "spool.lengths";
 
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
-
 off_t place_of(uint64_t segment) {
   return static_cast<off_t>(segment % kSlots * kSlotBytes);
 }
@@ -32,7 +26,7 @@ std::string text_of(const std::string& what, uint64_t segment) {
 }  // namespace
 
 SpoolLengths::SpoolLengths(const std::string& boot, uint64_t keeper)
-    : boot_(hash_of(boot)), keeper_(keeper) {}
+    : boot_(fnv1a(boot)), keeper_(keeper) {}
 
 void SpoolLengths::open(int dir_fd) {
   file_ = Fd(openat(dir_fd, kFile, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -1,5 +1,6 @@
 #include "storage/journal/watermark.hpp"
 
+#include "base/bytes.hpp"
 #include "base/files/whole_write.hpp"
 #include "base/log.hpp"
 
@@ -19,12 +20,6 @@ namespace {
 
 constexpr size_t kSlotBytes = 45;  // "commit " + 20 + " " + 16 + "\n"
 constexpr auto kSyncEvery = std::chrono::seconds(1);
-
-uint64_t fnv1a(std::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
 
 std::string slot_text(uint64_t commit) {
   char head[32];

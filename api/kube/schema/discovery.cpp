@@ -3,9 +3,12 @@
 #include "api/http/words.hpp"
 #include "api/kube/schema/openapi.hpp"
 #include "api/kube/schema/resources.hpp"
+#include "base/bytes.hpp"
 #include "base/text/json.hpp"
 
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 
 namespace muster::api {
 namespace {
@@ -51,13 +54,10 @@ OrderedJson group_json(const Group& group) {
   return json;
 }
 
-// FNV-1a. Clients use the hash only to tell texts apart in their caches.
+// Clients use the hash only to tell texts apart in their caches.
 std::string hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  constexpr const char* kDigits = "0123456789ABCDEF";
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[hash >> shift & 15];
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016" PRIX64, fnv1a(text));
   return digits;
 }
 

@@ -4,6 +4,7 @@
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/objects/time_zones.hpp"
 #include "api/request/call.hpp"
+#include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/text/time_text.hpp"
@@ -12,6 +13,8 @@
 #include <kj/vector.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <utility>
 
 namespace muster::api {
@@ -31,12 +34,10 @@ core::ChildJob::End end_of(const core::Job& job) {
                                                     : core::ChildJob::End::none;
 }
 
-// FNV-1a: events that say the same have the same name, and so are counted.
+// Events that say the same have the same name, and so are counted.
 std::string event_hash(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016" PRIx64, fnv1a(text));
   return digits;
 }
 
