@@ -11,11 +11,11 @@ namespace {
 
 constexpr uint64_t kTimeBits = (uint64_t{1} << 48) - 1;
 
-// Finds the beginnings of an output's lines, from the last one to the first, with their times.
 // The search for a line is on the agent's loop, so it must come to an end soon: a longer line
 // counts as several, and if the last lines are further back, all of the output is given.
 constexpr uint64_t kLineMax = 1 << 20, kSearchMax = 256 << 20;  // bytes
 
+// Finds the beginnings of an output's lines, from the last one to the first, with their times.
 class LinesBack {
  public:
   explicit LinesBack(const LogSource& source)

@@ -42,6 +42,7 @@ std::string mark_bytes(const std::vector<LogMark>& marks);
 
 class LogMarks {
  public:
+  static constexpr size_t kBytes = 16;  // of a mark
   // No file is the same as an empty one.
   explicit LogMarks(const std::string& path);
   size_t size() const { return size_; }
@@ -52,7 +53,7 @@ class LogMarks {
   std::optional<LogMark> last() const;
 
  private:
-  static constexpr size_t kBytes = 16, kBlock = 256;  // of a mark; marks read at once
+  static constexpr size_t kBlock = 256;  // marks read at once
   kj::AutoCloseFd fd_;
   size_t size_ = 0;
   mutable size_t block_at_ = 0, block_size_ = 0;  // the marks in block_

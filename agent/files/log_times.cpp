@@ -14,7 +14,7 @@ namespace muster::agent {
 namespace {
 
 constexpr const char* kSuffix[] = {".stdout", ".stderr"};
-constexpr off_t kMarkBytes = 16;
+constexpr auto kMarkBytes = static_cast<off_t>(LogMarks::kBytes);
 
 }  // namespace
 
