@@ -4,6 +4,7 @@
 #include "core/spec/fields/owner.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,13 @@ struct Caller {
 
   // Whether the caller may see and change everyone's objects.
   bool unlimited() const { return role == Role::operators || role == Role::admin; }
+  // The owner of what the caller creates.
+  std::optional<core::Owner> owner() const {
+    if (!distinguished) return std::nullopt;
+    core::Owner owner = who;
+    owner.privileged = unlimited();
+    return owner;
+  }
 };
 
 }  // namespace muster::api

@@ -43,13 +43,6 @@ Writer RouteBase::writer(const Exchange& exchange, const WriteOptions& options, 
           subresource};
 }
 
-std::optional<core::Owner> RouteBase::owner(const Exchange& exchange) {
-  if (!exchange.caller.distinguished) return std::nullopt;
-  core::Owner owner = exchange.caller.who;
-  owner.privileged = exchange.caller.unlimited();
-  return owner;
-}
-
 std::string RouteBase::random_uid() const {
   const uint64_t a = options_.random(), b = options_.random();
   char text[37];

@@ -54,8 +54,6 @@ class RouteBase {
   // The writer to record in the managed fields.
   Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
                 const std::string& subresource = "") const;
-  // The owner of a job that this request creates.
-  static std::optional<core::Owner> owner(const Exchange& exchange);
   std::string random_uid() const;
   // Five characters for a generated name.
   std::string random_suffix() const;

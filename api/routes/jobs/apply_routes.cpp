@@ -47,7 +47,7 @@ kj::Promise<void> ApplyRoutes::apply_parsed(Exchange& exchange, const Target& ta
                               options_.now(),
                               random_suffix(),
                               options_.knobs.gates,
-                              owner(exchange),
+                              exchange.caller.owner(),
                               options_.image_runtime};
     auto judge = [parsed = std::move(parsed), admission, writer, force]() -> Admitted {
       auto made = applied("Job", Json::object(), parsed.document, writer, force);

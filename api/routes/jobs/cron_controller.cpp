@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/text/time_text.hpp"
-#include "core/spec/rules/privileges.hpp"
 
 #include <kj/vector.h>
 
@@ -243,27 +242,19 @@ kj::Promise<CronController::Created> CronController::create(const Known& known,
 
 kj::Promise<CronController::Created> CronController::create_as(const Known& known,
                                                                Millis scheduled_ms, Caller caller) {
-  Admission admission{known.kept->ns,       random_uid(), options_.now(),        random_suffix(),
-                      options_.knobs.gates, std::nullopt, options_.image_runtime};
-  if (caller.distinguished) {
-    admission.owner = caller.who;
-    admission.owner->privileged = caller.unlimited();
-  }
+  const Admission admission{known.kept->ns,        random_uid(),         options_.now(),
+                            random_suffix(),       options_.knobs.gates, caller.owner(),
+                            options_.image_runtime};
   const Writer writer{kComponent, "batch/v1", time_text(options_.now()), ""};
   Json job = cron_child(known.json, scheduled_ms, known.zone ? *known.zone : local_zone());
   Admitted admitted = JobWriter::admitted(
       parse_job(JsonText{std::move(job), {}}, FieldValidation::ignore), admission, &writer);
   if (admitted.refused)
     return Created{std::nullopt, invalid_message("jobs", admitted.name, *admitted.refused)};
-  if (!caller.unlimited())
-    if (auto why = core::needs_privilege(admitted.job->spec, options_.access.user_priority_max))
-      return Created{std::nullopt, std::move(*why)};
+  if (auto why = lacks_privilege(caller, *admitted.job))
+    return Created{std::nullopt, std::move(*why)};
   if (view_.job(known.kept->ns, admitted.name)) return existing(*known.kept, admitted.name);
-  const size_t unfinished = view_.jobs().active_of(caller.who.uid);
-  if (!quotas_.take_job(caller, unfinished))
-    return Created{std::nullopt,
-                   "exceeded quota: the limit is " + std::to_string(quotas_.limits().jobs_max) +
-                       " unfinished jobs, and this user has " + std::to_string(unfinished)};
+  if (auto why = take_quota(caller)) return Created{std::nullopt, std::move(*why)};
   Call call = new_call();
   backend_.create_job(admitted.job, std::move(call.done));
   return call.promise.then(

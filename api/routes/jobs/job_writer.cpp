@@ -51,11 +51,7 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
     return respond(exchange, {.kind = Kind::job, .job = &pretended, .version = view_.version()},
                    201);
   }
-  const size_t unfinished = view_.jobs().active_of(exchange.caller.who.uid);
-  if (!quotas_.take_job(exchange.caller, unfinished))
-    return AccessGate::forbid(
-        exchange, "exceeded quota: the limit is " + std::to_string(quotas_.limits().jobs_max) +
-                      " unfinished jobs, and this user has " + std::to_string(unfinished));
+  if (const auto why = take_quota(exchange.caller)) return AccessGate::forbid(exchange, *why);
   Call call = new_call();
   backend_.create_job(job, std::move(call.done));
   return call.promise.attach(kj::defer([this, &exchange] { quotas_.arrived(exchange.caller); }))
@@ -73,10 +69,22 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
 
 std::optional<kj::Promise<void>> JobWriter::refuse_privileges(Exchange& exchange,
                                                               const core::JobObject& job) const {
-  if (exchange.caller.unlimited()) return std::nullopt;
-  const auto why = core::needs_privilege(job.spec, options_.access.user_priority_max);
+  const auto why = lacks_privilege(exchange.caller, job);
   if (!why) return std::nullopt;
   return AccessGate::forbid(exchange, *why);
+}
+
+std::optional<std::string> JobWriter::lacks_privilege(const Caller& caller,
+                                                      const core::JobObject& job) const {
+  if (caller.unlimited()) return std::nullopt;
+  return core::needs_privilege(job.spec, options_.access.user_priority_max);
+}
+
+std::optional<std::string> JobWriter::take_quota(const Caller& caller) {
+  const size_t unfinished = view_.jobs().active_of(caller.who.uid);
+  if (quotas_.take_job(caller, unfinished)) return std::nullopt;
+  return "exceeded quota: the limit is " + std::to_string(quotas_.limits().jobs_max) +
+         " unfinished jobs, and this user has " + std::to_string(unfinished);
 }
 
 // The one path for all changes to a job: read, make, check, submit; repeat if it changed meanwhile.

@@ -63,6 +63,12 @@ class JobWriter : protected RouteBase {
   Promise change(Exchange& exchange, const Target& target, size_t sent, bool dry, MakeJob make,
                  Respond respond, int tries = kWriteTries);
 
+  // Why the caller may not have this job, which asks for what only operators may have.
+  std::optional<std::string> lacks_privilege(const Caller& caller,
+                                             const core::JobObject& job) const;
+  // Why the caller may not create one more job now. If they may, call quotas_.arrived() afterwards.
+  std::optional<std::string> take_quota(const Caller& caller);
+
   // Refuses a job that asks for what only operators may have.
   std::optional<Promise> refuse_privileges(Exchange& exchange, const core::JobObject& job) const;
 

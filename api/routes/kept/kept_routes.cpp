@@ -78,7 +78,7 @@ KeptView pretended(const core::KeptPtr& kept) {
 
 KeptRequest KeptRoutes::request_of(const Exchange& exchange, const Target& target,
                                    FieldValidation unknown_fields) const {
-  auto owner = RouteBase::owner(exchange);
+  auto owner = exchange.caller.owner();
   if (owner) owner->groups.clear(), owner->home.clear();
   std::optional<TemplateRules> cron;
   if (target.kind == Kind::cron_job) {
