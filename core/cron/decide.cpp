@@ -134,7 +134,7 @@ class Round {
   }
 
   bool is_due(const ChildJob& child) const {
-    return due_ && child.ref.name == job_name(cron_, *due_);
+    return due_ && child.ref.name == job_name(cron_.name, *due_);
   }
 
   // Nothing before the deadline is made up for.
@@ -192,8 +192,8 @@ CronStatus started(CronStatus status, JobRef job, Millis scheduled_ms) {
   return status;
 }
 
-std::string job_name(const CronJob& cron, Millis scheduled_ms) {
-  return cron.name + "-" + std::to_string(scheduled_ms / 60'000);
+std::string job_name(const std::string& cron, Millis scheduled_ms) {
+  return cron + "-" + std::to_string(scheduled_ms / 60'000);
 }
 
 }  // namespace muster::core

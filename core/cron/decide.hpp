@@ -37,7 +37,7 @@ CronDecision decide(const CronJob& cron, std::vector<ChildJob> children, const Z
 // The status once the job of this scheduled time exists.
 CronStatus started(CronStatus status, JobRef job, Millis scheduled_ms);
 
-// The name of the job of this scheduled time.
-std::string job_name(const CronJob& cron, Millis scheduled_ms);
+// The name of a CronJob's job of this scheduled time. `cron`: its own name.
+std::string job_name(const std::string& cron, Millis scheduled_ms);
 
 }  // namespace muster::core

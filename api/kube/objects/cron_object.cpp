@@ -204,14 +204,15 @@ void set_cron_status(Json& cron, const core::CronStatus& status) {
 Json cron_child(const Json& cron, Millis scheduled_ms, const core::Zone& zone) {
   const Json& of_job = cron.at("spec").at("jobTemplate");
   const Json from = of_job.value("metadata", Json::object());
-  Json meta = {{"name", core::job_name(cron_of(cron), scheduled_ms)},
+  const std::string name = member_text(cron.at("metadata"), "name");
+  Json meta = {{"name", core::job_name(name, scheduled_ms)},
                {"namespace", cron.at("metadata").value("namespace", "")}};
   for (const char* name : {"labels", "annotations"})
     if (from.contains(name)) meta[name] = from[name];
   meta["annotations"][kScheduledKey] = zoned_time(scheduled_ms, zone);
   meta["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
                                           {"kind", "CronJob"},
-                                          {"name", member_text(cron.at("metadata"), "name")},
+                                          {"name", name},
                                           {"uid", member_text(cron.at("metadata"), "uid")},
                                           {"controller", true},
                                           {"blockOwnerDeletion", true}}});

@@ -163,12 +163,12 @@ std::optional<core::ChildJob> CronController::child(JobId id, std::optional<uint
     return ended->second;
   const JobView* const found = jobs.find(id);
   if (found == nullptr || found->job.hidden()) return std::nullopt;
-  const core::Job* const job = &found->job;
-  const core::JobMeta& meta = job->object().meta;
+  const core::Job& job = found->job;
+  const core::JobMeta& meta = job.object().meta;
   if (core::owner_uid(meta.annotations) != owner) return std::nullopt;
-  core::ChildJob out{{meta.name, meta.uid}, end_of(*job), job->state().started_at, 0};
+  core::ChildJob out{{meta.name, meta.uid}, end_of(job), job.state().started_at, 0};
   // In whole seconds, as the status has it.
-  if (const auto completed = job->state().completed_at) out.ended_ms = *completed / 1000 * 1000;
+  if (const auto completed = job.state().completed_at) out.ended_ms = *completed / 1000 * 1000;
   if (out.end != core::ChildJob::End::none && jobs.unloaded(id)) ended_.emplace(id, out);
   return out;
 }

@@ -48,7 +48,7 @@ TEST(Cron, StartsAtTheScheduledTimeAndOnce) {
   EXPECT_EQ(due.start, kHour);
   EXPECT_EQ(due.wake, 2 * kHour);
   EXPECT_THAT(reasons(due), IsEmpty());
-  EXPECT_EQ(job_name(cron, kHour), "tick-60");
+  EXPECT_EQ(job_name(cron.name, kHour), "tick-60");
   cron.status = started(due.status, {"tick-60", "uid-tick-60"}, kHour);
   EXPECT_EQ(cron.status.scheduled_ms, kHour);
   EXPECT_EQ(started(cron.status, {"tick-60", "uid-tick-60"}, kHour), cron.status);
