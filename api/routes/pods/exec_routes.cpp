@@ -210,8 +210,8 @@ kj::Promise<void> ExecRoutes::stream(Exchange& exchange, const Target& pod) {
   const core::PodTemplate& spec = shown->job->spec().pod;
   const auto container = chosen_container(spec, url.get("container"), pod.name);
   if (!container) return exchange.bad(container.error().message);
-  if (*container != spec.containers.front().name)
-    return exchange.bad("container " + *container + " of pod " + pod.name +
+  if (container->name != spec.containers.front().name)
+    return exchange.bad("container " + container->name + " of pod " + pod.name +
                         " cannot be joined: commands run in the first container, " +
                         spec.containers.front().name);
   std::vector<std::string> command = url.all("command");

@@ -5,24 +5,9 @@
 #include "api/routes/pods/pod_container.hpp"
 #include "core/job/shown/container_run.hpp"
 
-#include <optional>
 #include <utility>
 
 namespace muster::api {
-namespace {
-
-// In PodEnd::containers; nothing: there is no such container.
-std::optional<size_t> position_of(const core::PodTemplate& pod, const std::string& container) {
-  size_t position = 0;
-  for (const auto* list : {&pod.init_containers, &pod.containers})
-    for (const core::Container& one : *list) {
-      if (one.name == container) return position;
-      ++position;
-    }
-  return std::nullopt;
-}
-
-}  // namespace
 
 kj::Promise<void> LogRoutes::get(Exchange& exchange, const Target& target) {
   const auto shown = view_.pod(target.ns, target.name);
@@ -39,11 +24,9 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
   std::string wanted = options->container;
   if (wanted.empty() && options->stream_given && !pod.containers.empty())
     wanted = pod.containers.front().name;
-  auto chosen = chosen_container(pod, wanted, name);
+  const auto chosen = chosen_container(pod, wanted, name);
   if (!chosen) return exchange.bad(chosen.error().message);
-  const std::string container = std::move(*chosen);
-  const auto position = position_of(pod, container);
-  if (!position) return exchange.bad("container " + container + " is not valid for pod " + name);
+  const auto& [container, position] = *chosen;
 
   LogQuery query;
   query.pod = key_of(shown);
@@ -51,7 +34,7 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
   query.job_uid = shown.job->object().meta.uid;
   query.pod_name = name;
   query.container = container;
-  query.position = *position;
+  query.position = position;
   query.only_one = pod.init_containers.size() + pod.containers.size() == 1;
   query.follow = options->follow;
   query.out = options->out;
@@ -62,7 +45,7 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
   query.since = options->since;
   query.offset = options->offset;
   query.otherwise_at = shown.pod->ended ? shown.pod->end.ended_at : options_.now();
-  const core::ContainerRun run = core::container_run(*shown.pod, *position, query.only_one);
+  const core::ContainerRun run = core::container_run(*shown.pod, position, query.only_one);
   if (!options->follow && !options->stream_given && !run.begun && shown.pod->bound() &&
       shown.pod->open())
     return exchange.bad("container \"" + container + "\" in pod \"" + name +

@@ -1,6 +1,5 @@
 #include "api/routes/pods/pod_container.hpp"
 
-#include <algorithm>
 #include <vector>
 
 namespace muster::api {
@@ -12,20 +11,21 @@ std::string in_brackets(const std::vector<core::Container>& containers) {
   return "[" + names + "]";
 }
 
-bool has_container(const std::vector<core::Container>& containers, const std::string& name) {
-  return std::ranges::any_of(containers,
-                             [&name](const core::Container& one) { return one.name == name; });
-}
-
 }  // namespace
 
-Result<std::string> chosen_container(const core::PodTemplate& spec, const std::string& wanted,
-                                     const std::string& pod) {
-  if (!wanted.empty() && !has_container(spec.containers, wanted) &&
-      !has_container(spec.init_containers, wanted))
+Result<ChosenContainer> chosen_container(const core::PodTemplate& spec, const std::string& wanted,
+                                         const std::string& pod) {
+  if (!wanted.empty()) {
+    size_t position = 0;
+    for (const auto* list : {&spec.init_containers, &spec.containers})
+      for (const core::Container& one : *list) {
+        if (one.name == wanted) return ChosenContainer{wanted, position};
+        ++position;
+      }
     return Error{Errc::invalid, "container " + wanted + " is not valid for pod " + pod, {}};
-  if (!wanted.empty()) return wanted;
-  if (spec.containers.size() == 1) return spec.containers.front().name;
+  }
+  if (spec.containers.size() == 1)
+    return ChosenContainer{spec.containers.front().name, spec.init_containers.size()};
   return Error{Errc::invalid,
                "a container name must be specified for pod " + pod +
                    ", choose one of: " + in_brackets(spec.containers) +

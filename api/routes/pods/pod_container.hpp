@@ -9,9 +9,13 @@
 
 namespace muster::api {
 
+struct ChosenContainer {
+  std::string name;
+  size_t position = 0;  // in PodEnd::containers
+};
 // `wanted`: as given; empty: the pod's only one. `pod`: the pod's name. invalid: there is none, or
 // there are several to choose from.
-Result<std::string> chosen_container(const core::PodTemplate& spec, const std::string& wanted,
-                                     const std::string& pod);
+Result<ChosenContainer> chosen_container(const core::PodTemplate& spec, const std::string& wanted,
+                                         const std::string& pod);
 
 }  // namespace muster::api
