@@ -156,6 +156,16 @@ class Case(World):
                 return False
         eventually(gone, "no process of a session is left", timeout)
 
+    def count_across(self, kill, start):
+        """While a command counts, something is killed and started again. Nothing of its output is lost."""
+        process = self.begin(COUNTS)
+        self.assertEqual(process.stdout.readline(), b"0\n")
+        kill()
+        (self.seeing.folder / "count").touch()  # the command continues
+        start()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
+
 
 class Exec(Case):
     def test_exec_returns_both_streams_and_runs_in_the_pods_context(self):
@@ -255,13 +265,7 @@ class Exec(Case):
 
     def test_output_survives_a_coordinator_kill(self):
         self.start()
-        process = self.begin(COUNTS)
-        self.assertEqual(process.stdout.readline(), b"0\n")
-        self.it.kill_coordinator()
-        (self.seeing.folder / "count").touch()  # the command continues
-        self.it.start_coordinator()
-        out, err = process.communicate(timeout=60)
-        self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
+        self.count_across(self.it.kill_coordinator, self.it.start_coordinator)
 
     def test_interrupt_works_while_the_coordinator_is_down(self):
         self.start()
@@ -275,13 +279,7 @@ class Exec(Case):
 
     def test_output_survives_an_agent_kill(self):
         self.start()
-        process = self.begin(COUNTS)
-        self.assertEqual(process.stdout.readline(), b"0\n")
-        self.it.kill_agent("node-0")
-        (self.seeing.folder / "count").touch()
-        self.it.start_agent("node-0")
-        out, err = process.communicate(timeout=60)
-        self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
+        self.count_across(lambda: self.it.kill_agent("node-0"), lambda: self.it.start_agent("node-0"))
 
     def test_output_is_kept_when_the_command_ends_unread(self):
         """Its pod ends, too. Output and exit code are still available to a client that comes back."""
@@ -808,13 +806,7 @@ class WithKubectl(Case):
         process.kill()
         process.wait()
         self.none_left()
-        process = self.begin(COUNTS)
-        self.assertEqual(process.stdout.readline(), b"0\n")
-        self.it.kill_agent("node-0")
-        (self.seeing.folder / "count").touch()
-        self.it.start_agent("node-0")
-        out, err = process.communicate(timeout=60)
-        self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
+        self.count_across(lambda: self.it.kill_agent("node-0"), lambda: self.it.start_agent("node-0"))
 
     def test_slow_reader_gets_everything(self):
         self.start()
