@@ -229,10 +229,11 @@ void JobActor::use_again(core::Decision& decision) {
     if ((freed.slots[node] -= count) == 0) freed.slots.erase(node);
     freed.quick.erase(node);
   }
-  std::erase_if(decision.effects, [](const core::Effect& effect) {
+  std::erase_if(decision.effects, [this](const core::Effect& effect) {
     auto* rest = std::get_if<core::FreeSlots>(&effect);
-    return std::holds_alternative<core::AskSlots>(effect) ||
-           (rest && rest->slots.empty() && rest->avoid.empty());
+    const bool kept = rest && rest->slots.empty() && rest->avoid.empty();
+    if (kept) ran_.add(rest->ran);
+    return kept || std::holds_alternative<core::AskSlots>(effect);
   });
   core::Decision bound = core::decide(job_, {std::move(again)}, now(), knobs_, hearing_);
   auto append = [](auto& to, auto& from) {
@@ -356,7 +357,9 @@ void JobActor::ask_slots(const core::AskSlots& order) {
 }
 
 void JobActor::act(const core::FreeSlots& order, const Durable&) {
-  Freed freed{job_.id(), order.slots, order.quick, {}};
+  Freed freed{job_.id(), order.slots, order.quick, {}, ran_};
+  freed.ran.add(order.ran);
+  ran_ = {};
   for (const auto& [node, why] : order.avoid) {
     freed.avoid.push_back(node);
     log::warn("job {}: n{} cannot start its pods, which are placed elsewhere: {}",

@@ -129,6 +129,7 @@ class JobActor : public GatedActor<job_actor> {
   uint64_t slots_received_ = 0;
   std::optional<Want> asked_;            // the last one sent
   std::map<NodeId, uint64_t> keeps_on_;  // nodes where it may reuse freed slots, with sessions
+  core::RunTimes ran_;                   // of pods whose slots were reused; for the next Freed
   uint64_t wake_round_ = 0;
   std::optional<Millis> wake_ms_;  // instant of the timer
   bool hidden_reported_ = false;

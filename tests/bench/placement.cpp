@@ -91,7 +91,7 @@ class Simulation {
     for (const auto& [job, slots] : ended)
       for (auto [node, count] : slots) quick[job][node] = {count, count * kRanMs};
     const auto begin = Clock::now();
-    for (const auto& [job, slots] : ended) slots_.freed(job, slots, quick[job], now_);
+    for (const auto& [job, slots] : ended) slots_.freed(job, slots, quick[job], {}, now_);
     return ms_since(begin);
   }
 

@@ -79,6 +79,7 @@ struct Freed {
   std::map<NodeId, uint32_t> slots;
   QuickEndsOfNodes quick{};     // of these, the ones freed by short pods
   std::vector<NodeId> avoid{};  // nodes that could not start a pod of the job
+  RunTimes ran{};               // of the job's pods that have exited since the last one
 };
 // Nothing is left of the job's pods.
 struct JobLeft {

@@ -19,7 +19,7 @@ void Turn::take(const Want& event) {
 
 void Turn::take(const Freed& event) {
   cluster.slots().avoid(event.job, event.avoid, now.up_ms);
-  cluster.slots().freed(event.job, event.slots, event.quick, now.up_ms);
+  cluster.slots().freed(event.job, event.slots, event.quick, event.ran, now.up_ms);
   moved(*this, event.job);
 }
 

@@ -67,6 +67,12 @@ void Amounts::add(const Amounts& other, int64_t times) {
   for (const auto& [name, count] : other.named) named[name] += count * times;
 }
 
+void Amounts::lower_to(const Amounts& other) {
+  cpu_millis = std::min(cpu_millis, other.cpu_millis);
+  memory_bytes = std::min(memory_bytes, other.memory_bytes);
+  for (const auto& [name, count] : other.named) named[name] = std::min(named[name], count);
+}
+
 uint32_t times_in(const Amounts& room, const Amounts& each, uint32_t most) {
   int64_t times = most;
   auto limit = [&times](int64_t have, int64_t one) {

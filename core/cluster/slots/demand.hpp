@@ -23,6 +23,7 @@ struct Amounts {
   bool operator==(const Amounts&) const = default;
   bool none() const { return cpu_millis == 0 && memory_bytes == 0 && named.empty(); }
   void add(const Amounts& other, int64_t times);  // negative: subtracts
+  void lower_to(const Amounts& other);            // where that is less
 };
 
 // How many times `each` fits into `room`, up to `most`.

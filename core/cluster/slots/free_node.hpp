@@ -1,11 +1,13 @@
 // FreeNode: a node as placement sees it: what is free and which pods it admits.
 #pragma once
 
+#include "base/clock.hpp"
 #include "core/cluster/slots/demand.hpp"
 #include "core/ids.hpp"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 namespace muster::core {
 
@@ -21,6 +23,12 @@ struct FreeNode {
 // Number of places reserved for waiting pods, by node.
 using Reservation = std::map<NodeId, uint32_t>;
 
+// What a user's pods hold, in slots of the cluster (fair_share.hpp).
+struct UserShare {
+  double held = 0;
+  double weight = 1;
+};
+
 struct WaitingJob {
   JobId job = 0;
   uint32_t wanted = 0;
@@ -32,6 +40,13 @@ struct WaitingJob {
   const std::map<NodeId, uint32_t>* held = nullptr;
   // A gang some of whose members have slots, which they keep until the others have theirs.
   bool begun = false;
+  double cost = 1;            // of one pod, in slots of the cluster (fair_share.hpp)
+  double share = 0;           // of all its pods, likewise
+  UserShare* user = nullptr;  // shared by all of the user's jobs. Null: one user for all of these
+  // When its reservation is likely to be complete, from now. Absent: it is not known.
+  std::optional<Millis> starts_in_ms{};
+  // How long its next pods are likely to run. Absent: it is not known.
+  std::optional<Millis> runs_ms{};
 };
 
 // The job's demand, or one that needs only slots.

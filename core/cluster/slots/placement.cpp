@@ -1,9 +1,12 @@
 #include "core/cluster/slots/placement.hpp"
 
 #include "core/cluster/nodes/arrangement.hpp"
+#include "core/cluster/slots/fair_share.hpp"
 #include "core/spec/fields/affinity.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace muster::core {
 
@@ -11,6 +14,8 @@ namespace {
 
 // How many demands that fit nowhere to remember, to skip jobs with the same demand.
 constexpr size_t kStuckMax = 16;
+// How often to divide anew what some jobs could not use.
+constexpr int kDivisionsMax = 8;
 
 // Whether `wanted` pods fit on all nodes together.
 bool has_room_for_all(const std::vector<FreeNode>& nodes, const Demand& demand, uint64_t wanted) {
@@ -33,6 +38,14 @@ struct Placer {
   Grants grants{};
   size_t first = 0;                    // nodes before this one have no slot left
   std::vector<const Demand*> stuck{};  // demands that fit nowhere: room only shrinks
+  // Free places that wait for the rest of a reservation.
+  struct Kept {
+    size_t node;  // in `nodes`
+    uint32_t slots;
+    Amounts amounts;
+    Millis for_ms;  // until then
+  };
+  std::vector<Kept> kept{};
 
   bool is_stuck(const WaitingJob& job) const {
     return std::any_of(stuck.begin(), stuck.end(),
@@ -111,6 +124,8 @@ struct Placer {
       occupy(node, demand, count);
       job.wanted -= count;
       if (job.user_left) *job.user_left -= count;
+      job.share += count * job.cost;
+      if (job.user) job.user->held += count * job.cost;
       free -= count;
       left -= count;
     };
@@ -137,7 +152,8 @@ struct Placer {
   void reserve(const WaitingJob& job) {
     auto mine = grants.find(job.job);
     auto left = static_cast<uint32_t>(allowed(job, job.wanted));
-    for (FreeNode& node : nodes) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      FreeNode& node = nodes[i];
       auto place = job.reservation->find(node.node);
       if (left == 0 || place == job.reservation->end()) continue;
       uint32_t count = place->second;
@@ -146,8 +162,49 @@ struct Placer {
           count -= std::min(count, got->second);
       count = std::min(count, left);
       left -= count;
-      free -= std::min(node.free, count);
+      const uint32_t slots = std::min(node.free, count);
+      free -= slots;
+      if (slots > 0 && job.starts_in_ms) {
+        Amounts amounts;
+        amounts.add(demand_of(job).amounts, count);
+        kept.push_back({i, slots, std::move(amounts), *job.starts_in_ms});
+      }
       occupy(node, demand_of(job), count);
+    }
+  }
+
+  // Divides what is free among these jobs.
+  void share(std::vector<WaitingJob*> jobs) {
+    for (int division = 0; free > 0 && !jobs.empty(); ++division) {
+      const Shares shares = shares_of(jobs, free);
+      const bool last = division == kDivisionsMax;
+      for (size_t i : shares.order) {
+        WaitingJob& job = *jobs[i];
+        const uint64_t most =
+            allowed(job, std::min<uint64_t>({last ? free : shares.pods[i], job.wanted, free}));
+        const bool done = allowed(job, job.wanted) == 0 || fill(job, most) < most;
+        if (done || job.wanted == 0) jobs[i] = nullptr;
+      }
+      if (last) return;
+      std::erase(jobs, nullptr);
+    }
+  }
+
+  // Lends kept places to jobs whose pods are likely to end before the reservation is complete.
+  void backfill(const std::vector<WaitingJob*>& jobs) {
+    for (const Kept& one : std::exchange(kept, {})) {
+      FreeNode lent = nodes[one.node];
+      lent.free = one.slots;
+      lent.room.add(one.amounts, 1);
+      Placer placer{{std::move(lent)}, one.slots};
+      std::vector<WaitingJob*> quick;
+      std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(quick), [&](const WaitingJob* job) {
+        return job->runs_ms && *job->runs_ms <= one.for_ms && !job->reservation && job->wanted > 0;
+      });
+      placer.share(std::move(quick));
+      nodes[one.node].room.lower_to(placer.nodes.front().room);
+      for (const auto& [job, places] : placer.grants)
+        for (auto [node, count] : places) grants[job][node] += count;
     }
   }
 
@@ -168,14 +225,11 @@ struct Placer {
       }
       if (job.reservation) reserve(job);
     }
-    std::erase_if(jobs, [](const WaitingJob& j) { return j.wanted == 0 || demand_of(j).gang; });
-    while (free > 0 && !jobs.empty()) {
-      uint64_t share = std::max<uint64_t>(1, free / jobs.size());
-      std::erase_if(jobs, [&](WaitingJob& job) {
-        const uint64_t most = allowed(job, std::min<uint64_t>({share, job.wanted, free}));
-        return most == 0 || fill(job, most) < most || job.wanted == 0;
-      });
-    }
+    std::vector<WaitingJob*> rest;
+    for (WaitingJob& job : jobs)
+      if (job.wanted > 0 && !demand_of(job).gang) rest.push_back(&job);
+    share(rest);
+    backfill(rest);
   }
 };
 
@@ -198,21 +252,6 @@ Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
     it = end;
   }
   return std::move(placer.grants);
-}
-
-Reservation reservation_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting) {
-  const Demand& demand = demand_of(waiting);
-  uint64_t left = demand.gang ? waiting.wanted : std::min<uint32_t>(waiting.wanted, 1);
-  Reservation reservation;
-  for (const FreeNode& node : nodes) {
-    if (left == 0) break;
-    uint32_t count = room_for(node, demand, left);
-    if (count == 0) continue;
-    reservation[node.node] = count;
-    left -= count;
-  }
-  if (left > 0) return {};
-  return reservation;
 }
 
 }  // namespace muster::core

@@ -1,19 +1,19 @@
 // Placement: free slots x waiting pods -> grants. Pure.
 //
-// Higher priorities go first. Jobs of equal priority share fairly: in each round every waiting job
-// gets an equal share of what is free, so a job of 10^5 pods does not starve a job of one pod; what
-// a job cannot use goes to the others. Nodes with the most free slots are filled first, so that
-// work spreads; nodes with a PreferNoSchedule taint come last. For a job with preferences, nodes
-// with the highest weight come first. A gang gets slots for all its waiting pods or for none. A
-// running gang gets its missing slots before others of equal priority get any, so gangs cannot
-// deadlock: without them, the slots that it holds would never become free. A job that fits nowhere
-// does not block others. For a job that chose to be packed or spread, arrangement.hpp picks the
-// nodes.
+// Higher priorities go first. At equal priority, users and then their jobs share fairly
+// (fair_share.hpp); what a job cannot use goes to the others. Nodes with the most free slots are
+// filled first, so that work spreads; nodes with a PreferNoSchedule taint come last. For a job with
+// preferences, nodes with the highest weight come first. A gang gets slots for all its waiting pods
+// or for none. A running gang gets its missing slots before others of equal priority get any, so
+// gangs cannot deadlock: without them, the slots that it holds would never become free. A job that
+// fits nowhere does not block others. For a job that chose to be packed or spread, arrangement.hpp
+// picks the nodes.
 //
 // Reservations are the exception: as their places become free, they are kept for one job from all
 // jobs served after it (of lower or equal priority). They come from a preemption (preemption.hpp),
-// so that the job gets the room made for it, or from reservation_for(), so that a job that needs
-// much at once does not starve behind small ones that take every slot first.
+// so that the job gets the room made for it, or from a plan (reservation.hpp), so that a job that
+// needs much at once does not starve behind small ones that take every slot first. Until the plan
+// is due, its free places are lent to pods that are likely to end before.
 //
 // Invariants: nothing is granted twice, or beyond what is free or what a user may have; a slot
 // stays idle only if it is reserved or no waiting pod could use it.
@@ -28,9 +28,5 @@ namespace muster::core {
 // Jobs of equal priority are served in the given order, running gangs first, then jobs with a
 // reservation. The caller rotates the order so that a remainder does not always go to the same job.
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs);
-
-// The places to reserve for a job that has waited long: all for a gang, else one. `nodes`: what
-// could become free for the job, in order of preference. Empty: it would not fit even then.
-Reservation reservation_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting);
 
 }  // namespace muster::core

@@ -4,10 +4,20 @@
 #include "core/spec/fields/owner.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace muster::core {
 
 namespace {
+
+// A plan moves if it starts sooner by this much, or by an eighth of the time until then.
+constexpr Millis kSoonerMs = 100;
+// Expected of a pod about which nothing is known, beyond what it has already run.
+constexpr Millis kUnknownMs = 3'600'000;
+// As many ends of a job's pods as its average covers, about.
+constexpr uint32_t kRunsMax = 64;
+// How often what users hold is added to their use.
+constexpr Millis kNoteUseMs = 1'000;
 
 // How long to wait for a victim after its grace, to allow for SIGKILL and the report.
 constexpr Millis kReportMs = 30'000;
@@ -30,6 +40,12 @@ Slots::Site* Slots::site(NodeId node) {
 
 void Slots::set_node(const NodeInfo& info) {
   Site& site = sites_[info.id];
+  if (site.info.id != kNoNode) {
+    all_.add(capacity_of(site.info), -1);
+    all_slots_ -= site.info.slots;
+  }
+  all_.add(capacity_of(info), 1);
+  all_slots_ += info.slots;
   site.info = info;
   site.labels = labels_of(info);
   std::vector<Taint> taints;
@@ -50,9 +66,15 @@ void Slots::remove_node(NodeId node) {
   Site* gone = site(node);
   if (!gone) return;
   tainted_ -= !gone->taints.empty();
+  all_.add(capacity_of(gone->info), -1);
+  all_slots_ -= gone->info.slots;
   sites_.erase(node);
   for (auto it = clients_.begin(); it != clients_.end();) {
-    it->second.held.erase(node);
+    if (const auto held = it->second.held.find(node); held != it->second.held.end()) {
+      it->second.pods -= held->second;
+      it->second.held.erase(held);
+    }
+    it->second.since.erase(node);
     it->second.leaving.erase(node);
     it->second.reservation.erase(node);
     it->second.avoid_until.erase(node);
@@ -83,9 +105,11 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
   client.demand = std::move(demand);
 }
 
-void Slots::take(Client& client, NodeId node, uint32_t count) {
+void Slots::take(Client& client, NodeId node, uint32_t count, Millis now) {
   Site* s = site(node);
   if (!s) return;
+  client.pods += count;
+  client.since[node] = now;
   s->used += count;
   if (!client.demand.amounts.none()) s->taken.add(client.demand.amounts, count);
   client.held[node] += count;
@@ -99,7 +123,11 @@ void Slots::release(Client& client, NodeId node, uint32_t count) {
     s->used -= count;
     if (!client.demand.amounts.none()) s->taken.add(client.demand.amounts, -int64_t{count});
   }
-  if ((held->second -= count) == 0) client.held.erase(held);
+  client.pods -= count;
+  if ((held->second -= count) == 0) {
+    client.held.erase(held);
+    client.since.erase(node);
+  }
   auto leaving = client.leaving.find(node);
   if (leaving == client.leaving.end()) return;
   leaving->second.first -= std::min(leaving->second.first, count);
@@ -109,7 +137,7 @@ void Slots::release(Client& client, NodeId node, uint32_t count) {
 void Slots::hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots) {
   Client& client = clients_[job];
   learn(client, object);
-  for (auto [node, count] : slots) take(client, node, count);
+  for (auto [node, count] : slots) take(client, node, count, 0);
   forget_idle(job);
 }
 
@@ -130,9 +158,12 @@ void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObject
 }
 
 void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, const QuickEndsOfNodes& quick,
-                  Millis now) {
+                  const RunTimes& ran, Millis now) {
   auto it = clients_.find(job);
   if (it == clients_.end()) return;
+  RunTimes& known = it->second.ran;
+  if (ran.count > 0 && known.count >= kRunsMax) known = {known.count / 2, known.total_ms / 2};
+  known.add(ran);
   for (auto [node, count] : slots) release(it->second, node, count);
   for (const auto& [node, ends] : quick)
     if (Site* s = site(node)) s->quick.emplace_back(now, ends);
@@ -209,7 +240,7 @@ void Slots::count_users() {
   for (const auto& [id, client] : clients_) {
     if (!client.owner) continue;
     User& user = users_.try_emplace(*client.owner, User{user_pods_max_}).first->second;
-    const uint32_t pods = client.held_pods();
+    const uint32_t pods = client.pods;
     user.over = user.over || pods > user.left;
     user.left -= std::min(user.left, pods);
     user.wanting += client.wanted() > 0;
@@ -222,14 +253,20 @@ bool Slots::may_have(const Client& client) const {
 }
 
 // Leaves out jobs whose user may have no more pods: they wait for the limit, not for slots.
-std::vector<WaitingJob> Slots::waiting() {
+std::vector<WaitingJob> Slots::waiting(Millis now) {
   count_users();
+  count_shares();
   std::vector<WaitingJob> jobs;
   auto add = [&](JobId id, const Client& client) {
     if (client.wanted() == 0 || !may_have(client)) return;
     WaitingJob job{id, client.wanted(), &client.demand,
                    client.reservation.empty() ? nullptr : &client.reservation};
-    job.begun = client.demand.gang && client.held_pods() > 0;
+    job.begun = client.demand.gang && client.pods > 0;
+    job.cost = cost(client.demand);
+    job.share = client.pods * job.cost;
+    job.user = &sharing_.at(client.owner).share;
+    job.runs_ms = runs_ms(client);
+    if (id == patient_) job.starts_in_ms = std::max<Millis>(0, start_ms_ - now);
     if (client.demand.placement != PlacementChoice::usual) job.held = &client.held;
     if (client.owner && user_pods_max_ > 0) {
       job.user_left = &users_.at(*client.owner).left;
@@ -243,11 +280,11 @@ std::vector<WaitingJob> Slots::waiting() {
   return jobs;
 }
 
-void Slots::grant(const Grants& grants, Round& round) {
+void Slots::grant(const Grants& grants, Millis now, Round& round) {
   for (const auto& [job, slots] : grants) {
     Client& client = clients_.at(job);
     for (auto [node, count] : slots) {
-      take(client, node, count);
+      take(client, node, count, now);
       client.granted += count;
       round.grants[job][node] += count;
       if (auto place = client.reservation.find(node); place != client.reservation.end()) {
@@ -317,6 +354,7 @@ void Slots::look_elsewhere(Millis now, Round& round) {
 
 Slots::Round Slots::place(Millis now) {
   Round round;
+  note_use(now);
   look_elsewhere(now, round);
   if (tainted_ > 0) leave_tainted(now, round);
   std::vector<FreeNode> free, ahead;
@@ -330,17 +368,90 @@ Slots::Round Slots::place(Millis now) {
     entry.free = most - std::min(most, beyond);
     if (entry.free > 0) ahead.push_back(std::move(entry));
   }
-  std::vector<WaitingJob> jobs = waiting();
+  count_users();
+  if (patient_ && now >= planned_ms_ + kPlanEveryMs) plan_anew(now);
+  std::vector<WaitingJob> jobs = waiting(now);
   if (jobs.empty()) return round;
   last_served_ = jobs.front().job;
   if (!free.empty()) {
-    grant(core::place(std::move(free), std::move(jobs)), round);
-    jobs = waiting();
+    grant(core::place(std::move(free), std::move(jobs)), now, round);
+    jobs = waiting(now);
   }
-  be_patient(jobs, now);
+  be_patient(jobs, now, round);
   preempt(std::move(jobs), now, round);
-  if (!ahead.empty()) place_ahead(std::move(ahead), round);
+  if (!ahead.empty()) place_ahead(std::move(ahead), now, round);
   return round;
+}
+
+// ---- shares
+
+// Of a pod, in slots of the whole cluster: the resource of which it takes the largest part counts.
+double Slots::cost(const Demand& demand) const {
+  if (demand.amounts.none()) return 1;
+  double part = 0;
+  auto count = [&part](int64_t one, int64_t all) {
+    if (one > 0 && all > 0) part = std::max(part, static_cast<double>(one) / all);
+  };
+  count(demand.amounts.cpu_millis, all_.cpu_millis);
+  count(demand.amounts.memory_bytes, all_.memory_bytes);
+  for (const auto& [name, one] : demand.amounts.named)
+    if (auto all = all_.named.find(name); all != all_.named.end()) count(one, all->second);
+  return std::max(1.0, part * static_cast<double>(all_slots_));
+}
+
+std::map<UserId, double> Slots::held_by_users() const {
+  std::map<UserId, double> held;
+  const double all = std::max<double>(1, static_cast<double>(all_slots_));
+  for (const auto& [id, client] : clients_)
+    if (client.owner && client.pods > 0)
+      held[*client.owner] += client.pods * cost(client.demand) / all;
+  return held;
+}
+
+void Slots::note_use(Millis now) {
+  if (use_noted_ms_ && now < *use_noted_ms_ + kNoteUseMs) return;
+  if (use_noted_ms_) use_.pass(held_by_users(), now - *use_noted_ms_);
+  use_noted_ms_ = now;
+}
+
+void Slots::count_shares() {
+  sharing_.clear();
+  for (const auto& [id, client] : clients_) {
+    if (client.pods == 0 && client.wanted() == 0) continue;
+    Sharing& sharing = sharing_[client.owner];
+    sharing.share.held += client.pods * cost(client.demand);
+    ++sharing.jobs;
+  }
+  for (auto& [user, sharing] : sharing_)
+    if (user) sharing.share.weight = use_.weight(*user, sharing_.size());
+}
+
+// Whether the job holds at least what an equal division among users, and among its user's jobs,
+// would give it.
+bool Slots::has_its_share(const Client& client) const {
+  double weights = 0;
+  for (const auto& [user, sharing] : sharing_) weights += sharing.share.weight;
+  const Sharing& own = sharing_.at(client.owner);
+  const double share =
+      static_cast<double>(all_slots_) * own.share.weight / weights / static_cast<double>(own.jobs);
+  return client.pods > 0 && client.pods * cost(client.demand) >= share;
+}
+
+std::vector<Slots::Standing> Slots::standings() const {
+  std::map<UserId, Standing> found;
+  for (const auto& [user, held] : held_by_users()) found[user].held = held;
+  for (const auto& [user, use] : use_.all()) found[user].use = use;
+  for (const auto& [id, client] : clients_)
+    if (client.owner && client.wanted() > 0) found[*client.owner].waiting += client.wanted();
+  size_t active = 0;
+  for (const auto& [user, one] : found) active += one.held > 0 || one.waiting > 0;
+  std::vector<Standing> standings;
+  for (auto& [user, one] : found) {
+    one.user = user;
+    one.weight = use_.weight(user, std::max<size_t>(active, 1));
+    standings.push_back(one);
+  }
+  return standings;
 }
 
 // ---- patience
@@ -360,20 +471,17 @@ bool Slots::still_good(const Client& client) const {
 
 // Gives one job at a time a reservation: the one with the highest priority that has waited longest.
 // It is served before jobs of equal priority, so they cannot take its places.
-void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
-  if (patient_) {
-    auto it = clients_.find(*patient_);
-    if (it == clients_.end() || !still_good(it->second) || !may_have(it->second)) {
-      if (it != clients_.end()) it->second.reservation.clear();
-      patient_.reset();
-    }
-  }
+void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round& round) {
   std::optional<JobId> longest;
   for (const WaitingJob& job : waiting) {
     Client& client = clients_.at(job.job);
     if (!client.short_since) client.short_since = now;
-    bool needs_much = client.demand.gang || !client.demand.amounts.none();
-    if (!needs_much || now - *client.short_since < kPatienceMs) continue;
+    if (!client.demand.gang && client.demand.amounts.none()) continue;
+    if (const Millis due = *client.short_since + kPatienceMs; due > now) {
+      round.again_in(due - now);
+      continue;
+    }
+    if (has_its_share(client)) continue;
     if (longest) {
       const Client& other = clients_.at(*longest);
       if (std::pair(-other.demand.priority, *other.short_since) <=
@@ -383,29 +491,85 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
     longest = job.job;
   }
   if (!longest || patient_) return;
-  Client& client = clients_.at(*longest);
-  // Everything that could become free for the job, including what others hold.
-  std::vector<std::pair<uint32_t, FreeNode>> nodes;
+  patient_ = longest;
+  plan_anew(now);
+  if (!patient_) clients_.at(*longest).short_since = now;  // nothing fits it: let another job try
+}
+
+// Keeps the reservation where it is, unless another place is clearly sooner.
+void Slots::plan_anew(Millis now) {
+  auto it = clients_.find(*patient_);
+  planned_ms_ = now;
+  if (it == clients_.end() || it->second.wanted() == 0 || !may_have(it->second)) {
+    if (it != clients_.end()) it->second.reservation.clear();
+    patient_.reset();
+    return;
+  }
+  Client& client = it->second;
+  const std::vector<Outlook> nodes = outlook(client, now);
+  const WaitingJob job{it->first, client.wanted(), &client.demand};
+  const std::optional<Plan> best = plan(nodes, job, now);
+  if (still_good(client)) {
+    const std::optional<Millis> start_ms = start_of(client.reservation, nodes, job, now);
+    if (start_ms &&
+        (!best || *start_ms - best->start_ms <= std::max(kSoonerMs, (*start_ms - now) / 8))) {
+      start_ms_ = *start_ms;
+      return;
+    }
+  }
+  if (!best) {
+    client.reservation.clear();
+    patient_.reset();
+    return;
+  }
+  client.reservation = best->places;
+  start_ms_ = best->start_ms;
+}
+
+// What is free on each node, and when the pods of jobs that may not outrank this one end there.
+std::vector<Outlook> Slots::outlook(const Client& client, Millis now) const {
+  std::map<NodeId, std::vector<Ending>> endings;
+  for (const auto& [id, other] : clients_) {
+    if (&other == &client) continue;
+    for (auto [node, count] : other.held)
+      endings[node].push_back({ends_at(other, node, now), count, &other.demand});
+  }
+  std::vector<Outlook> nodes;
   for (const auto& [id, site] : sites_) {
     if (!site.usable) continue;
-    FreeNode node = free_node(id, site);
-    uint32_t free = node.free;
-    auto held = client.held.find(id);
-    uint32_t own = held == client.held.end() ? 0 : held->second;
-    node.free = site.info.slots - std::min(site.info.slots, own);
-    node.room = capacity_of(site.info);
-    node.room.add(client.demand.amounts, -int64_t{own});
-    nodes.emplace_back(free, std::move(node));
+    Outlook outlook{free_node(id, site), {}};
+    outlook.node.over = site.used > site.info.slots ? site.used - site.info.slots : 0;
+    if (auto found = endings.find(id); found != endings.end())
+      outlook.endings = std::move(found->second);
+    nodes.push_back(std::move(outlook));
   }
-  std::stable_sort(nodes.begin(), nodes.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<FreeNode> order;
-  for (auto& [free, node] : nodes) order.push_back(std::move(node));
-  client.reservation = reservation_for(order, {*longest, client.wanted(), &client.demand});
-  if (client.reservation.empty())
-    client.short_since = now;  // it can never fit on these nodes: let another job try
-  else
-    patient_ = longest;
+  return nodes;
+}
+
+// By when the job's pods on the node are likely to have ended.
+Millis Slots::ends_at(const Client& client, NodeId node, Millis now) const {
+  const Millis since = client.since.at(node);
+  const Millis ran_ms = std::max<Millis>(0, now - since);
+  const std::optional<Millis> runs = runs_ms(client);
+  if (!runs) return now + kUnknownMs + ran_ms;
+  // Those that seem to have run longer than expected are expected to run as long again. They may
+  // also be later ones: a job need not tell which of its slots it reuses.
+  return ran_ms <= *runs ? since + *runs : now + std::min(ran_ms - *runs, *runs);
+}
+
+// The average of its recent pods, or at least not longer than their time limit.
+std::optional<Millis> Slots::runs_ms(const Client& client) const {
+  std::optional<Millis> runs;
+  if (const auto limit = client.object->spec.pod.active_deadline_s) runs = *limit * 1000;
+  if (client.ran.count > 0) {
+    const Millis average = client.ran.total_ms / client.ran.count;
+    runs = std::min(average, runs.value_or(average));
+  }
+  return runs;
+}
+
+std::optional<Millis> Slots::planned(JobId job) const {
+  return job == patient_ ? std::optional(start_ms_) : std::nullopt;
 }
 
 // ---- preemption
@@ -487,8 +651,8 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
 
 // ---- prefetch
 
-void Slots::place_ahead(std::vector<FreeNode> nodes, Round& round) {
-  std::vector<WaitingJob> jobs = waiting();
+void Slots::place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round) {
+  std::vector<WaitingJob> jobs = waiting(now);
   if (jobs.empty()) return;
   int32_t top = INT32_MIN;
   for (const WaitingJob& job : jobs) {
@@ -499,7 +663,8 @@ void Slots::place_ahead(std::vector<FreeNode> nodes, Round& round) {
   std::erase_if(jobs, [top](const WaitingJob& job) {
     return job.demand->gang || !job.demand->amounts.none() || job.demand->priority < top;
   });
-  if (!jobs.empty() && !nodes.empty()) grant(core::place(std::move(nodes), std::move(jobs)), round);
+  if (!jobs.empty() && !nodes.empty())
+    grant(core::place(std::move(nodes), std::move(jobs)), now, round);
 }
 
 }  // namespace muster::core

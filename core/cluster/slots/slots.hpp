@@ -9,9 +9,10 @@
 //  - Taints: jobs must take their pods off nodes with NoExecute taints that they do not tolerate,
 //    or no longer tolerate.
 //  - Placement of free slots (placement.hpp).
-//  - Patience: a job that needs much at once (a gang, pods with requests) and has waited for
-//    kPatienceMs gets a reservation. Only one job at a time has one: two would each collect part of
-//    what both need.
+//  - Patience: a job that needs much at once (a gang, pods with requests), has less than its fair
+//    share and has waited for kPatienceMs gets a reservation (reservation.hpp). Only one job at a
+//    time has one: two would each collect part of what both need. It is planned anew as pods end,
+//    and lent to pods that are likely to end before it is complete.
 //  - Preemption of pods of lower priority (preemption.hpp). The room is reserved for the job. Slots
 //    of victims that have not ended yet count as becoming free, so no second pod is preempted for
 //    the same need.
@@ -26,6 +27,8 @@
 #include "base/clock.hpp"
 #include "core/cluster/slots/placement.hpp"
 #include "core/cluster/slots/preemption.hpp"
+#include "core/cluster/slots/recent_use.hpp"
+#include "core/cluster/slots/reservation.hpp"
 #include "core/quick_ends.hpp"
 
 #include <deque>
@@ -39,10 +42,14 @@ namespace muster::core {
 class Slots {
  public:
   // `user_pods_max`: pods that all jobs of one owner may have on nodes at a time; 0: no limit.
-  explicit Slots(uint32_t user_pods_max = 0) : user_pods_max_(user_pods_max) {}
+  // `half_life_ms`: of recent use.
+  explicit Slots(uint32_t user_pods_max = 0, Millis half_life_ms = RecentUse::kHalfLifeMs)
+      : user_pods_max_(user_pods_max), use_(half_life_ms) {}
 
   // How long a job that needs much at once competes with the others before it gets a reservation.
-  static constexpr Millis kPatienceMs = 30'000;
+  static constexpr Millis kPatienceMs = 1'000;
+  // Minimum interval between two plans of a reservation.
+  static constexpr Millis kPlanEveryMs = 50;
   // How long a job keeps away from a node that could not start its pods.
   static constexpr Millis kAvoidMs = 300'000;
   // Minimum interval between two preemptions.
@@ -60,8 +67,9 @@ class Slots {
   // job have arrived; the rest are in flight.
   void want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object);
   // `quick`: the slots freed by short pods; prefetch is based on these.
+  // `ran`: how long its pods ran, of those that have exited.
   void freed(JobId job, const std::map<NodeId, uint32_t>& slots, const QuickEndsOfNodes& quick,
-             Millis now);
+             const RunTimes& ran, Millis now);
   // These nodes could not start a pod of the job for a reason of their own. Call it before freed().
   void avoid(JobId job, const std::vector<NodeId>& nodes, Millis now);
   void left(JobId job);  // it has no pods left
@@ -73,6 +81,23 @@ class Slots {
   bool may_keep(JobId job) const;
   // Slots granted or occupied by a pod.
   uint32_t used(NodeId node) const;
+
+  // A user's standing among those who hold or want slots, or have had some lately.
+  struct Standing {
+    UserId user = 0;
+    double held = 0;    // part of the cluster: the largest of slots, CPUs, memory and each device
+    double use = 0;     // likewise, recently (recent_use.hpp)
+    double weight = 1;  // as use leaves it
+    uint64_t waiting = 0;  // pods
+  };
+  std::vector<Standing> standings() const;
+  // At startup: the user's use as it was `span_ms` ago.
+  void restore_use(UserId user, double use, Millis span_ms) { use_.restore(user, use, span_ms); }
+  // Counts what users hold up to now.
+  void note_use(Millis now);
+  // When the job's reservation is likely to be complete, on the clock of place(); nullopt: it has
+  // none.
+  std::optional<Millis> planned(JobId job) const;
 
   struct Round {
     Grants grants;
@@ -103,6 +128,9 @@ class Slots {
     uint32_t pending = 0;
     uint64_t received = 0;
     uint64_t granted = 0;
+    uint32_t pods = 0;               // sum of `held`
+    std::map<NodeId, Millis> since;  // the last grant there
+    RunTimes ran;                    // of its pods, the recent ones first of all
     bool asked = false;  // it has called want() since the start, so it can give slots back
     std::map<NodeId, uint32_t> held;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted slots; awaited until then
@@ -116,11 +144,6 @@ class Slots {
       uint64_t coming = granted - received;
       return pending > coming ? static_cast<uint32_t>(pending - coming) : 0;
     }
-    uint32_t held_pods() const {
-      uint32_t pods = 0;
-      for (auto [node, count] : held) pods += count;
-      return pods;
-    }
     bool idle() const {
       return pending == 0 && held.empty() && granted == received && avoid_until.empty();
     }
@@ -128,19 +151,27 @@ class Slots {
 
   Site* site(NodeId node);
   void learn(Client& client, const JobObjectPtr& object);
-  void take(Client& client, NodeId node, uint32_t count);
+  void take(Client& client, NodeId node, uint32_t count, Millis now);
   void release(Client& client, NodeId node, uint32_t count);
   void forget_idle(JobId job);
   FreeNode free_node(NodeId node, const Site& site) const;
   uint32_t prefetch_max(Site& site, Millis now) const;
   void count_users();
   bool may_have(const Client& client) const;  // at least one more pod; for a gang, all it wants
-  std::vector<WaitingJob> waiting();
-  void grant(const Grants& grants, Round& round);
+  std::vector<WaitingJob> waiting(Millis now);
+  void grant(const Grants& grants, Millis now, Round& round);
+  double cost(const Demand& demand) const;
+  std::map<UserId, double> held_by_users() const;
+  void count_shares();
+  bool has_its_share(const Client& client) const;
+  std::optional<Millis> runs_ms(const Client& client) const;
+  Millis ends_at(const Client& client, NodeId node, Millis now) const;
+  std::vector<Outlook> outlook(const Client& client, Millis now) const;
   bool still_good(const Client& client) const;
-  void be_patient(const std::vector<WaitingJob>& waiting, Millis now);
+  void be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round& round);
+  void plan_anew(Millis now);
   void preempt(std::vector<WaitingJob> waiting, Millis now, Round& round);
-  void place_ahead(std::vector<FreeNode> nodes, Round& round);
+  void place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round);
   void leave_tainted(Millis now, Round& round);
   void look_elsewhere(Millis now, Round& round);
   bool has_somewhere(const Client& client) const;
@@ -152,10 +183,23 @@ class Slots {
     size_t wanting = 0;  // jobs that want slots
   };
   std::map<uint32_t, User> users_;  // from count_users(), by uid; empty without a limit
+  // From count_shares(): by user, and for jobs without an owner. `jobs`: those that hold or want
+  // slots.
+  struct Sharing {
+    UserShare share;
+    size_t jobs = 0;
+  };
+  std::map<std::optional<UserId>, Sharing> sharing_;
+  RecentUse use_;
+  std::optional<Millis> use_noted_ms_;
+  Amounts all_;             // what all nodes have together
+  uint64_t all_slots_ = 0;  // likewise
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;
   std::optional<JobId> patient_;        // the job that patience gave a reservation
+  Millis start_ms_ = 0;                 // when that is likely to be complete
+  Millis planned_ms_ = 0;               // when it was planned
   std::optional<Millis> preempted_ms_;  // time of the last preemption
   size_t tainted_ = 0;                  // nodes with NoExecute taints
 };

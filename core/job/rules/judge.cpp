@@ -102,14 +102,16 @@ bool replaced(const Sync& sync, PodKey pod) {
   return false;
 }
 
-// Counts the end if the pod was short.
-void note_quick(QuickEndsOfNodes& quick, const Pod& pod, const PodsEnded::One& one) {
+// Notes how long the pod ran.
+void note_run(Sync& sync, const Pod& pod, const PodsEnded::One& one) {
   const auto started_at =
       pod.started_at || !one.start ? pod.started_at : std::optional(one.start->at);
   if (!pod.bound() || one.end.cause != EndCause::exited || !started_at) return;
   const Millis ran_ms = std::max<Millis>(0, one.end.ended_at - *started_at);
+  ++sync.ran.count;
+  sync.ran.total_ms += ran_ms;
   if (ran_ms >= kQuickMs) return;
-  QuickEnds& ends = quick[pod.node];
+  QuickEnds& ends = sync.freed_quickly[pod.node];
   ++ends.count;
   ends.ran_ms += ran_ms;
 }
@@ -156,7 +158,7 @@ void judge_ends(Sync& sync) {
     one.fails_index = verdict.fails_index;
     one.action = verdict.action;
     if (pod.bound()) ++sync.freed[pod.node];
-    note_quick(sync.freed_quickly, pod, one);
+    note_run(sync, pod, one);
     sync.closed.push_back(one.pod);
   }
   std::tie(record.backoff_failures, record.backoff_last_ms) = next_backoff(sync.job, record.ends);

@@ -28,6 +28,7 @@ struct Sync {
   std::vector<PodsEnded::One> ends{};     // not judged yet; see judge.cpp
   std::map<NodeId, uint32_t> freed{};     // slots that no longer hold a pod of this job
   QuickEndsOfNodes freed_quickly{};       // those freed by short pods
+  RunTimes ran{};                         // of the pods that exited
   std::map<NodeId, std::string> avoid{};  // FreeSlots::avoid
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes to send launches and kills to (again)

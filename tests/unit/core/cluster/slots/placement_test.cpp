@@ -2,9 +2,12 @@
 #include "core/cluster/slots/placement.hpp"
 
 #include "core/cluster/nodes/hollow.hpp"
+#include "core/cluster/slots/fair_share.hpp"
+#include "core/cluster/slots/reservation.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 namespace muster::core {
@@ -379,15 +382,105 @@ TEST(Placement, AReservationKeepsResourcesToo) {
   EXPECT_EQ(granted(grants, 3), 7u) << "who asks for none of them takes the other slots";
 }
 
-TEST(Placement, GangThatCanNeverFitReservesNothing) {
+TEST(Reservation, GangThatCanNeverFitReservesNothing) {
   Demand gang;
   gang.gang = true;
-  std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 2, {}, nullptr, nullptr}};
-  EXPECT_EQ(reservation_for(nodes, {1, 3, &gang}), (Reservation{{1, 2}, {2, 1}}));
-  EXPECT_TRUE(reservation_for(nodes, {1, 5, &gang}).empty());
+  const std::vector<Outlook> nodes = {{{1, 2, {}, nullptr, nullptr}, {}},
+                                      {{2, 2, {}, nullptr, nullptr}, {}}};
+  EXPECT_EQ(plan(nodes, {1, 3, &gang}, 0)->places, (Reservation{{1, 2}, {2, 1}}));
+  EXPECT_FALSE(plan(nodes, {1, 5, &gang}, 0));
   Demand large;
   large.amounts.cpu_millis = 1;
-  EXPECT_TRUE(reservation_for(nodes, {1, 1, &large}).empty());
+  EXPECT_FALSE(plan(nodes, {1, 1, &large}, 0));
+}
+
+TEST(Reservation, IsWhereAllOfItIsFreeFirst) {
+  Demand gang, small, large;
+  gang.gang = true;
+  small.amounts.cpu_millis = 1000;
+  large.amounts.cpu_millis = 4000;
+  const std::vector<Outlook> nodes = {
+      {{1, 1, {1000, 0, {}}, nullptr, nullptr}, {{9000, 3, &small}}},
+      {{2, 0, {0, 0, {}}, nullptr, nullptr}, {{500, 2, &small}, {300, 2, &small}}},
+      {{3, 0, {0, 0, {}}, nullptr, nullptr}, {{400, 4, &small}}}};
+  const WaitingJob five{1, 5, &gang}, one{2, 7, &large};
+  const std::optional<Plan> places = plan(nodes, five, 100);
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->places, (Reservation{{1, 1}, {2, 2}, {3, 2}}));
+  EXPECT_EQ(places->start_ms, 400);
+  const std::optional<Plan> whole = plan(nodes, one, 100);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->places, (Reservation{{3, 1}})) << "a node of its own, as soon as there is one";
+  EXPECT_EQ(whole->start_ms, 400);
+  EXPECT_EQ(start_of({{2, 1}}, nodes, one, 100), 500);
+  EXPECT_EQ(start_of({{1, 1}, {2, 4}}, nodes, five, 100), 500);
+  EXPECT_EQ(start_of({{4, 1}}, nodes, five, 100), std::nullopt) << "there is no such node";
+}
+
+// A pod that would end before the reservation is complete runs in its place; one of which nothing
+// is known does not.
+TEST(Placement, KeptPlacesAreLentToPodsThatEndInTime) {
+  Demand gang;
+  gang.gang = true;
+  const Reservation reservation = {{1, 2}, {2, 2}};
+  const std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 1, {}, nullptr, nullptr}};
+  WaitingJob waits{1, 4, &gang, &reservation};
+  waits.starts_in_ms = 60'000;
+  WaitingJob quick{.job = 2, .wanted = 2}, slow{.job = 3, .wanted = 9},
+      unknown{.job = 4, .wanted = 9};
+  quick.runs_ms = 60'000;
+  slow.runs_ms = 60'001;
+  const Grants grants = place(nodes, {unknown, slow, waits, quick});
+  EXPECT_EQ(granted(grants, 2), 2u);
+  EXPECT_EQ(granted(grants, 3) + granted(grants, 4), 0u);
+}
+
+TEST(FairShare, LevelsWhatEachHas) {
+  auto of = [](const std::vector<Sharer>& sharers, double amount) {
+    std::vector<long> rounded;
+    for (const double one : level(sharers, amount)) rounded.push_back(std::lround(one));
+    return rounded;
+  };
+  EXPECT_EQ(of({{0, 100}, {0, 100}}, 10), (std::vector<long>{5, 5}));
+  EXPECT_EQ(of({{8, 100}, {0, 100}}, 10), (std::vector<long>{1, 9}));
+  EXPECT_EQ(of({{30, 100}, {0, 100}}, 10), (std::vector<long>{0, 10}));
+  EXPECT_EQ(of({{0, 2}, {0, 100}}, 10), (std::vector<long>{2, 8})) << "no more than wanted";
+  EXPECT_EQ(of({{0, 100, 3}, {0, 100, 1}}, 8), (std::vector<long>{6, 2}));
+  EXPECT_EQ(of({{5, 1}, {0, 1}}, 10), (std::vector<long>{1, 1}));
+  EXPECT_TRUE(of({}, 10).empty());
+}
+
+TEST(FairShare, UsersComeBeforeTheirJobs) {
+  UserShare one, other;
+  std::vector<WaitingJob> jobs;
+  for (JobId id = 1; id <= 31; ++id) jobs.push_back({.job = id, .wanted = 100, .user = &one});
+  jobs.push_back({.job = 32, .wanted = 100, .user = &other});
+  Grants grants = place({{1, 32, {}, nullptr, nullptr}}, jobs);
+  EXPECT_EQ(granted(grants, 32), 16u);
+  one = {31, 1};  // it has them all: whatever becomes free goes to the other
+  other = {1, 1};
+  grants = place({{1, 10, {}, nullptr, nullptr}}, jobs);
+  EXPECT_EQ(granted(grants, 32), 10u);
+  one = {16, 1};
+  other = {16, 1};
+  grants = place({{1, 2, {}, nullptr, nullptr}}, jobs);
+  EXPECT_EQ(granted(grants, 32), 1u);
+}
+
+// A pod that takes a whole node counts as all of the node's slots.
+TEST(FairShare, CountsTheDominantResource) {
+  Demand whole;
+  whole.amounts.cpu_millis = 8000;
+  WaitingJob large{.job = 1, .wanted = 9, .demand = &whole, .cost = 8, .share = 8};
+  WaitingJob small{.job = 2, .wanted = 99, .share = 16};
+  const std::vector<FreeNode> nodes = {{1, 8, {8000, 0, {}}, nullptr, nullptr}};
+  EXPECT_EQ(granted(place(nodes, {small, large}), 1), 1u);
+  large.share = 16;
+  small.share = 8;
+  EXPECT_EQ(granted(place(nodes, {small, large}), 2), 8u);
+  // What is too little for one goes to the other.
+  large.share = 0;
+  EXPECT_EQ(granted(place({{1, 3, {3000, 0, {}}, nullptr, nullptr}}, {small, large}), 2), 3u);
 }
 
 }  // namespace

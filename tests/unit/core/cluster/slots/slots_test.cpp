@@ -67,11 +67,12 @@ struct Play {
       if (count > used) back[node] = count - used;
     }
     want(id);
-    if (!back.empty()) slots.freed(id, back, {}, now);
+    if (!back.empty()) slots.freed(id, back, {}, {}, now);
   }
-  // `quick_ms`: how long each pod ran; absent if the pods were not short.
+  // `quick_ms`: how long each pod ran; absent if the pods were not short. `ran_ms`: likewise, of
+  // all.
   void end(JobId id, NodeId node, uint32_t count, bool again,
-           std::optional<Millis> quick_ms = kPrefetchSpanMs) {
+           std::optional<Millis> quick_ms = kPrefetchSpanMs, std::optional<Millis> ran_ms = {}) {
     JobState& job = jobs.at(id);
     ASSERT_GE(job.runs[node], count);
     if ((job.runs[node] -= count) == 0) job.runs.erase(node);
@@ -79,8 +80,11 @@ struct Play {
     want(id);
     std::map<NodeId, uint32_t> freed{{node, count}};
     QuickEndsOfNodes ends;
+    RunTimes ran;
+    if (!ran_ms) ran_ms = quick_ms;
+    if (ran_ms) ran = {count, count * *ran_ms};
     if (quick_ms) ends[node] = {count, count * *quick_ms};
-    slots.freed(id, freed, ends, now);
+    slots.freed(id, freed, ends, ran, now);
   }
   Slots::Round round(Millis later = 100) {
     now += later;
@@ -274,7 +278,7 @@ TEST(Slots, RemovedNodeHoldsNoSlots) {
   play.round();
   play.slots.remove_node(1);
   EXPECT_FALSE(play.slots.knows(1));
-  play.slots.freed(1, {{1, 2}}, {}, play.now);  // too late: no effect
+  play.slots.freed(1, {{1, 2}}, {}, {}, play.now);  // too late: no effect
   play.node(2, 1);
   play.job(2, 1);
   play.round();
@@ -494,6 +498,132 @@ TEST(Slots, RandomHistoriesFinishAndNeverOverAllocate) {
     }
     for (const auto& [id, job] : play.jobs) ASSERT_FALSE(play.slots.knows(id));
   }
+}
+
+// Jobs whose pods run for a known time, on a clock that goes from one end to the next.
+struct Day {
+  struct Running {
+    JobId job;
+    NodeId node;
+    Millis since;
+  };
+  Play play;
+  std::map<JobId, Millis> runs_ms;
+  std::multimap<Millis, Running> running;  // by end
+  std::map<JobId, Millis> first;           // when the job's first pod started
+  std::map<JobId, double> slot_ms;         // that its pods had, a whole node as all its slots
+  std::map<JobId, uint32_t> size;          // of a pod, in slots
+
+  void job(JobId id, uint32_t pods, Millis ms, std::optional<uint32_t> owner = {},
+           bool gang = false, const std::string& cpu = "") {
+    runs_ms[id] = ms;
+    size[id] = cpu.empty() ? 1 : static_cast<uint32_t>(std::stoul(cpu));
+    play.job(id, pods, 0, gang, cpu, owner);
+  }
+  // A job that always has more pods (`again`) is never done.
+  void run(Millis span, bool again) {
+    const Millis end = play.now + span;
+    while (play.now < end) {
+      std::map<JobId, std::map<NodeId, uint32_t>> before;
+      for (const auto& [id, job] : play.jobs) before[id] = job.runs;
+      const Slots::Round round = play.round(0);
+      for (const auto& [id, job] : play.jobs)
+        for (auto [node, count] : job.runs)
+          for (uint32_t i = before[id][node]; i < count; ++i) {
+            first.try_emplace(id, play.now);
+            running.emplace(play.now + runs_ms.at(id), Running{id, node, play.now});
+          }
+      Millis next = std::min(end, play.now + round.again_ms.value_or(end));
+      if (!running.empty()) next = std::min(next, running.begin()->first);
+      for (const auto& [at, one] : running)
+        slot_ms[one.job] += static_cast<double>((next - play.now) * size.at(one.job));
+      play.now = next;
+      while (!running.empty() && running.begin()->first <= play.now) {
+        const Running one = running.begin()->second;
+        running.erase(running.begin());
+        play.end(one.job, one.node, 1, again, std::nullopt, runs_ms.at(one.job));
+      }
+    }
+  }
+  double part(const std::vector<JobId>& jobs) const {
+    double all = 0, these = 0;
+    for (const auto& [id, ms] : slot_ms) all += ms;
+    for (const JobId id : jobs) these += slot_ms.contains(id) ? slot_ms.at(id) : 0;
+    return these / all;
+  }
+};
+
+TEST(Day, OneJobOfOneUserGetsAsMuchAsManyJobsOfAnother) {
+  Day day;
+  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  for (JobId id = 1; id <= 31; ++id) day.job(id, 1000, 1000 + static_cast<Millis>(id), 1001);
+  day.run(5'000, true);
+  day.job(32, 1000, 1000, 1002);
+  day.run(2'000, true);
+  day.slot_ms.clear();
+  day.run(60'000, true);
+  EXPECT_NEAR(day.part({32}), 0.5, 0.03);
+}
+
+TEST(Day, AGangStartsWithinSecondsAmongShortPods) {
+  Day day;
+  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  day.job(1, 10, 3'600'000);  // ten slots are taken for an hour
+  day.run(1'000, true);
+  day.job(2, 100'000, 200);
+  day.run(10'000, true);
+  day.job(3, 12, 60'000, {}, true);
+  const Millis asked = day.play.now;
+  day.run(10'000, true);
+  ASSERT_TRUE(day.first.contains(3));
+  EXPECT_LE(day.first.at(3) - asked, Slots::kPatienceMs + 500);
+}
+
+TEST(Day, PodsOfAWholeNodeGetHalfBesideSmallOnes) {
+  Day day;
+  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8, 8000);
+  day.job(1, 100'000, 700);
+  day.run(5'000, true);
+  day.job(2, 8, 20'000, {}, false, "8");
+  day.run(10'000, true);
+  day.slot_ms.clear();
+  day.run(600'000, true);
+  EXPECT_NEAR(day.part({2}), 0.5, 0.05);
+}
+
+// The gang's slots are kept for it until long pods end; pods that end before that use them.
+TEST(Day, ShortPodsFlowAroundAReservation) {
+  Day day;
+  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  day.job(1, 30, 600'000);
+  day.run(10, true);
+  day.job(2, 100'000, 1'000);
+  day.run(300'000, true);
+  day.job(3, 32, 60'000, {}, true);
+  day.slot_ms.clear();
+  const Millis asked = day.play.now;
+  day.run(290'000, true);
+  EXPECT_GE(day.part({2}) * 32, 1.8) << "of the two slots that long pods left";
+  day.run(60'000, false);
+  ASSERT_TRUE(day.first.contains(3));
+  EXPECT_LE(day.first.at(3) - asked, 302'000);
+}
+
+TEST(Day, WhoHasHadMoreGetsLess) {
+  Day day;
+  day.play.node(1, 32);
+  day.play.slots.restore_use(1001, 0.5, 0);  // exactly a fair share of two
+  day.job(1, 1000, 1000, 1001);
+  day.job(2, 1000, 1000, 1002);
+  day.run(60'000, true);
+  EXPECT_NEAR(day.part({1}), 1.0 / 3, 0.03) << "half the weight of the other";
+  day.play.jobs.at(2).pending = 0;
+  day.run(10'000, false);
+  day.slot_ms.clear();
+  day.play.jobs.at(1).pending = 1000;
+  day.play.want(1);
+  day.run(10'000, true);
+  EXPECT_DOUBLE_EQ(day.part({1}), 1) << "nothing is kept from who is alone";
 }
 
 TEST(Slots, NoExecuteTaintEvictsPodsThatDoNotTolerateIt) {
