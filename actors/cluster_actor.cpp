@@ -139,15 +139,19 @@ class ClusterActor : public GatedActor<cluster_actor> {
   // Appends the rows of the nodes that durable records have changed; then come the effects.
   void journal(fold::Decision decision) {
     std::set<NodeId> changed;
-    for (const fold::Record& record : decision.records)
-      if (is_durable(record)) changed.insert(node_of(record));
-    if (changed.empty() && decision.effects.empty()) return;
+    Append append;
+    for (const fold::Record& record : decision.records) {
+      if (const auto* uses = std::get_if<fold::UsesNoted>(&record))
+        append.rows.push_back(storage::uses_row(uses->noted));
+      else if (is_durable(record))
+        changed.insert(node_of(record));
+    }
+    if (changed.empty() && append.rows.empty() && decision.effects.empty()) return;
     auto then = [this, effects = std::move(decision.effects)](const Durable& durable) {
       for (const fold::Effect& effect : effects)
         std::visit([&](const auto& one) { carry_out(durable, one); }, effect);
     };
-    if (changed.empty()) return gate_.after(std::move(then));
-    Append append;
+    if (changed.empty() && append.rows.empty()) return gate_.after(std::move(then));
     for (const NodeId node : changed) {
       core::NodeInfo info = cluster_.node(node)->info;
       append.rows.push_back(storage::node_row(info));
@@ -177,6 +181,7 @@ class ClusterActor : public GatedActor<cluster_actor> {
   void carry_out(const fold::AllRegistered&) { options_.all_here(); }
   void carry_out(const NodeReadyNow& e) { send(registry_(), e); }
   void carry_out(const fold::ShowHealth& e) { options_.show(e.health); }
+  void carry_out(const fold::ShowShares& e) { options_.show_shares(e); }
   void carry_out(const fold::TakeKept& e) { send(actors_.at(e.job), ReturnSlots{}); }
   void carry_out(fold::Grant& e) {
     send(actors_.at(e.job), Granted{std::move(e.slots), std::move(e.links), e.keep});

@@ -20,8 +20,9 @@ namespace muster::actors {
 
 struct ClusterOptions {
   core::cluster::Settings settings;
-  std::function<uint64_t()> last_commit;               // highest durable commit number
-  std::function<void(const core::NodeHealth&)> show;   // to the read model
+  std::function<uint64_t()> last_commit;              // highest durable commit number
+  std::function<void(const core::NodeHealth&)> show;  // to the read model
+  std::function<void(const core::cluster::ShowShares&)> show_shares = [](const auto&) {};
   std::shared_ptr<const std::atomic<JobId>> next_job;  // no job has this id or a higher one
   std::function<void(const std::string&)>
       outdated;  // called when an agent proves that it knows more than our data-dir

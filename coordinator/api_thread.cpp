@@ -135,6 +135,9 @@ class Thread final : public ApiThread, public api::Backend {
   void show_health(const core::NodeHealth& health) override {
     post([this, health] { view_.health(health); });
   }
+  void show_shares(const core::cluster::ShowShares& shares) override {
+    post([this, shares] { view_.set_shares(shares); });
+  }
   void waits(std::string reason) override {
     post([this, reason = std::move(reason)] { server_->set_ready(false, reason); });
   }

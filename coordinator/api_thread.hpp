@@ -75,6 +75,7 @@ class ApiThread {
   virtual void waits(std::string reason) = 0;
   virtual void show(core::Committed batch) = 0;
   virtual void show_health(const core::NodeHealth& health) = 0;
+  virtual void show_shares(const core::cluster::ShowShares& shares) = 0;
   virtual void ready(std::string cluster_id, actors::registry_actor registry,
                      actors::cluster_actor cluster, actors::kept_actor kept, RpcServer& rpc) = 0;
   // Reads the config maps that this pod's job uses, for a node that is about to start its

@@ -449,8 +449,14 @@ class Running final : public Coordinator {
     cluster.settings.node_grace_ms = options_.node_grace_ms;
     cluster.settings.require_limits = options_.require_limits;
     cluster.settings.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max);
+    cluster.settings.use_half_life_ms = options_.share_half_life_ms;
+    cluster.settings.noted = recovered.uses;
+    cluster.settings.started_ms = wall_now();
     cluster.last_commit = [this] { return journal_->last_commit(); };
     cluster.show = [this](const core::NodeHealth& health) { api_->show_health(health); };
+    cluster.show_shares = [this](const core::cluster::ShowShares& shares) {
+      api_->show_shares(shares);
+    };
     cluster.outdated = [](const std::string& why) {
       stop_loudly(
           why +

@@ -9,6 +9,7 @@
 #include "api/access/rules.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "core/cluster/slots/recent_use.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "core/spec/values/gates.hpp"
 #include "core/trust.hpp"
@@ -50,6 +51,7 @@ struct Options {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;
+  Millis share_half_life_ms = core::RecentUse::kHalfLifeMs;  // 0: recent use does not count
   core::Gates gates{};
   core::ImageRuntime image_runtime{};
   uint64_t finished_jobs_max = UINT64_MAX;            // to keep; the oldest are deleted first

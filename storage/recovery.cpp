@@ -4,6 +4,7 @@
 #include "storage/codec/codec.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/text_number.hpp"
+#include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
 
 #include <algorithm>
@@ -68,6 +69,13 @@ Status recover_meta(Journal& journal, Recovered& to) {
     auto next = parse_number(*row);
     if (!next) return broken("next job id", "the row is \"" + *row + "\"");
     to.next_job_id = *next;
+  }
+  auto uses = journal.get(keys::kUses);
+  if (!uses) return beyond_use("recent use", uses.error());
+  if (const auto& row = *uses) {
+    auto noted = read_uses(*row);
+    if (!noted) return broken("recent use", "the row is \"" + *row + "\"");
+    to.uses = std::move(*noted);
   }
   return Nothing{};
 }

@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "core/cluster/nodes/epoch_line.hpp"
 #include "core/cluster/nodes/node_info.hpp"
+#include "core/cluster/slots/recent_use.hpp"
 #include "core/job/fold/job.hpp"
 #include "core/job/shown/summary.hpp"
 #include "core/kept.hpp"
@@ -48,6 +49,7 @@ struct Recovered {
   core::EpochLine line;  // ends with the epoch above
   // Line rows to remove, because a version without a line has served since they were written.
   std::vector<uint64_t> outdated_line;
+  core::NotedUses uses;               // what users had of the cluster lately
   JobId next_job_id = 0;              // end of the reserved block: no id at or above it was issued
   std::vector<core::NodeInfo> nodes;  // by id
   std::vector<core::Kept> kept;       // by id

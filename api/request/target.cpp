@@ -93,7 +93,7 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   if (p.size() < 4 || p[0] != "apis" || p[1] != "muster.dev" || p[2] != "v1") return std::nullopt;
   MusterTarget target;
   target.what = p.back();
-  for (const char* what : {"nodes", "backups", "verification"})
+  for (const char* what : {"nodes", "shares", "backups", "verification"})
     if (p.size() == 4 && target.what == what) return target;
   for (const char* what : {"tokens", "links"})
     if (p.size() == 4 && target.what == what) return target;

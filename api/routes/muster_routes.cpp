@@ -4,7 +4,9 @@
 #include "core/job/rules/backoff.hpp"
 #include "core/job/shown/index_map.hpp"
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 namespace muster::api {
 namespace {
@@ -88,6 +90,30 @@ kj::Promise<void> MusterRoutes::node_use(Exchange& exchange) {
   for (const auto& [name, use] : uses)
     items.push_back({{"name", name}, {"running", use.running}, {"waiting", use.waiting}});
   OrderedJson json = {{"kind", "NodeUseList"},
+                      {"apiVersion", "muster.dev/v1"},
+                      {"metadata", {{"resourceVersion", std::to_string(view_.version())}}}};
+  json["items"] = std::move(items);
+  return exchange.send(200, dumped(json) + "\n");
+}
+
+// How users stand; those first who would get the next slot, if they wait for one. With private
+// jobs, a user sees the own row only.
+kj::Promise<void> MusterRoutes::shares(Exchange& exchange) {
+  std::vector<core::Slots::Standing> standings = view_.shares().standings;
+  if (const Viewer viewer = gate_.viewer(exchange.caller); viewer.uid && !viewer.summaries)
+    std::erase_if(standings, [&](const auto& one) { return one.user != *viewer.uid; });
+  std::stable_sort(standings.begin(), standings.end(), [](const auto& a, const auto& b) {
+    return a.held / a.weight < b.held / b.weight;
+  });
+  OrderedJson items = OrderedJson::array();
+  for (const core::Slots::Standing& one : standings)
+    items.push_back({{"uid", one.user},
+                     {"user", one.name},
+                     {"held", one.held},
+                     {"recent", one.use},
+                     {"weight", one.weight},
+                     {"waiting", one.waiting}});
+  OrderedJson json = {{"kind", "ShareList"},
                       {"apiVersion", "muster.dev/v1"},
                       {"metadata", {{"resourceVersion", std::to_string(view_.version())}}}};
   json["items"] = std::move(items);

@@ -131,6 +131,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.what == "verification") return muster_.verification(exchange);
+  if (target.what == "shares") return muster_.shares(exchange);
   if (target.job.empty()) return muster_.node_use(exchange);
   const auto job = view_.job(target.ns, target.job);
   const bool of_state = target.what == "indexes" || target.what == "log";

@@ -219,6 +219,12 @@ core::Usage usage_of(const rusage& used) {
   return {us(used.ru_utime), us(used.ru_stime), static_cast<uint64_t>(used.ru_maxrss) * 1024};
 }
 
+// The user and the Kubernetes Job that it takes turns for.
+std::pair<uid_t, uint64_t> turn_of(const SpawnJob& job) {
+  const bool owned = job.as && job.as->permit;
+  return {owned ? job.as->permit->owner.uid : 0, job.record->key.job};
+}
+
 }  // namespace
 
 Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups,
@@ -256,22 +262,15 @@ void Spawner::submit(std::vector<SpawnJob> jobs) {
 void Spawner::enqueue(std::vector<SpawnJob> jobs) {
   std::lock_guard lock(mutex_);
   waiting_ += jobs.size();
-  for (auto& job : jobs) queue_of(job).push_back(std::move(job));
+  for (SpawnJob& job : jobs) {
+    const auto [user, group] = turn_of(job);
+    queue_.push_back(user, group, std::move(job));
+  }
   wake_locked();
 }
 
-std::deque<SpawnJob>& Spawner::queue_of(const SpawnJob& job) {
-  return queues_[job.record->key.job];
-}
-
-// The next enqueued job, from the Kubernetes Job after the one that was served last.
 SpawnJob Spawner::dequeue_locked() {
-  auto turn = queues_.upper_bound(last_turn_);
-  if (turn == queues_.end()) turn = queues_.begin();
-  last_turn_ = turn->first;
-  SpawnJob job = std::move(turn->second.front());
-  turn->second.pop_front();
-  if (turn->second.empty()) queues_.erase(turn);
+  SpawnJob job = queue_.pop();
   if (--waiting_ == low_ && gathers_) signal_locked();
   return job;
 }
@@ -284,15 +283,10 @@ void Spawner::set_room(size_t room) {
 
 bool Spawner::withdraw(uint64_t entry) {
   std::lock_guard lock(mutex_);
-  for (auto queue = queues_.begin(); queue != queues_.end(); ++queue) {
-    const size_t erased = std::erase_if(
-        queue->second, [entry](const SpawnJob& job) { return job.token.entry == entry; });
-    if (erased == 0) continue;
-    waiting_ -= erased;
-    if (queue->second.empty()) queues_.erase(queue);
-    return true;
-  }
-  return false;
+  const size_t removed =
+      queue_.remove([entry](const SpawnJob& job) { return job.token.entry == entry; });
+  waiting_ -= removed;
+  return removed > 0;
 }
 
 void Spawner::resume() {
@@ -349,7 +343,7 @@ void Spawner::wake_locked() {
 }
 
 bool Spawner::ready_locked() const {
-  return !jobs_.empty() || (!queues_.empty() && placed_.size() < room_ && !stalled_);
+  return !jobs_.empty() || (!queue_.empty() && placed_.size() < room_ && !stalled_);
 }
 
 void Spawner::gather(bool gathers) {
@@ -441,7 +435,8 @@ void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
     --worker.children;
     placed_.erase(entry);
     ++waiting_;
-    queue_of(job).push_front(std::move(job));
+    const auto [user, group] = turn_of(job);
+    queue_.push_front(user, group, std::move(job));
     stalled_ = true;
     return;
   }

@@ -11,8 +11,8 @@
 //
 // Jobs passed to submit() start at once. Jobs passed to enqueue() start while fewer than `room` of
 // them live: the worker that reaps one starts the next, so a slot is filled without a round trip, a
-// wake-up or the main thread. Those of one Kubernetes Job start in order. Jobs take turns, so a pod
-// does not wait for everything that another Job enqueued earlier.
+// wake-up or the main thread. Those of one Kubernetes Job start in order. Users and their Jobs take
+// turns (turns.hpp).
 //
 // Invariants: workers live as long as the keeper, because a process's parent is the thread that
 // started it; nothing is executed at or after the order's not_after, which the child itself checks
@@ -31,6 +31,7 @@
 #include "keeper/start/child_fds.hpp"
 #include "keeper/start/launch.hpp"
 #include "keeper/start/space_main.hpp"
+#include "keeper/start/turns.hpp"
 #include "keeper/users/owners.hpp"
 #include "keeper/users/secrets.hpp"
 
@@ -192,7 +193,6 @@ class Spawner {
   bool begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result);
   void work(Worker& worker);
   std::optional<SpawnJob> next(Worker& worker);
-  std::deque<SpawnJob>& queue_of(const SpawnJob& job);
   SpawnJob dequeue_locked();
   bool ready_locked() const;
   void run(Worker& worker, SpawnJob job, char* stack);
@@ -240,8 +240,7 @@ class Spawner {
   std::atomic<uint64_t> takes_at_ns_ = UINT64_MAX;
   std::mutex mutex_;  // guards what follows
   std::deque<SpawnJob> jobs_;
-  std::map<uint64_t, std::deque<SpawnJob>> queues_;  // enqueued, by Key::job; none is empty
-  uint64_t last_turn_ = 0;                           // the Key::job that was last dequeued
+  Turns<SpawnJob> queue_;  // enqueued
   size_t room_ = 0;
   std::unordered_set<uint64_t> placed_;  // enqueued jobs that occupy a place of the room
   bool stalled_ = false;                 // the spool could not be written

@@ -3,7 +3,8 @@
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
 //            | token | revoked | claims
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key"
-//                             "seal_key" "epoch" "next_job" "authority"; values are ASCII text
+//                             "seal_key" "epoch" "next_job" "authority" "uses"; values are ASCII
+//                             text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
 //   owner    = "o" u64        JobId            -> JSON text, the owner's object
 //   records  = "r" u64 u64    JobId, sequence  -> RecordList, one append
@@ -40,6 +41,7 @@ constexpr std::string_view kSealKey = "mseal_key";        // private, seals hist
 constexpr std::string_view kEpoch = "mepoch";             // "EPOCH NONCE"
 constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was issued
 constexpr std::string_view kAuthority = "mauthority";     // key and certificate, PEM
+constexpr std::string_view kUses = "muses";  // "AT_MS", then lines "UID PARTS", of 10^9
 constexpr std::string_view kNodes = "n";
 constexpr std::string_view kOwners = "o";
 constexpr std::string_view kRecords = "r";

@@ -2,11 +2,16 @@
 
 #include "storage/codec/codec.hpp"
 #include "storage/journal/keys.hpp"
+#include "storage/journal/text_number.hpp"
 
+#include <cmath>
+#include <limits>
 #include <variant>
 
 namespace muster::storage {
 namespace {
+
+constexpr int kUseParts = 1'000'000'000;  // of the whole cluster, in a row of uses
 
 const core::JobObject* object_of(const core::Record& record) {
   if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) return admitted->object.get();
@@ -109,6 +114,35 @@ Row line_row(const core::EpochEntry& entry) {
 
 Row forget_line_row(uint64_t epoch) {
   return {keys::epoch(epoch), std::nullopt};
+}
+
+Row uses_row(const core::NotedUses& noted) {
+  std::string text = std::to_string(noted.at_ms);
+  for (const auto& [user, use] : noted.uses)
+    text += "\n" + std::to_string(user) + " " + std::to_string(std::llround(use * kUseParts));
+  return {std::string(keys::kUses), std::move(text)};
+}
+
+std::optional<core::NotedUses> read_uses(std::string_view row) {
+  core::NotedUses noted;
+  const std::string_view first = row.substr(0, row.find('\n'));
+  const auto at_ms = parse_number(first);
+  if (!at_ms) return std::nullopt;
+  noted.at_ms = static_cast<Millis>(*at_ms);
+  row.remove_prefix(first.size());
+  while (!row.empty()) {
+    row.remove_prefix(1);
+    const std::string_view line = row.substr(0, row.find('\n'));
+    const size_t space = line.find(' ');
+    if (space == line.npos) return std::nullopt;
+    const auto user = parse_number(line.substr(0, space));
+    const auto parts = parse_number(line.substr(space + 1));
+    if (!user || *user > std::numeric_limits<core::UserId>::max() || !parts || *parts > kUseParts)
+      return std::nullopt;
+    noted.uses[static_cast<core::UserId>(*user)] = static_cast<double>(*parts) / kUseParts;
+    row.remove_prefix(line.size());
+  }
+  return noted;
 }
 
 Row next_job_row(JobId end) {

@@ -6,6 +6,7 @@
 
 #include "core/cluster/nodes/epoch_line.hpp"
 #include "core/cluster/nodes/node_info.hpp"
+#include "core/cluster/slots/recent_use.hpp"
 #include "core/job/facts/record.hpp"
 #include "core/job/fold/job.hpp"
 #include "core/kept.hpp"
@@ -13,7 +14,9 @@
 #include "storage/journal/journal.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::storage {
@@ -51,5 +54,8 @@ Row line_row(const core::EpochEntry& entry);
 Row forget_line_row(uint64_t epoch);
 // Job ids below `end` may have been issued.
 Row next_job_row(JobId end);
+Row uses_row(const core::NotedUses& noted);
+// nullopt: it is malformed.
+std::optional<core::NotedUses> read_uses(std::string_view row);
 
 }  // namespace muster::storage

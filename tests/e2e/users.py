@@ -572,6 +572,36 @@ class Owners(RootKeeper):
         self.assertEqual({f.stat().st_uid for f in files}, {pwd.getpwnam(name(u)).pw_uid for u in ("alice", "bob")})
         self.assertEqual(self.log("bob", "of-alice")[0], 403)
 
+    def test_one_job_of_a_user_gets_as_much_as_many_of_another(self):
+        """Whether pods are prefetched (their keeper takes turns) or not (the coordinator divides)."""
+        for seconds in ("0.02", "0.6"):
+            jobs = {f"a{i}-{seconds[-1]}": "alice" for i in range(12)} | {f"b-{seconds[-1]}": "bob"}
+            for job, user in jobs.items():
+                self.create(user, sh_job(job, f"sleep {seconds}", 4000))
+                if job.startswith("a11"):
+                    eventually(lambda: sum(self.succeeded(jobs).values()) >= 8, "first ends")
+            eventually(lambda: self.succeeded(jobs)["bob"] > 0, "the other user's first")
+            before = self.succeeded(jobs)
+            after = eventually(lambda: (now := self.succeeded(jobs))["bob"] >= before["bob"] + 40 and now, "more of them", 90)
+            had = {user: after[user] - before[user] for user in after}
+            self.assertTrue(0.35 <= had["bob"] / sum(had.values()) <= 0.65, had)
+            share = self.run_as("alice", "share").stdout.splitlines()
+            self.assertEqual(share[0].split(), ["USER", "HELD", "RECENT", "WEIGHT", "WAITING"])
+            self.assertEqual({line.split()[0] for line in share[1:]}, {name("alice"), name("bob")})
+            why = self.run_as("bob", "why", f"job/b-{seconds[-1]}").stdout
+            self.assertIn("2 users share the cluster", why)
+            for job, user in jobs.items():
+                self.ask(user, "DELETE", f"{JOBS}/{job}")
+            eventually(lambda: not self.ask("olga", "GET", JOBS)[1]["items"], "the end of all", 60)
+
+    def succeeded(self, jobs):
+        """How many pods of these jobs have succeeded, by user."""
+        listed = {one["metadata"]["name"]: one for one in self.ask("olga", "GET", JOBS)[1]["items"]}
+        counts = {"alice": 0, "bob": 0}
+        for job, user in jobs.items():
+            counts[user] += listed.get(job, {}).get("status", {}).get("succeeded", 0)
+        return counts
+
     def test_outputs_belong_to_their_owners(self):
         self.assertEqual(self.finish("alice", sh_job("j", "echo private; echo too >&2", 2)), "Complete", (self.dir / "keeper.log").read_text())
         files = sorted((self.dir / "work/logs").glob("*/*"))

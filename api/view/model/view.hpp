@@ -17,6 +17,7 @@
 #include "api/view/model/job_store.hpp"
 #include "api/view/model/past_jobs.hpp"
 #include "api/view/model/shown.hpp"
+#include "core/cluster/fold/effect.hpp"
 #include "core/cluster/nodes/node_info.hpp"
 #include "core/job/fold/batch.hpp"
 
@@ -87,6 +88,9 @@ class View {
   void commit(const core::Committed& committed);
   // Ignored for a node whose row is not on disk yet.
   void health(const core::NodeHealth& health);
+  // How users stand in the cluster, a short while ago.
+  void set_shares(core::cluster::ShowShares shares) { shares_ = std::move(shares); }
+  const core::cluster::ShowShares& shares() const { return shares_; }
   // Called after commit() and health(); set by the server.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
 
@@ -211,6 +215,7 @@ class View {
   std::string provided_name_;
   mutable std::map<std::string, std::shared_ptr<const KeptView>, std::less<>> provided_;
   mutable std::unordered_map<uint64_t, std::string> provided_by_id_;
+  core::cluster::ShowShares shares_;
   std::function<void()> listener_;
   RecordObserver* observer_ = nullptr;
 };

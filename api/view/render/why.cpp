@@ -14,6 +14,7 @@
 #include "core/spec/values/well_known.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
@@ -72,8 +73,39 @@ std::string counted_text(const core::Pod& pod) {
   return {};
 }
 
+std::string percent(double part) {
+  char text[16];
+  std::snprintf(text, sizeof text, part < 0.1 ? "%.1f" : "%.0f", part * 100);
+  return std::string(text) + " %";
+}
+
+// How the job's owner stands among those who want slots, and what is kept for the job.
+void explain_share(const View& view, const core::Job& job, Millis now, Explanation& out) {
+  const core::cluster::ShowShares& shares = view.shares();
+  if (shares.kept_for == job.id())
+    out.details.push_back(
+        "places are being kept for it; all of them are expected to be free in about " +
+        span_text(std::max<Millis>(0, shares.expected_ms - now) + kRoundUpMs));
+  const auto owner = core::owner_uid(job.object().meta.annotations);
+  const core::Slots::Standing* own = nullptr;
+  size_t users = 0, ahead = 0;
+  for (const core::Slots::Standing& one : shares.standings) {
+    if (owner == one.user) own = &one;
+    users += one.held > 0 || one.waiting > 0;
+  }
+  if (!own || users < 2) return;
+  for (const core::Slots::Standing& one : shares.standings)
+    ahead += one.waiting > 0 && one.held / one.weight < own->held / own->weight;
+  out.details.push_back(std::to_string(users) + " users share the cluster: its owner has " +
+                        percent(own->held) + " of it and lately had " + percent(own->use) + "; " +
+                        (ahead == 0 ? "no waiting user has less"
+                         : ahead == 1
+                             ? "1 waiting user has less and goes first"
+                             : std::to_string(ahead) + " waiting users have less and go first"));
+}
+
 // Explains why a pod without a node does not get one.
-void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max,
+void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max, Millis now,
                    Explanation& out) {
   const auto owner = core::owner_uid(job.object().meta.annotations);
   const Taken taken = taken_now(view);
@@ -113,6 +145,7 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
     out.details.push_back("spec.nodeName is " + demand.node_name +
                           ": its pods run on no other node");
   if (demand.gang) out.details.push_back("a gang: its pods start together or not at all");
+  explain_share(view, job, now, out);
 }
 
 const core::Condition* terminal(const core::Job& job) {
@@ -314,7 +347,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   } else if (!whole && pending > 0) {
     out.state = "Pending";
     out.summary = count_of(pending, "pod") + " waiting for a slot";
-    explain_place(view, job, user_pods_max, out);
+    explain_place(view, job, user_pods_max, now, out);
   } else if (!whole && delayed > 0) {
     out.state = "Backoff";
     out.until_ms = next;
@@ -396,7 +429,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   if (open) {
     out.state = "Pending";
     out.summary = attempt_name(open->key) + " is waiting for a slot";
-    explain_place(view, job, user_pods_max, out);
+    explain_place(view, job, user_pods_max, now, out);
     tell_last();
     return out;
   }

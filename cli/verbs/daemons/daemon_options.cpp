@@ -192,6 +192,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.span("pod-failure-backoff-base", o.backoff_base_ms);
   read.span("pod-failure-backoff-max", o.backoff_max_ms);
   read.span("node-grace", o.node_grace_ms);
+  read.span("share-half-life", o.share_half_life_ms);
   read.whole("finished-jobs-max", 0, std::numeric_limits<int64_t>::max(), o.finished_jobs_max);
   read.span("attempts-keep", o.attempts_keep_ms);
   read.whole("attempts-max", 0, std::numeric_limits<int64_t>::max(), o.attempts_max);

@@ -11,7 +11,7 @@ NodeId node_of(const Record& record) {
         using R = std::decay_t<decltype(r)>;
         if constexpr (std::is_same_v<R, NodeRegistered>)
           return r.node.id;
-        else if constexpr (std::is_same_v<R, TickPassed>)
+        else if constexpr (std::is_same_v<R, TickPassed> || std::is_same_v<R, UsesNoted>)
           return kNoNode;
         else
           return r.node;
@@ -27,11 +27,17 @@ bool is_end(const Record& record) {
 bool is_durable(const Record& record) {
   return is_end(record) || std::holds_alternative<NodeRegistered>(record) ||
          std::holds_alternative<NodeSpecChanged>(record) ||
-         std::holds_alternative<NodeLeft>(record) || std::holds_alternative<StrangersFound>(record);
+         std::holds_alternative<NodeLeft>(record) ||
+         std::holds_alternative<StrangersFound>(record) ||
+         std::holds_alternative<UsesNoted>(record);
 }
 
 Cluster::Cluster(Settings settings, const std::vector<NodeInfo>& nodes)
-    : settings_(std::move(settings)), slots_(settings_.user_pods_max) {
+    : settings_(std::move(settings)),
+      noted_(settings_.noted),
+      slots_(settings_.user_pods_max, settings_.use_half_life_ms) {
+  for (const auto& [user, use] : noted_.uses)
+    slots_.restore_use(user, use, settings_.started_ms - noted_.at_ms);
   for (const NodeInfo& info : nodes) {
     last_id_ = std::max(last_id_, info.id);
     nodes_[info.id].info = info;
@@ -115,6 +121,7 @@ struct NodeApplier {
     std::vector<PodId>& strangers = c.nodes_.at(r.node).info.strangers;
     strangers.insert(strangers.end(), r.pods.begin(), r.pods.end());
   }
+  void operator()(const UsesNoted& r) const { c.noted_ = r.noted; }
   void operator()(const NodeConnected& r) const {
     Cluster::Node& node = c.nodes_.at(r.node);
     node.link = r.link;

@@ -30,6 +30,9 @@ struct Settings {
   Millis node_grace_ms = 40'000;
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   uint32_t user_pods_max = 0;   // on nodes at a time, per owner; 0: no limit
+  Millis use_half_life_ms = RecentUse::kHalfLifeMs;  // 0: recent use does not count
+  NotedUses noted{};                                 // the last UsesNoted before this start
+  Millis started_ms = 0;                             // wall-clock time of this start
 };
 
 class Cluster {
@@ -56,10 +59,14 @@ class Cluster {
   // Names on record that have not registered since the start.
   const std::set<std::string>& awaited() const { return awaited_; }
 
+  const NotedUses& noted() const { return noted_; }
+
   Slots& slots() { return slots_; }
   const Slots& slots() const { return slots_; }
   // The jobs whose last grant had `keep`.
   std::set<JobId>& keepers() { return keepers_; }
+  // Whether the last ShowShares said anything.
+  bool& shares_shown() { return shares_shown_; }
 
  private:
   friend struct NodeApplier;
@@ -70,8 +77,10 @@ class Cluster {
   std::map<std::string, NodeId> living_;
   std::set<std::string> awaited_;
   NodeId last_id_ = 0;
+  NotedUses noted_;
   Slots slots_;
   std::set<JobId> keepers_;
+  bool shares_shown_ = false;
 };
 
 }  // namespace muster::core::cluster

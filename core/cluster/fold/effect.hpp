@@ -3,10 +3,12 @@
 
 #include "core/cluster/fold/hello.hpp"
 #include "core/cluster/fold/record.hpp"
+#include "core/cluster/slots/slots.hpp"
 #include "core/pod_end.hpp"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -68,6 +70,12 @@ struct NodeReadyNow {
 struct ShowHealth {
   NodeHealth health;
 };
+// To the read model: how users stand, and what is kept for whom.
+struct ShowShares {
+  std::vector<Slots::Standing> standings;
+  std::optional<JobId> kept_for;
+  Millis expected_ms = 0;  // wall-clock time at which all of it is likely to be free
+};
 // To the job: from now on, slots that its pods free go back to the cluster.
 struct TakeKept {
   JobId job = 0;
@@ -109,7 +117,7 @@ struct Log {
 // What rests on the durable records of the decision, and what does not.
 using Effect = std::variant<AnswerHello, AnswerRequest, AskJobs, NodeIsLost, DropLink, PlaceSoon>;
 using AtOnce =
-    std::variant<TakeEnds, StopOutdated, AllRegistered, NodeReadyNow, ShowHealth, TakeKept, Grant,
-                 TakeBack, TellLeave, TellNowhere, PlaceSoon, PlaceAfter, Log>;
+    std::variant<TakeEnds, StopOutdated, AllRegistered, NodeReadyNow, ShowHealth, ShowShares,
+                 TakeKept, Grant, TakeBack, TellLeave, TellNowhere, PlaceSoon, PlaceAfter, Log>;
 
 }  // namespace muster::core::cluster

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/cluster/nodes/node_info.hpp"
+#include "core/cluster/slots/recent_use.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -54,6 +55,11 @@ struct StrangersFound {
   std::vector<PodId> pods;
 };
 
+// What users have had of the cluster lately. About no node.
+struct UsesNoted {
+  NotedUses noted;
+};
+
 // ---- in memory
 
 // The agent's session can be used: the node is ready.
@@ -88,10 +94,10 @@ struct LossHeld {
 struct TickPassed {};
 
 using Record = std::variant<NodeRegistered, NodeReplaced, NodeLost, NodeDeleted, NodeSpecChanged,
-                            NodeLeft, StrangersFound, NodeConnected, NodeDisconnected,
+                            NodeLeft, StrangersFound, UsesNoted, NodeConnected, NodeDisconnected,
                             NodeResponded, NodeTroubled, NodeSuspected, LossHeld, TickPassed>;
 
-// The node that a record is about; kNoNode: all of them.
+// The node that a record is about; kNoNode: all of them, or none.
 NodeId node_of(const Record& record);
 // Whether it must be on disk before anything rests on it.
 bool is_durable(const Record& record);

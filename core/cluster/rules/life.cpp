@@ -108,6 +108,7 @@ void Turn::take(const AgentLeaves& event) {
 
 void Turn::take(const Tick&) {
   record(TickPassed{});
+  note_uses();
   bool some_ready = false;
   std::vector<NodeId> late, silent;
   for (const auto& [id, node] : cluster.nodes()) {

@@ -1,6 +1,9 @@
 // What jobs want and free, and the rounds of placement.
 #include "core/cluster/rules/turn.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace muster::core::cluster {
 
 namespace {
@@ -10,7 +13,34 @@ void moved(Turn& turn, JobId job) {
   turn.place_soon();
 }
 
+// How often what users have had is written down; a crash forgets as much.
+constexpr Millis kNoteEveryMs = 60'000;
+
+// Whether somebody has had more than the note says. Time alone lowers uses, and needs no note.
+bool has_grown(const std::map<UserId, double>& uses, const std::map<UserId, double>& noted) {
+  return std::any_of(uses.begin(), uses.end(), [&noted](const auto& one) {
+    const auto before = noted.find(one.first);
+    return before == noted.end() || one.second > before->second;
+  });
+}
+
 }  // namespace
+
+// With every tick.
+void Turn::note_uses() {
+  Slots& slots = cluster.slots();
+  slots.note_use(now.up_ms);
+  if (now.wall_ms >= cluster.noted().at_ms + kNoteEveryMs &&
+      has_grown(slots.uses(), cluster.noted().uses))
+    record(UsesNoted{{now.wall_ms, slots.uses()}});
+  ShowShares shares{slots.standings(), std::nullopt};
+  if (const auto awaited = slots.awaited()) {
+    shares.kept_for = awaited->job;
+    shares.expected_ms = now.wall_ms + std::max<Millis>(0, awaited->start_ms - now.up_ms);
+  }
+  const bool any = !shares.standings.empty() || shares.kept_for;
+  if (std::exchange(cluster.shares_shown(), any) || any) at_once(std::move(shares));
+}
 
 void Turn::take(const Want& event) {
   cluster.slots().want(event.job, event.pending, event.received, event.object);

@@ -53,6 +53,7 @@ struct Turn {
   void take(const SpecRequest& event);
   void take(const DeleteRequest& event);
   // placing.cpp
+  void note_uses();
   void take(const Want& event);
   void take(const Freed& event);
   void take(const JobLeft& event);

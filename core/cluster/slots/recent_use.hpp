@@ -2,8 +2,8 @@
 //
 // A user's use is the average of what the user's pods held, as a part of the whole cluster
 // (fair_share.hpp), with weights that halve every half-life. Who has had more than others gets less
-// while they wait; nobody gets nothing. Use is durable (UseNoted), since it outlives many starts of
-// a coordinator.
+// while they wait; nobody gets nothing. Use is durable (UsesNoted), since it outlives many starts
+// of a coordinator.
 //
 // Invariant: a use is from 0 to 1.
 #pragma once
@@ -16,6 +16,13 @@
 namespace muster::core {
 
 using UserId = uint32_t;  // uid
+
+// Uses as they were at an instant of the wall clock.
+struct NotedUses {
+  Millis at_ms = 0;
+  std::map<UserId, double> uses;
+  bool operator==(const NotedUses&) const = default;
+};
 
 class RecentUse {
  public:

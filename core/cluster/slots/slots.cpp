@@ -101,6 +101,9 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
       }
   client.object = object;
   client.owner = owner_uid(object->meta.annotations);
+  if (const auto name = object->meta.annotations.find(std::string(kOwnerKey));
+      client.owner && name != object->meta.annotations.end())
+    names_[*client.owner] = name->second;
   demand.avoids = std::move(client.demand.avoids);
   client.demand = std::move(demand);
 }
@@ -448,6 +451,7 @@ std::vector<Slots::Standing> Slots::standings() const {
   std::vector<Standing> standings;
   for (auto& [user, one] : found) {
     one.user = user;
+    if (const auto name = names_.find(user); name != names_.end()) one.name = name->second;
     one.weight = use_.weight(user, std::max<size_t>(active, 1));
     standings.push_back(one);
   }
@@ -568,8 +572,8 @@ std::optional<Millis> Slots::runs_ms(const Client& client) const {
   return runs;
 }
 
-std::optional<Millis> Slots::planned(JobId job) const {
-  return job == patient_ ? std::optional(start_ms_) : std::nullopt;
+std::optional<Slots::Awaited> Slots::awaited() const {
+  return patient_ ? std::optional(Awaited{*patient_, start_ms_}) : std::nullopt;
 }
 
 // ---- preemption

@@ -34,6 +34,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -85,6 +86,7 @@ class Slots {
   // A user's standing among those who hold or want slots, or have had some lately.
   struct Standing {
     UserId user = 0;
+    std::string name;   // as in the newest of the user's jobs since the start; may be empty
     double held = 0;    // part of the cluster: the largest of slots, CPUs, memory and each device
     double use = 0;     // likewise, recently (recent_use.hpp)
     double weight = 1;  // as use leaves it
@@ -95,9 +97,14 @@ class Slots {
   void restore_use(UserId user, double use, Millis span_ms) { use_.restore(user, use, span_ms); }
   // Counts what users hold up to now.
   void note_use(Millis now);
-  // When the job's reservation is likely to be complete, on the clock of place(); nullopt: it has
-  // none.
-  std::optional<Millis> planned(JobId job) const;
+  const std::map<UserId, double>& uses() const { return use_.all(); }
+  // The job that places are being kept for, and when all of them are likely to be free, on the
+  // clock of place().
+  struct Awaited {
+    JobId job = 0;
+    Millis start_ms = 0;
+  };
+  std::optional<Awaited> awaited() const;
 
   struct Round {
     Grants grants;
@@ -192,8 +199,9 @@ class Slots {
   std::map<std::optional<UserId>, Sharing> sharing_;
   RecentUse use_;
   std::optional<Millis> use_noted_ms_;
-  Amounts all_;             // what all nodes have together
-  uint64_t all_slots_ = 0;  // likewise
+  std::map<UserId, std::string> names_;  // of owners
+  Amounts all_;                          // what all nodes have together
+  uint64_t all_slots_ = 0;               // likewise
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;

@@ -112,6 +112,20 @@ TEST_F(RecoveryTest, RestoresMetadataAndNodes) {
   ASSERT_EQ(recovered->nodes.size(), 2u);
   EXPECT_TRUE(recovered->nodes[0] == a);
   EXPECT_TRUE(recovered->nodes[1] == b);
+  EXPECT_EQ(recovered->uses, NotedUses{});
+}
+
+TEST_F(RecoveryTest, RestoresWhatUsersHaveHad) {
+  for (const NotedUses& noted :
+       {NotedUses{kNow, {{0, 0.25}, {4294967295, 1}}}, NotedUses{kNow, {}}}) {
+    ASSERT_TRUE(journal.commit({uses_row(noted)}).ok());
+    const auto recovered = recover(journal, object_from);
+    ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+    EXPECT_EQ(recovered->uses, noted);
+  }
+  for (const char* row : {"", "x", "1 2", "1\n", "1\n2", "1\n2 x", "1\n-2 3", "1\n4294967296 1",
+                          "1\n2 1000000001", "1\n2 3\n"})
+    EXPECT_FALSE(read_uses(row)) << row;
 }
 
 TEST_F(RecoveryTest, AJobIsTheSameAfterEveryAppendWithAndWithoutSnapshots) {
@@ -222,6 +236,7 @@ TEST_F(DamageTest, DamagedClusterRowsAreRefused) {
   EXPECT_THAT(after({{keys::node(3), "junk"}}),
               HasSubstr("refused: journal: node n3: a node can't be read"));
   EXPECT_THAT(after({{std::string(keys::kEpoch), "4"}}), HasSubstr("refused: journal: epoch"));
+  EXPECT_THAT(after({{std::string(keys::kUses), "x"}}), HasSubstr("refused: journal: recent use"));
   EXPECT_THAT(after({{std::string(keys::kNextJob), "5"}}),
               HasSubstr("refused: journal: job j5: its id was never reserved"));
   std::string newer = encode_records({JobStarted{kNow}});

@@ -152,6 +152,7 @@ constexpr Row kRows[] = {
     {"PUT", "/apis/muster.dev/v1/namespaces/default/pods/p/exec?session=s&offset=0", "adhddd"},
     {"PATCH", "/apis/muster.dev/v1/namespaces/default/pods/p/exec", "dddddd"},
     {"GET", "/apis/muster.dev/v1/nodes", "aaaadd"},
+    {"GET", "/apis/muster.dev/v1/shares", "aaaadd"},
     {"GET", "/apis/muster.dev/v1/links", "aaaadd"},
     {"GET", "/apis/muster.dev/v1/tokens", "aaaadd"},
     {"DELETE", "/apis/muster.dev/v1/tokens/t", "addddd"},

@@ -4,6 +4,7 @@
 
 #include "core/cluster/fold/decision.hpp"
 
+#include <cmath>
 #include <string>
 
 namespace muster::core::cluster {
@@ -69,6 +70,12 @@ struct RecordText {
   std::string operator()(const StrangersFound& r) const {
     return "StrangersFound " + n(r.node) + " " + pods_text(r.pods);
   }
+  std::string operator()(const UsesNoted& r) const {
+    std::string text = "UsesNoted";
+    for (const auto& [user, use] : r.noted.uses)
+      text += " u" + std::to_string(user) + "=" + std::to_string(use);
+    return text;
+  }
   std::string operator()(const NodeConnected& r) const {
     return "NodeConnected " + n(r.node) + " link=" + std::to_string(r.link);
   }
@@ -116,6 +123,14 @@ struct EffectText {
   std::string operator()(const AllRegistered&) const { return "AllRegistered"; }
   std::string operator()(const NodeReadyNow& e) const {
     return "NodeReadyNow " + n(e.node) + " link=" + std::to_string(e.link);
+  }
+  std::string operator()(const ShowShares& e) const {
+    std::string text = "ShowShares";
+    for (const Slots::Standing& one : e.standings)
+      text +=
+          " u" + std::to_string(one.user) + "=" + std::to_string(std::lround(one.held * 100)) + "%";
+    if (e.kept_for) text += " for " + j(*e.kept_for);
+    return text;
   }
   std::string operator()(const ShowHealth& e) const {
     return "ShowHealth " + n(e.health.id) + " " + std::string(health_text(e.health.health)) +

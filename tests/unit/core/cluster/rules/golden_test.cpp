@@ -160,7 +160,8 @@ class NodesTranscript {
     auto object = std::make_shared<JobObject>();
     object->spec.pod.priority = static_cast<int32_t>(number(value("priority", "0")));
     if (has("gang")) object->meta.annotations["muster.dev/gang"] = "true";
-    if (!objects_[job] || has("priority") || has("gang")) objects_[job] = object;
+    if (has("owner")) object->meta.annotations["muster.dev/owner-uid"] = value("owner");
+    if (!objects_[job] || has("priority") || has("gang") || has("owner")) objects_[job] = object;
     return Want{job, static_cast<uint32_t>(number(words_.at(2))), granted_[job], objects_[job]};
   }
 
@@ -186,7 +187,10 @@ class NodesTranscript {
   void decided(const Event& event) {
     const Decision decision = decide(*cluster_, event, now_);
     for (const Record& record : decision.records) {
-      if (is_durable(record)) rows_[node_of(record)] = cluster_->node(node_of(record))->info;
+      if (const auto* uses = std::get_if<UsesNoted>(&record))
+        settings_.noted = uses->noted;
+      else if (is_durable(record))
+        rows_[node_of(record)] = cluster_->node(node_of(record))->info;
       if (!std::holds_alternative<TickPassed>(record) &&
           !std::holds_alternative<NodeResponded>(record))
         answers_.push_back("record " + to_text(record));
@@ -217,6 +221,7 @@ class NodesTranscript {
                          (row.deleted ? " deleted" : "") +
                          (row.spec.unschedulable ? " cordoned" : ""));
     }
+    settings_.started_ms = now_.wall_ms;
     cluster_ = std::make_unique<Cluster>(settings_, nodes);
     granted_.clear();
   }

@@ -378,7 +378,7 @@ class History {
       for (auto& [job, held] : held_) held.erase(id);
     }
     const bool unwritten = planted(NodePlant::row_lost) && is_end(record);
-    if (is_durable(record) && !unwritten) rows_[id] = cluster_->node(id)->info;
+    if (is_durable(record) && id != kNoNode && !unwritten) rows_[id] = cluster_->node(id)->info;
     if (planted(NodePlant::spec_not_inherited) && std::holds_alternative<NodeRegistered>(record)) {
       cluster_->apply(NodeSpecChanged{id, {}});
       rows_[id] = cluster_->node(id)->info;
@@ -483,6 +483,7 @@ class History {
     e.keep ? void(keepers_.insert(e.job)) : void(keepers_.erase(e.job));
   }
   void carry_out(const TakeKept& e) { keepers_.erase(e.job); }
+  void carry_out(const ShowShares&) {}
   void carry_out(const ShowHealth& e) { shown_[e.health.id] = e.health; }
   void carry_out(const AskJobs& e) {
     JobsAnswered event{e.token, e.node, e.restored, {{1, 7, 0}}, {}};
