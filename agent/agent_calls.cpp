@@ -207,14 +207,12 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
   for (auto word : params.getCommand()) command.words.push_back(to_string(word));
   command.reads = params.getInput() || params.getTerminal();
   command.terminal = params.getTerminal();
+  if (const int32_t position = params.getContainer(); position >= 0)
+    command.container = static_cast<uint16_t>(std::min<int32_t>(position, UINT16_MAX));
   auto job = std::make_shared<const core::node::PodTemplate>(
       read_template(params.getTemplate(), options_.private_tmp));
   const std::string session = to_string(params.getSession());
-  // A pod that has ended meanwhile may have a session whose end has not been read.
-  auto process =
-      job->job == pod.job && (node_.runs(pod) || sessions_.has(session, pod))
-          ? sessions_.join(job, pod, session, std::move(command), node_.devices_of(pod))
-          : Result<wire::Process::Client>(Error{Errc::not_found, "the pod is not on this node"});
+  auto process = join_pod(job, pod, session, std::move(command));
   if (process) {
     auto ran = result.initRan();
     ran.setProcess(kj::mv(*process));
@@ -228,6 +226,20 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
     refused.setLost(over || process.error().code == Errc::not_found);
     refused.setOver(over);
   }
+}
+
+Result<wire::Process::Client> Agent::join_pod(const core::node::PodTemplatePtr& job, PodId pod,
+                                              const std::string& session,
+                                              Sessions::Command command) {
+  // A pod or container that has ended meanwhile may have a session whose end has not been read.
+  const bool known = sessions_.has(session, pod);
+  if (job->job != pod.job || !(known || node_.runs(pod)))
+    return Error{Errc::not_found, "the pod is not on this node"};
+  if (const auto wanted = command.container;
+      wanted && !known && *wanted < job->containers.size() && !node_.runs(pod, *wanted))
+    return Error{Errc::invalid,
+                 "container " + job->containers[*wanted].what.name + " is not running"};
+  return sessions_.join(job, pod, session, std::move(command), node_.devices_of(pod));
 }
 
 // Waits only briefly: the coordinator may need the answer although this node has nothing to report.

@@ -252,6 +252,7 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setHeedsOwners(true);
   hello.setTakesLaunches(true);
   hello.setTakesTemplates(executor_.takes_templates());
+  hello.setJoinsContainers(true);
   hello.setAddress(host_name());
   const std::string ip = options_.node_ip.empty() ? own_address(*link_->stream) : options_.node_ip;
   run_dirs_.set_ip(ip);

@@ -100,6 +100,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void take_hosts(wire::Agent::HostsParams::Reader params);
   void exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result);
+  Result<wire::Process::Client> join_pod(const core::node::PodTemplatePtr& job, PodId pod,
+                                         const std::string& session, Sessions::Command command);
   kj::Promise<void> settled();
   kj::Promise<void> check_sessions();
   bool runs(PodId pod) const override { return node_.runs(pod); }

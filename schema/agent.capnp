@@ -42,6 +42,7 @@ struct Hello {
                                # the node, they belong to the previous one, whose pods are lost otherwise
   takesLaunches @27 :Bool;     # obeys the launches in the answer to a report
   takesTemplates @28 :Bool;    # reads PodTemplate.bytes
+  joinsContainers @29 :Bool;   # heeds the container of Agent.exec; else commands join the first
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator
@@ -243,11 +244,12 @@ interface Agent {
   hosts @4 (epoch :UInt64, nonce :UInt64, jobs :List(Hosts)) -> ();
   # Sent before the launch of a pod of an MPI job and whenever the list changes, to nodes that have such pods.
 
-  exec @5 (epoch :UInt64, nonce :UInt64, template :T.PodTemplate, pod :T.PodId, session :Text, command :List(Text), input :Bool, terminal :Bool) -> (result :Executed);
-  # Runs a command in the pod's first container, as its user, with its environment and directory. The template's permit,
-  # if any, is for this command. Idempotent by `session`, 32 hexadecimal digits. `input`: the command reads what
-  # Process.write sends; else it reads nothing. `terminal`: it runs in a terminal, and its input is framed
-  # (base/terminal_input.hpp).
+  exec @5 (epoch :UInt64, nonce :UInt64, template :T.PodTemplate, pod :T.PodId, session :Text, command :List(Text), input :Bool, terminal :Bool, container :Int32 = -1) -> (result :Executed);
+  # Runs a command in a container of the pod, as its user, with its environment and directory. `container`: its position in
+  # the template, init containers first; the command is refused if it is not running. -1: the first that is not an init
+  # container. The template's permit, if any, is for this command. Idempotent by `session`, 32 hexadecimal digits. `input`:
+  # the command reads what Process.write sends; else it reads nothing. `terminal`: it runs in a terminal, and its input is
+  # framed (base/terminal_input.hpp).
 
   findLog @6 (container :Text, template :LogName, stdout :Bool, stderr :Bool, run :Int32 = -1, lastLines :Int64 = -1, sinceMs :Int64) -> (stdout :UInt64, stderr :UInt64);
   # The offsets at which to begin to read the outputs that are asked for. `run`: only what the container's first (0),

@@ -82,9 +82,10 @@ Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& j
     if (command.words.empty()) return Error{Errc::conflict, "the session is over", {}};
     if (sessions_.size() >= kSessionsMax)
       return Error{Errc::overloaded, "the node has " + std::to_string(kSessionsMax) + " sessions"};
-    if (job->containers.size() <= job->init_containers)
-      return Error{Errc::invalid, "the pod has no container"};
-    const auto container = static_cast<uint16_t>(job->init_containers);
+    const uint16_t container =
+        command.container.value_or(static_cast<uint16_t>(job->init_containers));
+    if (container >= job->containers.size())
+      return Error{Errc::invalid, "the pod has no such container"};
     const std::string& name = job->containers[container].what.name;
     Session session;
     session.id = id;

@@ -41,8 +41,9 @@ class Sessions final : public Executor::SessionListener {
   // started before.
   struct Command {
     std::vector<std::string> words;
-    bool reads = false;     // its input comes from Process.write
-    bool terminal = false;  // it has a terminal
+    bool reads = false;                   // its input comes from Process.write
+    bool terminal = false;                // it has a terminal
+    std::optional<uint16_t> container{};  // in the template; absent: the first, no init container
   };
   Result<wire::Process::Client> join(const core::node::PodTemplatePtr& job, PodId pod,
                                      const std::string& id, Command command,

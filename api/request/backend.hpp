@@ -81,6 +81,7 @@ struct ExecRequest {
   std::vector<std::string> command;  // empty: only look it up
   bool input = false;                // it reads what write_exec() sends
   bool terminal = false;             // likewise, framed (base/terminal_input.hpp)
+  uint16_t container = 0;            // that it joins: its position, init containers first
 };
 struct ExecStarted {};
 struct ExecRead {

@@ -34,10 +34,11 @@ PodCommand::PodCommand(const std::string& ns, const std::string& pod)
             "/exec") {}
 
 Result<Response> PodCommand::start(ApiClient& client, const std::vector<std::string>& words,
-                                   Reads reads) const {
+                                   Reads reads, const std::string& container) const {
   Json body{{"session", session_}, {"command", words}};
   if (reads != Reads::nothing) body["stdin"] = true;  // earlier coordinators do not know it
   if (reads == Reads::terminal) body["tty"] = true;
+  if (!container.empty()) body["container"] = container;
   auto answer = client.post(path_, dumped(body));
   if (Status may = must_be_ok(answer); !may) return may.error();
   return answer;

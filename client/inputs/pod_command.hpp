@@ -34,9 +34,10 @@ class PodCommand {
 
   PodCommand(const std::string& ns, const std::string& pod);
 
-  // not_found: no such pod. conflict: the pod is not running.
+  // `container`: its name; empty: the pod's first. not_found: no such pod. conflict: the pod or the
+  // container is not running.
   Result<Response> start(ApiClient& client, const std::vector<std::string>& words,
-                         Reads reads = Reads::nothing) const;
+                         Reads reads = Reads::nothing, const std::string& container = "") const;
   // conflict: the command is over. not_found: its pod is over too.
   Status resume(ApiClient& client) const;
   // `out`, `err`: bytes read so far. not_found: resume() it. Returns within about 5 s.

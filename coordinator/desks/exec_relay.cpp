@@ -140,14 +140,18 @@ kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const T
   request.setNonce(coordinator_.nonce);
   auto out = request.initTemplate();
   auto job = template_of(target.pod.job, *target.object, nodes_.figures(target.node), {}, configs);
-  write_template(out, job, nodes_.takes_templates(target.node));
+  write_template(out, job, nodes_.takes(target.node).templates);
   if (const auto& key = *coordinator_.permit_key)
     if (auto permit = permit_for(coordinator_.cluster_id, nodes_.name(target.node), *target.object,
                                  std::move(job), wall_now())) {
       permit->until_ms = wall_now() + kPermitMs;
       permit->session = PermitSession{
-          target.pod.index, target.pod.attempt, static_cast<uint16_t>(permit->job.init_containers),
-          session,          command.words,      command.input,
+          target.pod.index,
+          target.pod.attempt,
+          command.container.value_or(static_cast<uint16_t>(permit->job.init_containers)),
+          session,
+          command.words,
+          command.input,
           command.terminal};
       write_signed(out, *permit, *key);
     }
@@ -157,6 +161,7 @@ kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const T
   for (unsigned i = 0; i < command.words.size(); ++i) words.set(i, command.words[i]);
   request.setInput(command.input);
   request.setTerminal(command.terminal);
+  if (command.container) request.setContainer(*command.container);
   return request.send().dropPipeline();
 }
 
@@ -182,11 +187,17 @@ kj::Promise<Result<api::ExecStarted>> ExecRelay::start(const api::ExecRequest& a
       return Started(Error{Errc::overloaded, "too many commands run in pods; try again later", {}});
   }
   KJ_IF_MAYBE (agent, nodes_.agent(ask.node)) {
+    const bool first = ask.container == ask.object->spec.pod.init_containers.size();
+    if (!first && !ask.command.empty() && !nodes_.takes(ask.node).containers)
+      return Started(Error{
+          Errc::conflict,
+          "the agent of this node is too old: commands there run in a pod's first container only",
+          {}});
     ++starting_;
     return timer_
         .timeoutAfter(kStartMs * kj::MILLISECONDS,
                       run(*agent, {ask.pod, ask.node, ask.object}, ask.session.id,
-                          {ask.command, ask.input, ask.terminal}))
+                          {ask.command, ask.input, ask.terminal, ask.container}))
         .attach(kj::defer([this] { --starting_; }))
         .then(
             [this, session = ask.session, input = ask.input](Answer&& answer) -> Started {

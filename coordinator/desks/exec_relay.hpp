@@ -16,6 +16,7 @@
 #include "api/request/backend.hpp"
 #include "api/view/query/pod_configs.hpp"
 #include "coordinator/desks/host_desk.hpp"
+#include "coordinator/links/agent_links.hpp"
 #include "coordinator/threads/replies.hpp"
 #include "core/spec/fields/downward.hpp"
 #include "trust/permit/permit.hpp"
@@ -38,7 +39,7 @@ class ExecRelay {
     std::function<std::string(NodeId)> name;                      // empty: unknown
     std::function<kj::Maybe<wire::Agent::Client>(NodeId)> agent;  // none: not connected
     std::function<core::NodeFigures(NodeId)> figures;             // empty: unknown
-    std::function<bool(NodeId)> takes_templates;                  // as bytes
+    std::function<AgentLinks::Takes(NodeId)> takes;
   };
   struct Coordinator {
     std::string cluster_id;
@@ -78,6 +79,7 @@ class ExecRelay {
   struct Command {
     std::vector<std::string> words;
     bool input = false, terminal = false;
+    std::optional<uint16_t> container{};  // its position; absent: the first
   };
   kj::Promise<Answer> run(wire::Agent::Client agent, const Target& target,
                           const std::string& session, const Command& command);

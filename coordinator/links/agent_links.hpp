@@ -48,8 +48,9 @@ class AgentLinks {
  public:
   // What an agent can take, which those of earlier versions cannot.
   struct Takes {
-    bool launches = false;   // with the answer to a report
-    bool templates = false;  // as bytes
+    bool launches = false;    // with the answer to a report
+    bool templates = false;   // as bytes
+    bool containers = false;  // for commands to join, other than the first
   };
   // A registered agent.
   struct Link {

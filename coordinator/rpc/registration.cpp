@@ -109,7 +109,8 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
   std::string node = hello->node;
   core::NodeFigures figures{hello->ip, hello->cpu_millis, hello->memory_bytes};
   const AgentLinks::Takes takes{params.getHello().getTakesLaunches(),
-                                params.getHello().getTakesTemplates()};
+                                params.getHello().getTakesTemplates(),
+                                params.getHello().getJoinsContainers()};
   actors::RegisterAgent ask{std::move(*hello), nullptr};
   context.releaseParams();
   auto paf = kj::newPromiseAndFulfiller<actors::HelloAnswer>();

@@ -50,7 +50,7 @@ struct Parts {
                                },
                                [this](NodeId node) {
                                  const AgentLinks::Link* link = links.find(node);
-                                 return link != nullptr && link->takes.templates;
+                                 return link == nullptr ? AgentLinks::Takes() : link->takes;
                                }},
               ExecRelay::Coordinator{options.cluster_id, options.epoch, options.nonce,
                                      &options.permit_key, &options.pod_configs, &replies}) {}

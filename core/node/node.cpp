@@ -677,6 +677,11 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
     not_begun(pods_.find(*id), "its keeper was lost", now);
 }
 
+bool Node::runs(PodId pod, uint16_t container) const {
+  const auto found = pods_.find(pod);
+  return found != pods_.end() && found->second.run.runs(container);
+}
+
 std::vector<ProcessStart> Node::living() const {
   std::vector<ProcessStart> all;
   for (const auto& [id, pod] : pods_) pod.run.living(id, all);

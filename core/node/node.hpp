@@ -124,6 +124,7 @@ class Node {
 
   bool knows(PodId pod) const { return pods_.contains(pod) || unacked_.contains(pod); }
   bool runs(PodId pod) const { return pods_.contains(pod); }  // or waits
+  bool runs(PodId pod, uint16_t container) const;             // it is known to have a process
   // All processes that are known to run.
   std::vector<ProcessStart> living() const;
   // Running pods that were not ordered to end, with the pids of their containers' main processes.

@@ -351,6 +351,77 @@ class Exec(Case):
         self.assertEqual((done.returncode, done.stdout), (0, b"hi\n"), done.stderr)
         self.assertIn(b"container main, the first of main, side", done.stderr)
 
+    def test_exec_reaches_every_container_while_it_runs(self):
+        self.it = self.cluster(agents=1, slots=4)
+        self.seeing = self.witness(self.it)
+        folder = self.seeing.folder
+        folders = {name: folder / f"in-{name}" for name in ("prepare", "sidecar", "main", "side")}
+        for path in folders.values():
+            path.mkdir()
+
+        def container(name, until, **more):
+            env = [{"name": "WITNESS", "value": str(folder)}, {"name": "WHO", "value": name}]
+            script = f"trap 'exit 0' TERM; while [ ! -e \"$WITNESS/{until}\" ]; do sleep 0.05; done"
+            return {"name": name, "command": ["sh", "-c", script], "env": env, "workingDir": str(folders[name]), **more}
+        job = self.seeing.job("all", WAITS, 1)
+        pod = job["spec"]["template"]["spec"]
+        pod["initContainers"] = [container("sidecar", "never", restartPolicy="Always"), container("prepare", "prepared")]
+        pod["containers"] = [container("main", "go"), container("side", "side-ends")]
+        self.submit(self.it, job)
+
+        def run_in(name, code=0):
+            done = subprocess.run(self.words("job/all", "-c", name, "--", "sh", "-c", "echo $WHO; pwd"), capture_output=True, timeout=30)
+            self.assertEqual(done.returncode, code, done.stderr)
+            if code == 0:
+                self.assertEqual((done.stdout.decode(), done.stderr), (f"{name}\n{folders[name]}\n", b""))
+            return done.stderr.decode()
+
+        def runs(name):
+            shown = self.pods_of(self.it, "all")
+            status = shown[0]["status"] if shown else {}
+            statuses = (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or [])
+            return any(one["name"] == name and "running" in one["state"] for one in statuses)
+
+        def over_websocket(name):
+            """As kubectl does it: what is printed, and the result."""
+            client = WebSocket(self.it.api_addr, self.pods_of(self.it, "all")[0]["metadata"]["name"],
+                               f"command=printenv&command=WHO&container={name}&stdout=true")
+            self.addCleanup(client.close)
+            heard = client.hear_all()
+            return heard.get(1, b"").decode(), json.loads(heard[3])
+
+        def refusal(name, words):
+            done = subprocess.run(self.words(self.pods_of(self.it, "all")[0]["metadata"]["name"], "-c", name, "--", "true"),
+                                  capture_output=True, timeout=30)
+            self.assertEqual((done.returncode, done.stderr.decode()), (5, f"muster: {words}\n"))
+        eventually(lambda: runs("prepare") and runs("sidecar"), "the init containers run")
+        run_in("prepare")
+        run_in("sidecar")
+        refusal("main", "container main is not running")
+        refusal("none", f"container none is not valid for pod {self.pods_of(self.it, 'all')[0]['metadata']['name']}")
+        self.assertIn("job/all has no pod in which container side is running", run_in("side", code=5))
+        self.assertEqual(over_websocket("prepare"), ("prepare\n", {"metadata": {}, "status": "Success"}))
+        self.assertEqual(over_websocket("main")[1]["message"], "Internal error occurred: container main is not running")
+        (folder / "prepared").touch()
+        eventually(lambda: runs("main") and runs("side"), "the containers run")
+        for name in ("sidecar", "main", "side"):
+            run_in(name)
+            self.assertEqual(over_websocket(name)[0], f"{name}\n")
+        refusal("prepare", "container prepare is not running")
+        # A command ends with its container, not with the pod.
+        process = subprocess.Popen(self.words("job/all", "-c", "side", "--", "sh", "-c", "echo on; sleep 300 # marker-of-a-session"),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(self.drop, process)
+        self.assertEqual(process.stdout.readline(), b"on\n")
+        (folder / "side-ends").touch()
+        self.assertEqual(process.wait(20), 137)
+        self.none_left()
+        run_in("main")
+        refusal("side", "container side is not running")
+        (folder / "go").touch()
+        self.it.wait("all", finished)
+        self.assertIsNotNone(condition(self.it.api.job("all"), "Complete"))
+
 
 class Input(Case):
     """Standard input of commands (-i)."""
@@ -757,6 +828,7 @@ class WithKubectl(Case):
         self.assertIn(b"No such file", self.run_in(self.pod[0], "/no/such/program", code=127).stderr)
         self.assertIn(b'pods "nobody" not found', self.run_in("nobody", "true", code=1).stderr)
         self.assertIn(b"container x is not valid", self.kubectl("exec", self.pod[0], "-c", "x", "--", "true", code=1).stderr)
+        self.assertEqual(self.kubectl("exec", self.pod[0], "-c", "main", "--", "echo", "hi").stdout, b"hi\n")
         data = bytes(range(256)) * (64 << 10)
         echo = subprocess.run(self.words("-i", self.pod[0], "--", "cat"), input=data, capture_output=True, env=self.env, timeout=120)
         self.assertEqual(echo.returncode, 0, echo.stderr)

@@ -779,6 +779,26 @@ class Owners(RootKeeper):
         self.assertEqual(self.ask("alice", "DELETE", f"{path}?session={session}")[0], 200)
         self.assertNotIn("sleep", (self.dir / "data/audit.log").read_text())
 
+    def test_a_command_in_a_chosen_container_runs_as_its_owner(self):
+        job = sh_job("j", "exec sleep 300", 1)
+        spec = job["spec"]["template"]["spec"]
+        waits = "until [ -e on ]; do sleep 0.05; done"
+        spec["volumes"] = [{"name": "v", "emptyDir": {}}]
+        spec["initContainers"] = [{"name": "prepare", "command": ["sh", "-c", waits], "workingDir": "/mnt",
+                                   "volumeMounts": [{"name": "v", "mountPath": "/mnt"}]}]
+        spec["containers"].append({"name": "side", "command": ["sleep", "300"], "env": [{"name": "WHO", "value": "side"}]})
+        self.create("alice", job)
+        uid = pwd.getpwnam(name("alice")).pw_uid
+
+        def in_container(container, script):
+            return self.run_as("alice", "exec", "job/j", "-c", container, command=("sh", "-c", script))
+        eventually(lambda: in_container("prepare", "true").returncode == 0, "the init container")
+        done = in_container("prepare", "id -u; pwd; touch on")
+        self.assertEqual(done.stdout, f"{uid}\n/mnt\n", done.stderr)
+        eventually(lambda: in_container("side", "true").returncode == 0, "the containers")
+        self.assertEqual(in_container("side", "id -u; echo $WHO; test -e /mnt/on || echo no volume").stdout, f"{uid}\nside\nno volume\n")
+        self.assertEqual(in_container("prepare", "true").returncode, 5)
+
     def test_a_command_gets_input_and_a_terminal_as_its_owner(self):
         self.create("alice", sh_job("j", "echo on; exec sleep 300", 1))
         eventually(lambda: self.log("alice", "j")[1], "its pod")

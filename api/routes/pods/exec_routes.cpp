@@ -37,13 +37,15 @@ struct ExecBody {
   std::string session;
   std::vector<std::string> command;  // empty: `resume`
   bool input = false, terminal = false;
+  std::string container{};  // empty: the first
 };
 
 Result<ExecBody> read_exec_body(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) return invalid("the body must be a JSON object");
   for (const auto& [key, value] : json.items())
-    if (key != "session" && key != "command" && key != "resume" && key != "stdin" && key != "tty")
+    if (key != "session" && key != "command" && key != "resume" && key != "stdin" && key != "tty" &&
+        key != "container")
       return invalid("unknown field \"" + key + "\"");
   ExecBody exec{member_text(json, "session"), {}};
   for (const auto& [name, flag] : {std::pair{"stdin", &exec.input}, {"tty", &exec.terminal}}) {
@@ -53,6 +55,10 @@ Result<ExecBody> read_exec_body(const std::string& body) {
   }
   if (exec.terminal && !exec.input) return invalid("tty: needs stdin");
   if (!is_hex(exec.session, kSessionIdSize)) return invalid(kSessionRule);
+  if (const Json name = json.value("container", Json("")); name.is_string())
+    exec.container = name.get<std::string>();
+  else
+    return invalid("container: must be a string");
   const auto words = json.find("command");
   if (json.value("resume", Json(false)) == Json(true)) {
     if (words != json.end()) return invalid("command: must not be given with resume");
@@ -119,30 +125,35 @@ kj::Promise<void> ExecRoutes::start(Exchange& exchange, const Target& pod,
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", pod.name);
   if (!shown->pod->started_at && !shown->pod->ended)
     return exchange.send_status(409, "Conflict", "pod " + pod.name + " has not started yet");
-  const auto& containers = shown->job->spec().pod.containers;
-  if (containers.size() > 1) exchange.warnings.push_back(containers_text(containers));
+  const core::PodTemplate& spec = shown->job->spec().pod;
+  if (exec->container.empty() && !spec.containers.empty()) {
+    if (spec.containers.size() > 1) exchange.warnings.push_back(containers_text(spec.containers));
+    exec->container = spec.containers.front().name;
+  }
+  const auto container = chosen_container(spec, exec->container, pod.name);
+  if (!container) return exchange.bad(container.error().message);
   ExecRequest request{session_of(exchange, pod, exec->session),
                       shown->pod->node,
                       PodId{shown->job->id(), shown->pod->key.index, shown->pod->key.attempt},
                       shown->job->object_ptr(),
                       std::move(exec->command),
                       exec->input,
-                      exec->terminal};
+                      exec->terminal,
+                      static_cast<uint16_t>(container->position)};
   // Even a pod that has ended may still have a session that the client asks for again.
   const bool ended = shown->pod->ended;
-  const std::string container = containers.empty() ? "" : containers.front().name;
   auto call = new_call<Result<ExecStarted>>();
   backend_.exec(std::move(request), std::move(call.done));
-  return call.promise.then(
-      [&exchange, pod, ended, container, session = exec->session](Result<ExecStarted> started) {
-        if (!started.ok() && ended)
-          return exchange.send_status(409, "Conflict", "pod " + pod.name + " has ended");
-        if (!started.ok()) return send_failure(exchange, pod, started.error());
-        OrderedJson json = exec_json("Exec");
-        json["session"] = session;
-        json["container"] = container;
-        return exchange.send(201, dumped(json) + "\n");
-      });
+  return call.promise.then([&exchange, pod, ended, name = container->name,
+                            session = exec->session](Result<ExecStarted> started) {
+    if (!started.ok() && ended)
+      return exchange.send_status(409, "Conflict", "pod " + pod.name + " has ended");
+    if (!started.ok()) return send_failure(exchange, pod, started.error());
+    OrderedJson json = exec_json("Exec");
+    json["session"] = session;
+    json["container"] = name;
+    return exchange.send(201, dumped(json) + "\n");
+  });
 }
 
 kj::Promise<void> ExecRoutes::read(Exchange& exchange, const Target& pod) {
@@ -210,10 +221,6 @@ kj::Promise<void> ExecRoutes::stream(Exchange& exchange, const Target& pod) {
   const core::PodTemplate& spec = shown->job->spec().pod;
   const auto container = chosen_container(spec, url.get("container"), pod.name);
   if (!container) return exchange.bad(container.error().message);
-  if (container->name != spec.containers.front().name)
-    return exchange.bad("container " + container->name + " of pod " + pod.name +
-                        " cannot be joined: commands run in the first container, " +
-                        spec.containers.front().name);
   std::vector<std::string> command = url.all("command");
   if (command.empty())
     return exchange.bad("you must specify at least one command for the container");
@@ -238,7 +245,8 @@ kj::Promise<void> ExecRoutes::stream(Exchange& exchange, const Target& pod) {
                       shown->job->object_ptr(),
                       std::move(command),
                       wishes.in || terminal,
-                      terminal};
+                      terminal,
+                      static_cast<uint16_t>(container->position)};
   auto stream = kj::heap<ExecStream>(streams_, exchange, backend_, std::move(request), wishes);
   auto running = stream->run();
   return running.attach(kj::mv(stream));

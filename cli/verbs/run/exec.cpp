@@ -44,6 +44,20 @@ bool write_out(int fd, std::string_view data) {
   return true;
 }
 
+bool container_runs(const Json& pod, const std::string& name) {
+  for (const char* list : {"containerStatuses", "initContainerStatuses"})
+    for (const Json& one : at(pod, {"status", list}))
+      if (text_at(one, {"name"}) == name) return at(one, {"state", "running"}).is_object();
+  return false;
+}
+
+// Whether the command can join the pod. While its init containers run, it is Pending.
+bool may_join(const Json& pod, const ExecOptions& o) {
+  if (!text_at(pod, {"metadata", "deletionTimestamp"}).empty()) return false;
+  return o.container.empty() ? text_at(pod, {"status", "phase"}) == "Running"
+                             : container_runs(pod, o.container);
+}
+
 // The pod of a job in which the command is to run.
 Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
   auto job = object(client, object_path(Kind::job, o.target.ns, o.job));
@@ -60,11 +74,13 @@ Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
   if (!pods) return pods.error();
   const std::string shown = "job/" + o.job + (index.empty() ? "" : " index " + index);
   if (pods->empty()) return Error{Errc::not_found, shown + " has no pod", {}};
-  std::erase_if(*pods, [](const Json& pod) {
-    return text_at(pod, {"status", "phase"}) != "Running" ||
-           !text_at(pod, {"metadata", "deletionTimestamp"}).empty();
-  });
-  if (pods->empty()) return Error{Errc::conflict, shown + " has no running pod", {}};
+  std::erase_if(*pods, [&o](const Json& pod) { return !may_join(pod, o); });
+  if (pods->empty())
+    return Error{Errc::conflict,
+                 shown + (o.container.empty()
+                              ? " has no running pod"
+                              : " has no pod in which container " + o.container + " is running"),
+                 {}};
   if (pods->size() > 1 && index.empty())
     return Error{Errc::invalid,
                  shown + " has " + std::to_string(pods->size()) +
@@ -142,7 +158,7 @@ class Exec {
       const std::lock_guard lock(starting_);
       if (stopping_) return kInterrupted;
       command_.emplace(o_.target.ns, pod);
-      auto started = command_->start(*client, o_.command, reads());
+      auto started = command_->start(*client, o_.command, reads(), o_.container);
       if (!started) return failed(started.error());
       for (const std::string& warning : started->warnings)
         std::cerr << "muster: " << warning << std::endl;
@@ -288,6 +304,9 @@ Verb exec_verb() {
                 whole(0, kNumberMax),
                 0,
                 {"--index"}},
+               {"-c,--container", "NAME",
+                "Container or init container to join (default: the pod's first container)",
+                &w->o.container},
                {"-i,--stdin", "", "Pass standard input to the command", &w->o.input},
                {"-t,--tty", "", "Give the command a terminal, with -i; standard input must be one",
                 &w->o.terminal}},
@@ -296,12 +315,13 @@ Verb exec_verb() {
           "Examples:\n  muster exec sweep-7-x2bqd -- nvidia-smi\n"
           "  muster exec job/sweep --index 7 -- sh -c 'df -h .; uptime'\n"
           "  muster exec -it sweep-7-x2bqd -- bash\n"
+          "  muster exec sweep-7-x2bqd -c download -- du -sh data\n"
           "  muster exec -i sweep-7-x2bqd -- sh -c 'cat > input.csv' < input.csv\n"
-          "CMD runs in the pod's first container, with its user, environment, directory and "
-          "limits, until CMD or the pod ends. Without -i its standard input is empty. Ctrl-C "
+          "CMD runs in a container of the pod, with its user, environment, directory and "
+          "limits, until CMD or the container ends. Without -i its standard input is empty. Ctrl-C "
           "sends it SIGTERM, then SIGKILL after 5 s; with -t it is passed on like any other key.\n"
           "Exit codes: that of CMD (128+S if signal S ended it); 3 no such pod, 4 coordinator "
-          "unreachable, 5 the pod is not running, 130 interrupted.",
+          "unreachable, 5 the pod or container is not running, 130 interrupted.",
       .takes_command = true,
       .finish = [w](const Given& given) -> Judged {
         ExecOptions& o = w->o;

@@ -11,6 +11,7 @@ struct ExecOptions {
   std::string job;
   std::optional<int64_t> index;   // unset: the only running pod of the job
   std::optional<int64_t> task{};  // in place of `index`, by the numbers of --array
+  std::string container{};        // empty: the first
   std::vector<std::string> command;
   bool input = false;     // pass our standard input on
   bool terminal = false;  // and a terminal; only with `input`

@@ -141,6 +141,26 @@ TEST_F(SessionsTest, ReadReturnsOutputFromAnyOffset) {
   EXPECT_EQ(got.err, "oop");
 }
 
+TEST_F(SessionsTest, CommandsJoinTheChosenContainer) {
+  auto two = std::make_shared<core::node::PodTemplate>(*job());
+  two->containers.emplace_back().what.name = "side";
+  two->init_containers = 1;
+  const auto join_in = [&](char id, std::optional<uint16_t> container) {
+    Sessions::Command command{.words = {"sh"}, .container = container};
+    return sessions.join(two, kPod, std::string(32, id), std::move(command), nullptr).ok();
+  };
+  EXPECT_TRUE(join_in('a', std::nullopt));
+  EXPECT_TRUE(join_in('b', 0));
+  EXPECT_TRUE(join_in('c', 1));
+  EXPECT_FALSE(join_in('d', 2));
+  ASSERT_EQ(executor.started.size(), 3u);
+  EXPECT_EQ(executor.started[0].key.container, 1) << "the first that is no init container";
+  EXPECT_EQ(executor.started[0].log, "side~1");
+  EXPECT_EQ(executor.started[1].key.container, 0);
+  EXPECT_EQ(executor.started[1].log, "main~2");
+  EXPECT_EQ(executor.started[2].key.container, 1);
+}
+
 TEST_F(SessionsTest, AReadWaitsForMore) {
   auto process = join();
   write("out", "one");

@@ -140,9 +140,6 @@ TEST_F(ExecStreamTest, RequestsThatAreNotUpgradedSayWhy) {
             "400 a container name must be specified for pod " + pod + ", choose one of: [main b]");
   EXPECT_EQ(says(kPods + "/" + pod + "/exec?command=ls&stdout=true&container=c"),
             "400 container c is not valid for pod " + pod);
-  EXPECT_EQ(says(kPods + "/" + pod + "/exec?command=ls&stdout=true&container=b"),
-            "400 container b of pod " + pod +
-                " cannot be joined: commands run in the first container, main");
   for (const char* method : {"GET", "POST"})
     EXPECT_EQ(says(both, "", method), "400 Upgrade request required");
   EXPECT_NE(says(both, "Upgrade: SPDY/3.1\r\n", "POST").find("kubectl 1.31 or later"),
@@ -189,6 +186,14 @@ TEST_F(ExecStreamTest, StreamsResultAndCloseArriveInOrder) {
   ASSERT_EQ(of_exec.size(), 2u) << "its start and its end";
   EXPECT_NE(of_exec[0].find(R"("code":101)"), std::string::npos) << of_exec[0];
   EXPECT_NE(of_exec[1].find(R"("code":200)"), std::string::npos) << of_exec[1];
+}
+
+TEST_F(ExecStreamTest, CommandJoinsTheChosenContainer) {
+  begin();
+  path = kPods + "/" + pod + "/exec?container=b&command=ls";
+  open("&stdout=true");
+  ASSERT_TRUE(backend.session);
+  EXPECT_EQ(backend.session->container, 1);
 }
 
 TEST_F(ExecStreamTest, StreamsThatAreNotWantedAreLeftOut) {

@@ -149,6 +149,9 @@ TEST_F(ExecTest, BadRequestNamesWrongParameter) {
            {"{" + id + R"(,"command":["a"],"TTY":true})", "unknown field \\\"TTY"},
            {"{" + id + R"(,"command":["a"],"tty":true})", "tty: needs stdin"},
            {"{" + id + R"(,"command":["a"],"stdin":1})", "stdin: must be true or false"},
+           {"{" + id + R"(,"command":["a"],"container":1})", "container: must be a string"},
+           {"{" + id + R"(,"command":["a"],"container":"no"})",
+            "container no is not valid for pod"},
            {"{" + id + R"(,"command":[")" + std::string(128 << 10, 'x') + R"("]})", "128 KiB"},
        }) {
     const Answer a = post(path, body);
@@ -201,11 +204,14 @@ TEST_F(ExecTest, EndedPodServesOnlyEarlierSession) {
   EXPECT_NE(late.body.find("has ended"), std::string::npos);
 }
 
-TEST_F(ExecTest, StartJoinsFirstContainerWithWarning) {
+TEST_F(ExecTest, StartJoinsTheChosenContainerOrTheFirstWithAWarning) {
   EXPECT_EQ(call(request("DELETE", kJobs + "/j")).code, 200);
   EXPECT_EQ(
-      post(kJobs,
-           manifest(R"({"name":"main","command":["true"]},{"name":"side","command":["true"]})"))
+      post(
+          kJobs,
+          manifest(
+              R"({"name":"main","command":["true"]},{"name":"side","command":["true"]}],)"
+              R"("initContainers":[{"name":"a","command":["true"]},{"name":"b","command":["true"]})"))
           .code,
       201);
   feed.create(101, 0, 1);
@@ -218,6 +224,14 @@ TEST_F(ExecTest, StartJoinsFirstContainerWithWarning) {
   EXPECT_EQ(started.code, 201) << started.body;
   EXPECT_NE(started.head.find("container main, the first of main, side"), std::string::npos)
       << started.head;
+  EXPECT_EQ(backend.session->container, 2) << "init containers come first";
+  for (const auto& [name, position] : {std::pair{"a", 0}, {"b", 1}, {"main", 2}, {"side", 3}}) {
+    const Answer chosen = post(path, R"({"session":")" + kSession + R"(","command":["ls"],)" +
+                                         R"("container":")" + name + "\"}");
+    EXPECT_EQ(chosen.json()["container"], name) << chosen.body;
+    EXPECT_EQ(chosen.head.find("Warning"), std::string::npos);
+    EXPECT_EQ(backend.session->container, position);
+  }
 }
 
 TEST_F(ExecTest, OnlyOwnerAndAdminMayExec) {
