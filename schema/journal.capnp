@@ -116,6 +116,7 @@ struct CreatedRun {
   failures @3 :Int32;
   ignored @4 :Int32;
   deferredCounted @5 :Counted;
+  disruptions @6 :Int32;              # part of ignored
 }
 
 struct BoundRun {
@@ -248,6 +249,7 @@ struct FailureCounts {
   failures @1 :Int32;
   ignored @2 :Int32;
   failed @3 :UInt64;                  # coded, base lastRecordMs; instant 0: no failure delays it
+  disruptions @4 :Int32;              # part of ignored
 }
 
 struct Condition {
@@ -293,6 +295,7 @@ struct Pod {
   spared @24 :Bool;                   # its gang broke
   used @25 :T.Usage;                  # absent: not known
   now @26 :List(T.ContainerNow);      # until it has ended
+  disruptions @27 :Int32;             # part of ignored
 }
 
 # What startup and lists need to know about an unloaded finished job.

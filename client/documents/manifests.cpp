@@ -226,12 +226,13 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
                 {{"spec",
                   {{"restartPolicy", "Never"},
                    {"containers", Json::array({{{"name", "main"}, {"command", words}}})}}}}}};
-  const Json metadata = {{"name", name},
-                         {"annotations",
-                          {{std::string(core::kStartFailureKey), "FailJob"},
-                           {std::string(core::kIgnoredMaxKey), std::to_string(kDisruptionsMax)},
-                           {std::string(core::kBackoffKey), "yield"},
-                           {std::string(core::kScaleDownKey), "finish"}}}};
+  const Json metadata = {
+      {"name", name},
+      {"annotations",
+       {{std::string(core::kStartFailureKey), "FailJob"},
+        {std::string(core::kDisruptionsMaxKey), std::to_string(job.disruptions_max)},
+        {std::string(core::kBackoffKey), "yield"},
+        {std::string(core::kScaleDownKey), "finish"}}}};
   return with_surroundings({{"apiVersion", "batch/v1"},
                             {"kind", "Job"},
                             {"metadata", metadata},

@@ -30,6 +30,10 @@ Manifests parse_manifests(const std::string& text, const std::string& shown_file
 // A valid name for a job that people call `text`, which may already be one.
 std::string name_from(const std::string& text);
 
+// What the site does to a pod of a command (a lost or drained node, a preemption) is no failure of
+// its index, up to this many times unless the user says otherwise.
+inline constexpr int32_t kDisruptionsMax = 5;
+
 struct CommandJob {
   int32_t completions = 0;
   int32_t parallelism = 0;
@@ -40,11 +44,8 @@ struct CommandJob {
   std::string dir;  // empty: not set in the manifest
   // The command as the manifest has it, with references to inputs; empty: as it was typed.
   std::vector<std::string> words{};
+  int32_t disruptions_max = kDisruptionsMax;
 };
-
-// What the site does to a pod of a command (a lost or drained node, a preemption) is no failure of
-// its index, up to this many times.
-inline constexpr int kDisruptionsMax = 5;
 
 // The command runs as it was typed: nothing in it or in its environment is expanded. If it cannot
 // be started, the job fails. `random(n)` returns a number below n.

@@ -78,6 +78,7 @@ struct Writer {
       to.setFailures(run.failures);
       to.setIgnored(run.ignored);
       to.setDeferredCounted(wire_enum<wire::Counted>(run.deferred_counted));
+      to.setDisruptions(run.disruptions);
     }
   }
   void operator()(const core::PodsBound& r) {
@@ -229,7 +230,8 @@ core::PodsCreated created_back(wire::Record::Reader in) {
                       .attempt = run.getAttempt(),
                       .failures = run.getFailures(),
                       .ignored = run.getIgnored(),
-                      .deferred_counted = counted_back(run.getDeferredCounted())});
+                      .deferred_counted = counted_back(run.getDeferredCounted()),
+                      .disruptions = run.getDisruptions()});
   }
   return r;
 }

@@ -52,8 +52,8 @@ std::map<uint32_t, uint32_t> attempts_back(wire::JobSnapshot::Reader in) {
 void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   // Fails to compile when a pod gets a member that is not written below.
   [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, readiness,
-                                containers, failures, ignored, stopping, grace_ms, counted, action,
-                                spared, conditions, meta, ended, end] = pod;
+                                containers, failures, ignored, disruptions, stopping, grace_ms,
+                                counted, action, spared, conditions, meta, ended, end] = pod;
   to.setIndex(pod.key.index);
   to.setAttempt(pod.key.attempt);
   to.setCreated(instant(pod.created_ms, base_ms));
@@ -64,6 +64,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   to.setRestarts(pod.restarts);
   to.setFailures(pod.failures);
   to.setIgnored(pod.ignored);
+  to.setDisruptions(pod.disruptions);
   to.setStopping(instant(pod.stopping_at, pod.created_ms));
   to.setCounted(wire_enum<wire::Counted>(pod.counted));
   to.setIsEnded(pod.ended);
@@ -98,6 +99,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.restarts = in.getRestarts();
   pod.failures = in.getFailures();
   pod.ignored = in.getIgnored();
+  pod.disruptions = in.getDisruptions();
   pod.stopping_at = optional_instant_back(in.getStopping(), pod.created_ms);
   pod.counted = counted_back(in.getCounted());
   pod.ended = in.getIsEnded();
@@ -187,7 +189,8 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   for (auto from : in.getInherited())
     s.inherited[from.getIndex()] = {.failures = from.getFailures(),
                                     .ignored = from.getIgnored(),
-                                    .failed_ms = instant_back(from.getFailed(), base_ms)};
+                                    .failed_ms = instant_back(from.getFailed(), base_ms),
+                                    .disruptions = from.getDisruptions()};
   s.dependencies = dependencies_back(in.getDependencies());
   s.usage = {wire::read_usage(in.getUsed()), in.getRanMs()};
   for (auto from : in.getFollowed())
@@ -215,12 +218,13 @@ void write_inherited(const std::map<uint32_t, core::FailureCounts>& inherited, M
                      capnp::List<wire::FailureCounts>::Builder out) {
   unsigned i = 0;
   for (const auto& [index, counts] : inherited) {
-    [[maybe_unused]] const auto& [failures, ignored, failed_ms] = counts;
+    [[maybe_unused]] const auto& [failures, ignored, failed_ms, disruptions] = counts;
     auto to = out[i++];
     to.setIndex(index);
     to.setFailures(failures);
     to.setIgnored(ignored);
     to.setFailed(instant(failed_ms, base_ms));
+    to.setDisruptions(disruptions);
   }
 }
 

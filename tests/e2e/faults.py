@@ -351,6 +351,25 @@ class SitesTrouble(World):
         self.assertEqual((status.get("succeeded"), status.get("failedIndexes") or ""), (2, ""))
         self.nothing_left(witness)
 
+    def test_p15_a_stopped_agent_costs_no_index_until_the_maximum(self):
+        cluster = self.cluster(agents=2, slots=2, grace="30s")
+        script = ("sh", "-c", "[ $MUSTER_ATTEMPT -ge 1 ] || exec sleep 300")
+        for name, more in (("spared", ()), ("counted", ("--disruptions-max", "0"))):
+            self.typed(cluster, name, 1, *script, more=more)
+            pod = eventually(lambda name=name: next((p for p in self.pods_of(cluster, name) if p["status"]["phase"] == "Running"), None), "it runs")
+            agent = cluster.agents.pop(pod["spec"]["nodeName"])
+            agent.terminate()
+            status = cluster.wait(name, finished, 40)["status"]
+            agent.wait()
+            self.assertEqual((status.get("succeeded"), status.get("failedIndexes") or ""), (1, "") if name == "spared" else (None, "0"))
+            cluster.start_agent(pod["spec"]["nodeName"], slots=2)
+            cluster.wait_nodes()
+        why = self.muster("why", "job/counted/0", cluster=cluster).stdout
+        self.assertIn("it counts as a failure (muster.dev/disruptions-max: 0)", why)
+        self.assertIn("TerminationByKubelet", why)
+        attempts = self.muster("get", "attempts", "job/counted", "-o", "json", cluster=cluster).stdout
+        self.assertIn("muster.dev/disruptions-max: 0", attempts)
+
     def test_p15_a_full_disk_holds_starts_and_fails_nothing(self):
         class SmallDisk(Cluster):
             """The node's work-dir is a small file system of its own."""

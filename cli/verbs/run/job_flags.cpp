@@ -201,6 +201,10 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
       rows, w,
       {{"-J,--name", "J", "Name of the job (default: derived from the command)", &w.o.name},
        {"--retries,--backoff-limit-per-index", "R", retries, &w.o.retries, whole(0, kNumberMax)},
+       {"--disruptions-max", "N",
+        "Disruptions per index (node lost, drained or stopped, eviction, preemption) that do not "
+        "count as failures (default 5)",
+        &w.o.disruptions_max, whole(0, kNumberMax)},
        {"--export", "NAMES",
         "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored with the job "
         "(default)",

@@ -17,8 +17,9 @@ struct RunOptions {
   int32_t completions = 0;
   int32_t parallelism = 0;  // 0: the number of slots
   std::string name;
-  IfExists exists = IfExists::refuse;  // of another job with this name, on a coordinator
-  std::optional<int32_t> retries;      // backoffLimitPerIndex
+  IfExists exists = IfExists::refuse;      // of another job with this name, on a coordinator
+  std::optional<int32_t> retries;          // backoffLimitPerIndex
+  std::optional<int32_t> disruptions_max;  // muster.dev/disruptions-max
   std::vector<std::string> command;
   std::optional<BatchScript> script;         // the command form; `command` are its arguments
   std::optional<std::string> text;           // of `file`, where it can be read only once

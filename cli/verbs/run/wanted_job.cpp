@@ -107,9 +107,15 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   std::random_device random;
   auto words = program_of(options, inputs);
   if (!words) return words.error();
-  const CommandJob job{
-      options.completions,   parallelism,         options.name, options.retries.value_or(0),
-      called_after(options), options.environment, options.dir,  std::move(*words)};
+  const CommandJob job{options.completions,
+                       parallelism,
+                       options.name,
+                       options.retries.value_or(0),
+                       called_after(options),
+                       options.environment,
+                       options.dir,
+                       std::move(*words),
+                       options.disruptions_max.value_or(kDisruptionsMax)};
   out.job.manifest = command_manifest(job, [&random](uint32_t below) { return random() % below; });
   out.job.manifest = with_resources(std::move(out.job.manifest), options.resources);
   if (inputs && !inputs->numbers.empty()) add_task_variables(out.job.manifest, inputs->numbers);

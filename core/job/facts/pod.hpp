@@ -60,6 +60,7 @@ struct Pod {
   std::vector<ContainerNow> containers;    // while it runs; empty: one, never restarted
   int32_t failures = 0;                    // job-index-failure-count at its creation
   int32_t ignored = 0;                     // job-index-ignored-failure-count
+  int32_t disruptions = 0;                 // part of `ignored`: those of DisruptionTarget
   std::optional<Millis> stopping_at;       // when its deletion was requested
   std::optional<Millis> grace_ms;          // for that deletion; absent: the template's
   Counted counted = Counted::not_yet;

@@ -124,6 +124,13 @@ std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated,
   return all;
 }
 
+bool is_disrupted(const Pod& pod) {
+  return (pod.ended && disruption(pod.end)) ||
+         std::any_of(pod.conditions.begin(), pod.conditions.end(), [](const PodCondition& c) {
+           return c.type == kDisruptionTarget && c.status == "True";
+         });
+}
+
 bool derived_condition(const std::string& type) {
   constexpr std::array kDerived = {"Initialized", "Ready", "ContainersReady", "PodScheduled"};
   return std::find(kDerived.begin(), kDerived.end(), type) != kDerived.end();

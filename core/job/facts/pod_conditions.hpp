@@ -16,6 +16,9 @@ namespace muster::core {
 std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated = false,
                                          std::span<const Container> inits = {});
 
+// Whether the platform ended the pod, or is ending it: it has the condition DisruptionTarget.
+bool is_disrupted(const Pod& pod);
+
 // Whether this type is derived from the pod's state and cannot be set from outside.
 bool derived_condition(const std::string& type);
 

@@ -50,6 +50,7 @@ struct PodsCreated {
     int32_t failures = 0;
     int32_t ignored = 0;
     Counted deferred_counted = Counted::not_yet;  // not_yet: there was none
+    int32_t disruptions = 0;                      // part of `ignored`
     bool operator==(const Run&) const = default;
   };
   Millis at_ms = 0;

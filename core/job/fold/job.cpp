@@ -1,6 +1,7 @@
 #include "core/job/fold/job.hpp"
 
 #include "base/check.hpp"
+#include "core/job/facts/pod_conditions.hpp"
 #include "core/spec/fields/annotations.hpp"
 
 #include <algorithm>
@@ -65,10 +66,11 @@ struct Applier {
     for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
          ++it)
       if (it->first != pod.key && it->second.active()) return;
-    FailureCounts counts{pod.failures, pod.ignored, 0};
+    FailureCounts counts{pod.failures, pod.ignored, 0, pod.disruptions};
     const bool pays = s.broken && (s.broken->leader_pays ? index == 0 : broke);
     if (pays && (!broke || how != Counted::released)) {
       ++(how == Counted::ignored ? counts.ignored : counts.failures);
+      if (how == Counted::ignored && is_disrupted(pod)) ++counts.disruptions;
       counts.failed_ms = ended_ms;
     }
     s.inherited.try_emplace(index, counts);
@@ -262,6 +264,7 @@ struct Applier {
         pod.created_ms = r.at_ms;
         pod.failures = run.failures;
         pod.ignored = run.ignored;
+        pod.disruptions = run.disruptions;
         if (run.deferred_counted != Counted::not_yet)
           count_waiting(pod.key.index, run.deferred_counted);
         if (job.indexed_) {

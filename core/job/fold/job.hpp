@@ -57,7 +57,8 @@ struct JobEvent {
 struct FailureCounts {
   int32_t failures = 0;
   int32_t ignored = 0;
-  Millis failed_ms = 0;  // instant of the failure that delays it; 0: none
+  Millis failed_ms = 0;     // instant of the failure that delays it; 0: none
+  int32_t disruptions = 0;  // part of `ignored`
   bool operator==(const FailureCounts&) const = default;
 };
 

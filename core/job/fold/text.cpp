@@ -216,6 +216,7 @@ struct RecordText {
       text += "#" + std::to_string(run.attempt);
       if (run.failures != 0) text += " failures=" + std::to_string(run.failures);
       if (run.ignored != 0) text += " ignored=" + std::to_string(run.ignored);
+      if (run.disruptions != 0) text += " disruptions=" + std::to_string(run.disruptions);
       if (run.deferred_counted != Counted::not_yet)
         text += " deferred=" + std::string(name(run.deferred_counted));
       return text;

@@ -68,9 +68,9 @@ FailureAction action_of(const std::string& text) {
   return FailureAction::none;
 }
 
-bool ignored_enough(const Job& job, const Pod& pod) {
-  const auto most = ignored_max(job.object().meta.annotations);
-  return most && job.per_index() && pod.ignored >= *most;
+bool disrupted_enough(const Job& job, const Pod& pod) {
+  const auto most = disruptions_max(job.object().meta.annotations);
+  return most && job.per_index() && pod.disruptions >= *most && is_disrupted(pod);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ PolicyMatch match_failure(const Job& job, const Pod& pod, const Gates& gates) {
       found = "Pod " + meta.ns + "/" + pod_name(meta.name, meta.uid, job.indexed(), pod.key) +
               " has condition " + condition->type;
     }
-    if (action == FailureAction::ignore && ignored_enough(job, pod))
+    if (action == FailureAction::ignore && disrupted_enough(job, pod))
       return {.action = FailureAction::count, .message = "", .capped = true};
     return {action, found + " matching FailJob rule at index " + std::to_string(i)};
   }

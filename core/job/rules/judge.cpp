@@ -42,9 +42,13 @@ void fail_by_start(Sync& sync, const PodEnd& end) {
 
 // Says in the end itself why a disruption counts this time.
 void explain_cap(const Pod& pod, PodEnd& end) {
-  const std::string text = "it counts, because " + std::to_string(pod.ignored) +
-                           " failures of this index have been ignored (" +
-                           std::string(kIgnoredMaxKey) + ")";
+  const std::string key(kDisruptionsMaxKey);
+  const std::string text =
+      pod.disruptions == 0 ? "it counts as a failure (" + key + ": 0)"
+                           : "it counts as a failure, because " + std::to_string(pod.disruptions) +
+                                 (pod.disruptions == 1 ? " disruption of this index has"
+                                                       : " disruptions of this index have") +
+                                 " been ignored (" + key + ")";
   end.message += (end.message.empty() ? "" : "; ") + text;
 }
 

@@ -2,6 +2,7 @@
 // created, lowest index first. One sync either removes or creates pods. A pod that cannot be placed
 // only costs memory, so a job whose pods are waiting creates more of them as those are placed. The
 // pods of a gang are all needed to place any.
+#include "core/job/facts/pod_conditions.hpp"
 #include "core/job/rules/backoff.hpp"
 #include "core/job/rules/sync.hpp"
 
@@ -28,15 +29,19 @@ PodsCreated::Run next_pod(const Job& job, uint32_t index) {
     const Pod& deferred = it->second;
     run.deferred_counted = deferred.counts_when_replaced();
     run.failures = deferred.failures + (run.deferred_counted == Counted::failed ? 1 : 0);
-    run.ignored = deferred.ignored + (run.deferred_counted == Counted::ignored ? 1 : 0);
+    const bool ignored = run.deferred_counted == Counted::ignored;
+    run.ignored = deferred.ignored + (ignored ? 1 : 0);
+    run.disruptions = deferred.disruptions + (ignored && is_disrupted(deferred) ? 1 : 0);
   } else if (const Pod* pod = deleted_pod(job, index)) {
     run.failures = pod->failures + 1;
     run.ignored = pod->ignored;
+    run.disruptions = pod->disruptions;
     run.deferred_counted = Counted::failed;
   } else if (auto counts = job.state().inherited.find(index);
              counts != job.state().inherited.end()) {
     run.failures = counts->second.failures;
     run.ignored = counts->second.ignored;
+    run.disruptions = counts->second.disruptions;
   }
   return run;
 }
@@ -44,7 +49,8 @@ PodsCreated::Run next_pod(const Job& job, uint32_t index) {
 bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
   return next.first == run.first + run.count && next.attempt == run.attempt &&
          run.deferred_counted == Counted::not_yet && next.deferred_counted == Counted::not_yet &&
-         next.failures == run.failures && next.ignored == run.ignored;
+         next.failures == run.failures && next.ignored == run.ignored &&
+         next.disruptions == run.disruptions;
 }
 
 }  // namespace

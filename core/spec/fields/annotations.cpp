@@ -40,11 +40,11 @@ void validate_words(const StringMap& annotations, std::string_view key, const ch
 std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
   for (const std::string_view key :
-       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey,       kMpiKey,
-        kRestartKey,     kPlacementKey,  kStartFailureKey, kIgnoredMaxKey, kBackoffKey,
-        kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,     kInputsFileKey,
-        kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,      kNiceKey,
-        kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,     kSignalKey})
+       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey,           kMpiKey,
+        kRestartKey,     kPlacementKey,  kStartFailureKey, kDisruptionsMaxKey, kBackoffKey,
+        kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,         kInputsFileKey,
+        kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,          kNiceKey,
+        kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,         kSignalKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -81,8 +81,8 @@ bool start_failure_fails_job(const StringMap& annotations) {
   return action != annotations.end() && action->second == "FailJob";
 }
 
-std::optional<int32_t> ignored_max(const StringMap& annotations) {
-  const auto it = annotations.find(std::string(kIgnoredMaxKey));
+std::optional<int32_t> disruptions_max(const StringMap& annotations) {
+  const auto it = annotations.find(std::string(kDisruptionsMaxKey));
   if (it == annotations.end()) return std::nullopt;
   int32_t most = 0;
   const std::string& text = it->second;
@@ -154,11 +154,12 @@ void validate_restart(const StringMap& annotations, const JobSpec& spec, Violati
     found.invalid(path, "gang", "requires " + std::string(kGangKey) + ": \"true\"");
 }
 
-void validate_ignored_max(const StringMap& annotations, const JobSpec& spec, Violations& found) {
-  const auto it = annotations.find(std::string(kIgnoredMaxKey));
+void validate_disruptions_max(const StringMap& annotations, const JobSpec& spec,
+                              Violations& found) {
+  const auto it = annotations.find(std::string(kDisruptionsMaxKey));
   if (it == annotations.end()) return;
   const std::string path = "metadata.annotations[" + it->first + "]";
-  if (!ignored_max(annotations))
+  if (!disruptions_max(annotations))
     found.invalid(path, it->second, "must be a whole number from 0 to 2147483647");
   else if (!spec.backoff_limit_per_index)
     found.invalid(path, it->second, "requires spec.backoffLimitPerIndex");

@@ -31,9 +31,10 @@ constexpr std::string_view kRestartKey = "muster.dev/restart";
 constexpr std::string_view kPlacementKey = "muster.dev/placement";
 // "FailJob": a pod whose command cannot be started fails the job; for commands typed by hand.
 constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
-// How many failures of an index its podFailurePolicy ignores; further ones count. Without it, as in
-// Kubernetes, any number. Needs backoffLimitPerIndex, which counts per index.
-constexpr std::string_view kIgnoredMaxKey = "muster.dev/ignored-max";
+// How many disruptions of an index (DisruptionTarget) its podFailurePolicy ignores; further ones
+// count. Without it, as in Kubernetes, any number. Needs backoffLimitPerIndex, which counts per
+// index.
+constexpr std::string_view kDisruptionsMaxKey = "muster.dev/disruptions-max";
 // "yield": an index that waits for a retry gives up its place among `parallelism`, so that others
 // run meanwhile. "hold", the default, is Kubernetes' rule.
 constexpr std::string_view kBackoffKey = "muster.dev/backoff";
@@ -82,8 +83,8 @@ struct JobAnnotations {
 JobAnnotations read_annotations(const StringMap& annotations);
 // Reads just this annotation, which is needed at each failed start.
 bool start_failure_fails_job(const StringMap& annotations);
-// Likewise, at each failure that an Ignore rule matches. Absent: no maximum.
-std::optional<int32_t> ignored_max(const StringMap& annotations);
+// Likewise, at each disruption that an Ignore rule matches. Absent: no maximum.
+std::optional<int32_t> disruptions_max(const StringMap& annotations);
 
 void validate_annotations(const StringMap& annotations, Violations& found);
 // muster.dev/mpi requires an Indexed job.
@@ -95,8 +96,8 @@ void validate_gang(const StringMap& annotations, const JobSpec& spec, Violations
 void validate_each(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/restart: gang requires an Indexed job that is a gang.
 void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found);
-// muster.dev/ignored-max requires backoffLimitPerIndex.
-void validate_ignored_max(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// muster.dev/disruptions-max requires backoffLimitPerIndex.
+void validate_disruptions_max(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/indexes must be a non-empty set below the completions of an Indexed job.
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/inputs must have a line for each index of an Indexed job; muster.dev/inputs-file, used

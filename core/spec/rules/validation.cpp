@@ -205,7 +205,7 @@ Violations validate_create(const JobMeta& meta, const JobSpec& spec) {
   validate_gang(meta.annotations, spec, found);
   validate_each(meta.annotations, spec, found);
   validate_restart(meta.annotations, spec, found);
-  validate_ignored_max(meta.annotations, spec, found);
+  validate_disruptions_max(meta.annotations, spec, found);
   validate_process_settings(meta.annotations, spec, found);
   validate_limit_signal(meta.annotations, spec, found);
   validate_indexes(meta.annotations, spec, found);

@@ -174,6 +174,11 @@ TEST(Manifests, CommandMakesManifest) {
       R"("podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[)"
       R"({"status":"True","type":"DisruptionTarget"}]}]},"template":{"spec":)"
       R"({"containers":[{"command":["./My_Script.sh","a b"],"name":"main"}],"restartPolicy":"Never"}}})");
+  const auto disruptions = [](const Json& manifest) {
+    return text_at(manifest, {"metadata", "annotations", "muster.dev/disruptions-max"});
+  };
+  EXPECT_EQ(disruptions(job), "5");
+  EXPECT_EQ(disruptions(command_manifest({1, 1, "", 0, {"/"}, {}, "", {}, 0}, zero)), "0");
   EXPECT_EQ(text_at(command_manifest({1, 1, "", 0, {"/"}, {}, ""}, zero), {"metadata", "name"}),
             "job-bbbbb");
   job = command_manifest({1, 1, "given", 0, {"true"}, {}, ""}, zero);

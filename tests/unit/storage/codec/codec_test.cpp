@@ -78,6 +78,7 @@ class Chance {
     pod.restarts = i32();
     pod.failures = i32();
     pod.ignored = i32();
+    pod.disruptions = i32();
     pod.stopping_at = maybe_at();
     pod.counted = counted();
     pod.readiness = readiness();
@@ -128,7 +129,7 @@ class Chance {
       case 3: {
         PodsCreated r{.at_ms = now};
         for (uint64_t i = 0; i < n; ++i)
-          r.runs.push_back({u32(), u32(), u32(), i32(), i32(), counted()});
+          r.runs.push_back({u32(), u32(), u32(), i32(), i32(), counted(), i32()});
         return r;
       }
       case 4: {
@@ -465,7 +466,7 @@ TEST(Codec, RandomStatesRoundTrip) {
     s.followed = chance.followed();
     if (chance.flip()) s.broken = chance.broken();
     for (uint64_t i = chance.below(4); i > 0; --i)
-      s.inherited[chance.u32()] = {chance.i32(), chance.i32(), chance.at()};
+      s.inherited[chance.u32()] = {chance.i32(), chance.i32(), chance.at(), chance.i32()};
     for (uint64_t i = chance.below(4); i > 0; --i) {
       s.conditions.push_back({static_cast<ConditionType>(chance.below(6)), chance.flip(),
                               chance.at(), static_cast<ConditionReason>(chance.below(11)),

@@ -80,8 +80,9 @@ TEST(NotHere, P15DeletedPodThatCouldNotStartEndsAsNeverStarted) {
   EXPECT_EQ(play.closed(), "0#0 failed");
 }
 
-TEST(IgnoredMax, P15DisruptionsOfAnIndexCountFromTheMaximumOn) {
-  Play play(typed(2, 2), [](JobMeta& meta) { meta.annotations["muster.dev/ignored-max"] = "2"; });
+TEST(DisruptionsMax, P15DisruptionsOfAnIndexCountFromTheMaximumOn) {
+  Play play(typed(2, 2),
+            [](JobMeta& meta) { meta.annotations["muster.dev/disruptions-max"] = "2"; });
   play.sync();
   for (uint32_t attempt = 0; attempt < 2; ++attempt) {
     play.start({0, attempt});
@@ -94,8 +95,8 @@ TEST(IgnoredMax, P15DisruptionsOfAnIndexCountFromTheMaximumOn) {
   EXPECT_TRUE(play.state().failed_indexes.contains(0));
   EXPECT_EQ(play.closed(), "0#0 ignored, 0#1 ignored, 0#2 failed");
   EXPECT_EQ(play.pod({0, 2})->end.message,
-            "it counts, because 2 failures of this index have been ignored "
-            "(muster.dev/ignored-max)");
+            "it counts as a failure, because 2 disruptions of this index have been ignored "
+            "(muster.dev/disruptions-max)");
   // The other index has its own count, and other failures count at once.
   play.start({1, 0});
   play.end({1, 0}, 137, EndCause::agent_stopped);
@@ -103,6 +104,69 @@ TEST(IgnoredMax, P15DisruptionsOfAnIndexCountFromTheMaximumOn) {
   for (int i = 0; i < 100 && !play.pod({1, 1}); ++i) play.tick(100);
   play.end({1, 1}, 1);
   EXPECT_TRUE(play.state().failed_indexes.contains(1));
+}
+
+TEST(DisruptionsMax, P15OtherFailuresThatAreIgnoredAreNotDisruptions) {
+  JobSpec spec = typed(1, 1);
+  FailureRule rule;
+  rule.action = "Ignore";
+  rule.on_exit_codes.emplace();
+  rule.on_exit_codes->op = "In";
+  rule.on_exit_codes->values = {42};
+  spec.pod_failure_policy->rules.push_back(rule);
+  Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/disruptions-max"] = "1"; });
+  play.sync();
+  const auto next = [&play](uint32_t attempt) {
+    for (int i = 0; i < 1'000 && !play.pod({0, attempt}); ++i) play.tick(100);
+    play.start({0, attempt});
+  };
+  for (uint32_t attempt = 0; attempt < 3; ++attempt) {
+    next(attempt);
+    play.end({0, attempt}, 42);
+  }
+  next(3);
+  EXPECT_EQ(play.pod({0, 3})->ignored, 3);
+  EXPECT_EQ(play.pod({0, 3})->disruptions, 0);
+  play.end({0, 3}, 137, EndCause::node_lost);
+  EXPECT_TRUE(play.state().failed_indexes.empty()) << "its first disruption";
+  next(4);
+  EXPECT_EQ(play.pod({0, 4})->disruptions, 1);
+  play.end({0, 4}, 42);
+  EXPECT_TRUE(play.state().failed_indexes.empty()) << "not a disruption";
+  next(5);
+  play.end({0, 5}, 137, EndCause::keeper_lost);
+  EXPECT_TRUE(play.state().failed_indexes.contains(0));
+  EXPECT_EQ(play.pod({0, 5})->end.message,
+            "it counts as a failure, because 1 disruption of this index has been ignored "
+            "(muster.dev/disruptions-max)");
+}
+
+TEST(DisruptionsMax, P15ZeroCountsEachAndRetriesStillApply) {
+  JobSpec spec = typed(1, 1);
+  spec.backoff_limit_per_index = 1;
+  Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/disruptions-max"] = "0"; });
+  play.sync();
+  play.start({0, 0});
+  play.end({0, 0}, 137, EndCause::node_lost);
+  EXPECT_TRUE(play.state().failed_indexes.empty()) << "it has a retry";
+  for (int i = 0; i < 1'000 && !play.pod({0, 1}); ++i) play.tick(100);
+  EXPECT_EQ(play.pod({0, 1})->failures, 1);
+  play.start({0, 1});
+  play.end({0, 1}, 137, EndCause::node_lost);
+  EXPECT_TRUE(play.state().failed_indexes.contains(0));
+  EXPECT_EQ(play.pod({0, 1})->end.message,
+            "it counts as a failure (muster.dev/disruptions-max: 0)");
+}
+
+TEST(DisruptionsMax, P15WithoutItAManifestIgnoresAnyNumber) {
+  Play play(typed(1, 1));
+  play.sync();
+  for (uint32_t attempt = 0; attempt < 8; ++attempt) {
+    for (int i = 0; i < 10'000 && !play.pod({0, attempt}); ++i) play.tick(100);
+    play.start({0, attempt});
+    play.end({0, attempt}, 137, EndCause::node_lost);
+  }
+  EXPECT_TRUE(play.state().failed_indexes.empty());
 }
 
 // The decision waits for ends on the node; when they have come, it is made again from the state.
