@@ -337,6 +337,21 @@ class SitesTrouble(World):
             if pod["status"]["phase"] == "Failed":
                 self.assertEqual(exit_code(pod), 126)
 
+    def test_p15_a_start_failure_ends_the_job_while_its_pods_run_elsewhere(self):
+        cluster = self.cluster(agents=2, slots=5, grace="30s")
+        project = cluster.dir / "project"
+        project.mkdir()
+        step = project / "step"
+        step.write_text("#!/bin/sh\n[ $JOB_COMPLETION_INDEX = 3 ] || exec sleep 300\n"
+                        f"until [ -e {project}/go ]; do sleep 0.05; done; rm {step}; exit 1\n")
+        step.chmod(0o755)
+        self.typed(cluster, "gone", 4, "./step", more=("--chdir", str(project), "--retries", "1"))
+        eventually(lambda: cluster.api.job("gone")["status"].get("ready") == 4, "all four run")
+        (project / "go").touch()
+        status = cluster.wait("gone", finished, 60)["status"]
+        self.assertEqual(status["conditions"][-1]["reason"], "StartFailure")
+        self.assertIn("The command cannot be started", status["conditions"][-1]["message"])
+
     def test_p15_a_drained_node_costs_no_index(self):
         cluster = self.cluster(agents=1, slots=2, grace="30s")
         witness = self.witness(cluster)
