@@ -182,6 +182,7 @@ void JobActor::step() {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     around_.synced(job_.indexed(), decision.action, took.count());
   }
+  if (place_as_wished()) decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
     keeps_on_.clear();  // its pods may now request something else
@@ -348,11 +349,23 @@ void JobActor::follow_kill(const core::KillPods::One& kill, const Durable& durab
   send(by.actor, FollowKill{kill.pod, kill.node, kill.deadline_ms, durable});
 }
 
+// True if placement must be told something new.
+bool JobActor::place_as_wished() {
+  const auto& set = job_.state().priority;
+  const std::optional<int32_t> priority = set ? set->priority : std::nullopt;
+  if (placed_ && placed_from_ == job_.object_ptr() && placed_priority_ == priority) return false;
+  placed_from_ = job_.object_ptr();
+  placed_priority_ = priority;
+  placed_ = core::placed_object(job_);
+  return true;
+}
+
 void JobActor::ask_slots(const core::AskSlots& order) {
+  place_as_wished();
   if (asked_ && asked_->pending == order.wanted && asked_->received == slots_received_ &&
-      asked_->object == job_.object_ptr())
+      asked_->object == placed_)
     return;
-  asked_ = Want{job_.id(), order.wanted, slots_received_, job_.object_ptr()};
+  asked_ = Want{job_.id(), order.wanted, slots_received_, placed_};
   send(around_.cluster, *asked_, job_actor{this});
 }
 

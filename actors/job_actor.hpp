@@ -89,6 +89,7 @@ class JobActor : public GatedActor<job_actor> {
   void act(const core::PodsClosed& order, const Durable&);
   void act(const core::JobOver& order, const Durable&);
 
+  bool place_as_wished();
   void ask_slots(const core::AskSlots& order);
   uint64_t remember(CountdownPtr ack);
   void acknowledge(uint64_t token, const Durable& durable);
@@ -127,7 +128,10 @@ class JobActor : public GatedActor<job_actor> {
   // pods).
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
-  std::optional<Want> asked_;            // the last one sent
+  std::optional<Want> asked_;  // the last one sent
+  // What placement is told of the job (core::placed_object), and what it was made from.
+  core::JobObjectPtr placed_, placed_from_;
+  std::optional<int32_t> placed_priority_;
   std::map<NodeId, uint64_t> keeps_on_;  // nodes where it may reuse freed slots, with sessions
   core::RunTimes ran_;                   // of pods whose slots were reused; for the next Freed
   uint64_t wake_round_ = 0;

@@ -209,6 +209,15 @@ class Thread final : public ApiThread, public api::Backend {
     ask(job, core::PodsDeletion{0, std::move(pods), why, grace_ms}, std::move(done));
   }
 
+  void hold_job(JobId job, core::HoldChange change, std::function<void(Status)> done) override {
+    ask(job, std::move(change), std::move(done));
+  }
+
+  void set_priority(JobId job, core::PriorityChange change,
+                    std::function<void(Status)> done) override {
+    ask(job, std::move(change), std::move(done));
+  }
+
   void write_pod(JobId job, core::PodConditionsWrite write,
                  std::function<void(Status)> done) override {
     ask(job, std::move(write), std::move(done));

@@ -204,6 +204,16 @@ struct RecordLine {
     to["leaderPays"] = r.how.leader_pays;
     put_text(to, "why", r.how.why);
   }
+  void operator()(const core::JobHeld& r) {
+    to["by"] = r.by;
+    to["byOperator"] = r.by_operator;
+    put_text(to, "reason", r.reason);
+  }
+  void operator()(const core::JobReleased& r) { to["by"] = r.by; }
+  void operator()(const core::PrioritySet& r) {
+    to["by"] = r.by;
+    put(to, "priority", r.priority);
+  }
 };
 
 Line record_line(JobId job, uint64_t sequence, const core::Record& record) {
@@ -243,6 +253,12 @@ Line snapshot_line(JobId job, const storage::Snapshot& snapshot) {
                   {"failed", one.known.failed.text()},
                   {"ended", one.ended}};
     });
+  if (s.hold)
+    line["hold"] = {{"by", s.hold->by},
+                    {"byOperator", s.hold->by_operator},
+                    {"reason", s.hold->reason},
+                    {"atMs", s.hold->at_ms}};
+  if (s.priority) put(line, "priority", s.priority->priority);
   line["open"] = list_of(s.open, [](const auto& one) { return pod_of(one.first); });
   line["conditions"] = list_of(s.conditions, [](const core::Condition& one) {
     return Line{{"type", core::name(one.type)},

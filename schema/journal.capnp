@@ -98,7 +98,32 @@ struct Record {
       failed @43 :List(UInt32);       # intervals
     }
     indexesFailed @44 :List(UInt32);  # intervals
+    jobHeld @45 :Hold;                # its `at` is not set: it is atMs
+    jobReleased @46 :Text;            # by whom
+    prioritySet @47 :Priority;        # likewise
   }
+}
+
+# Who keeps a job from starting pods.
+struct Hold {
+  by @0 :Text;
+  byOperator @1 :Bool;
+  reason @2 :Text;
+  at @3 :UInt64;                      # coded, base lastRecordMs
+}
+
+# The priority that replaces the one of a job's template.
+struct Priority {
+  by @0 :Text;
+  set @1 :Bool;                       # false: the template's again
+  value @2 :Int32;
+  at @3 :UInt64;                      # coded, base lastRecordMs
+}
+
+# The text of an event.
+struct Note {
+  number @0 :UInt64;
+  text @1 :Text;
 }
 
 # A job that must end before this one starts.
@@ -232,6 +257,9 @@ struct JobSnapshot {
   used @38 :T.Usage;                  # by all attempts; absent: not known
   ranMs @39 :Int64;                   # run times of all attempts
   followed @40 :List(Followed);
+  hold @41 :Hold;                     # absent: it is not on hold
+  priority @42 :Priority;             # absent: the template's
+  notes @43 :List(Note);
 }
 
 # A job that this one follows index by index, and what is known of it.
@@ -350,6 +378,9 @@ struct Event {
     resumed @5;
     tooManySucceeded @6;
     gangBroken @7;
+    held @8;
+    released @9;
+    prioritySet @10;
   }
   kind @0 :Kind;
   at @1 :UInt64;

@@ -161,6 +161,11 @@ class Backend {
   // Writes the parts of a job's status that clients may write. conflict if they have changed since
   // `write.seen`. not_found.
   virtual void write_status(core::StatusWrite write, std::function<void(Status)> done) = 0;
+  // Holds or releases a job, or changes its priority in placement. not_found; conflict if the job
+  // has finished or, for its owner, is held by an operator.
+  virtual void hold_job(JobId job, core::HoldChange change, std::function<void(Status)> done) = 0;
+  virtual void set_priority(JobId job, core::PriorityChange change,
+                            std::function<void(Status)> done) = 0;
   // Deletes pods of one job; `evict` first sets their condition DisruptionTarget. No `grace_ms`:
   // the template's. Ended pods disappear, the others are ended. not_found if none of them exists.
   virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict,

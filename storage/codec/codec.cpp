@@ -209,6 +209,9 @@ struct Writer {
   void operator()(const core::IndexesFailed& r) {
     write_set(r.indexes, [this](uint32_t n) { return out.initIndexesFailed(n); });
   }
+  void operator()(const core::JobHeld& r) { write_hold(r, out.initJobHeld()); }
+  void operator()(const core::JobReleased& r) { out.setJobReleased(text(r.by)); }
+  void operator()(const core::PrioritySet& r) { write_priority(r, out.initPrioritySet()); }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -385,6 +388,12 @@ core::Record record_back(wire::Record::Reader in) {
     }
     case wire::Record::INDEXES_FAILED:
       return core::IndexesFailed{at_ms, set_back(in.getIndexesFailed())};
+    case wire::Record::JOB_HELD:
+      return hold_back(in.getJobHeld(), at_ms);
+    case wire::Record::JOB_RELEASED:
+      return core::JobReleased{at_ms, text_back(in.getJobReleased())};
+    case wire::Record::PRIORITY_SET:
+      return priority_back(in.getPrioritySet(), at_ms);
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

@@ -122,8 +122,8 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
 
 void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Builder to) {
   [[maybe_unused]] const auto& [kind, at_ms, pod, nr] = event;
-  static_assert(static_cast<int>(core::JobEvent::Kind::gang_broken) ==
-                static_cast<int>(wire::Event::Kind::GANG_BROKEN));
+  static_assert(static_cast<int>(core::JobEvent::Kind::priority_set) ==
+                static_cast<int>(wire::Event::Kind::PRIORITY_SET));
   to.setKind(wire_enum<wire::Event::Kind>(event.kind));
   to.setAt(instant(event.at_ms, base_ms));
   to.setIndex(event.pod.index);
@@ -132,7 +132,7 @@ void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Build
 }
 
 core::JobEvent event_back(wire::Event::Reader in, Millis base_ms) {
-  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::gang_broken),
+  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::priority_set),
           .at_ms = instant_back(in.getAt(), base_ms),
           .pod = {in.getIndex(), in.getAttempt()},
           .nr = in.getNumber()};
@@ -198,7 +198,21 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
                           .name = text_back(from.getName()),
                           .known = {set_back(from.getPassed()), set_back(from.getFailed())},
                           .ended = from.getEnded()});
+  if (in.hasHold()) s.hold = hold_back(in.getHold(), instant_back(in.getHold().getAt(), base_ms));
+  if (in.hasPriority())
+    s.priority = priority_back(in.getPriority(), instant_back(in.getPriority().getAt(), base_ms));
+  for (auto from : in.getNotes()) s.notes.emplace(from.getNumber(), text_back(from.getText()));
   return s;
+}
+
+void write_notes(const std::map<uint64_t, std::string>& notes,
+                 capnp::List<wire::Note>::Builder out) {
+  unsigned i = 0;
+  for (const auto& [number, note] : notes) {
+    auto to = out[i++];
+    to.setNumber(number);
+    to.setText(text(note));
+  }
 }
 
 void write_conditions(const std::vector<core::Condition>& conditions, Millis base_ms,
@@ -251,8 +265,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
                                 attempt_floor, attempt_max, next_number, attempts, open, deferred,
                                 broken, inherited, finished, events, events_total, pods_created,
-                                external_status, own_conditions, dependencies, followed, usage] =
-      state;
+                                external_status, own_conditions, dependencies, followed, usage,
+                                hold, priority, notes] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -309,6 +323,17 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setRanMs(usage.ran_ms);
   if (!followed.empty())
     write_followed(followed, out.initFollowed(static_cast<uint32_t>(followed.size())));
+  if (hold) {
+    auto to = out.initHold();
+    write_hold(*hold, to);
+    to.setAt(instant(hold->at_ms, base_ms));
+  }
+  if (priority) {
+    auto to = out.initPriority();
+    write_priority(*priority, to);
+    to.setAt(instant(priority->at_ms, base_ms));
+  }
+  if (!notes.empty()) write_notes(notes, out.initNotes(static_cast<uint32_t>(notes.size())));
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));
   return packed(message);
 }

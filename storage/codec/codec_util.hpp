@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/job/facts/pod.hpp"
+#include "core/job/facts/record.hpp"
 #include "schema/journal.capnp.h"
 #include "schema/pod_end.hpp"
 
@@ -146,6 +147,31 @@ inline core::GangBreak break_back(wire::GangBreak::Reader in) {
           .whole = in.getWhole(),
           .leader_pays = in.getLeaderPays(),
           .why = text_back(in.getWhy())};
+}
+
+// Without its instant.
+inline void write_hold(const core::JobHeld& hold, wire::Hold::Builder to) {
+  // Fails to compile when a hold gets a member that is not written below.
+  [[maybe_unused]] const auto& [at_ms, by, by_operator, reason] = hold;
+  to.setBy(text(by));
+  to.setByOperator(by_operator);
+  if (!reason.empty()) to.setReason(text(reason));
+}
+
+inline core::JobHeld hold_back(wire::Hold::Reader in, Millis at_ms) {
+  return {at_ms, text_back(in.getBy()), in.getByOperator(), text_back(in.getReason())};
+}
+
+// Likewise.
+inline void write_priority(const core::PrioritySet& set, wire::Priority::Builder to) {
+  [[maybe_unused]] const auto& [at_ms, priority, by] = set;
+  to.setBy(text(by));
+  to.setSet(priority.has_value());
+  to.setValue(priority.value_or(0));
+}
+
+inline core::PrioritySet priority_back(wire::Priority::Reader in, Millis at_ms) {
+  return {at_ms, in.getSet() ? std::optional(in.getValue()) : std::nullopt, text_back(in.getBy())};
 }
 
 static_assert(static_cast<int>(core::Needed::each) == static_cast<int>(wire::Needed::EACH));

@@ -56,6 +56,9 @@ std::vector<core::Record> records() {
       core::GangBroken{kNow, {{1, 0}, true, true, "index 1 (attempt 0) failed"}},
       core::DependencyAdvanced{kNow, 7, {some(0, 4), some(6, 6)}},
       core::IndexesFailed{kNow, some(6, 6)},
+      core::JobHeld{kNow, "olga", true, "the license server is down"},
+      core::JobReleased{kNow, "olga"},
+      core::PrioritySet{kNow, 100, "olga"},
       core::JobForgotten{kNow}};
 }
 

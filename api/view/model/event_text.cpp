@@ -14,6 +14,12 @@ std::string hex(uint64_t n) {
   return std::string(text, end);
 }
 
+// Who did it, and why.
+std::string note_of(const core::Job& job, const core::JobEvent& event) {
+  const auto note = job.state().notes.find(event.nr);
+  return note == job.state().notes.end() ? "" : note->second;
+}
+
 }  // namespace
 
 std::string event_reason(const core::Job& job, const core::JobEvent& event) {
@@ -37,6 +43,12 @@ std::string event_reason(const core::Job& job, const core::JobEvent& event) {
       return "TooManySucceededPods";
     case Kind::gang_broken:
       return "GangBroken";
+    case Kind::held:
+      return "Held";
+    case Kind::released:
+      return "Released";
+    case Kind::priority_set:
+      return "PrioritySet";
   }
   return {};
 }
@@ -64,6 +76,12 @@ std::string event_message(const core::Job& job, const core::JobEvent& event) {
     case Kind::gang_broken:
       return "Failed pod broke the gang: " +
              core::pod_name(meta.name, meta.uid, job.indexed(), event.pod);
+    case Kind::held:
+      return "Held by " + note_of(job, event);
+    case Kind::released:
+      return "Released by " + note_of(job, event);
+    case Kind::priority_set:
+      return "Priority set " + note_of(job, event);
   }
   return {};
 }

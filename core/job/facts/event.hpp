@@ -155,9 +155,26 @@ struct StatusWrite {
   JobObjectPtr object{};    // with `seen`: metadata written in the same request
 };
 
-using Event =
-    std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady, TimePassed,
-                 JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted, PodConditionsWrite,
-                 StatusWrite, NodeHeard, DependencyHasEnded, DependencyHasAdvanced, NowhereElse>;
+// Holds the job or releases it. A conflict if the job is held by an operator and this is not from
+// one, or if there is nothing left to hold. Holding it again with the same reason changes nothing.
+struct HoldChange {
+  uint64_t token = 0;
+  bool hold = true;
+  std::string by;  // the user
+  bool by_operator = false;
+  std::string reason{};
+};
+
+// Gives the job's pods another priority than their template's; absent: no longer.
+struct PriorityChange {
+  uint64_t token = 0;
+  std::optional<int32_t> priority;
+  std::string by;
+};
+
+using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
+                           TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
+                           PodConditionsWrite, StatusWrite, NodeHeard, DependencyHasEnded,
+                           DependencyHasAdvanced, NowhereElse, HoldChange, PriorityChange>;
 
 }  // namespace muster::core

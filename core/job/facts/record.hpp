@@ -231,6 +231,29 @@ struct IndexesFailed {
   IndexSet indexes;
 };
 
+// From now on the job creates and places no pods; those that have a node go on. Replaces an earlier
+// hold. Part of the state until it is released.
+struct JobHeld {
+  Millis at_ms = 0;
+  std::string by;            // the user
+  bool by_operator = false;  // only operators may release it
+  std::string reason{};      // may be empty
+  bool operator==(const JobHeld&) const = default;
+};
+struct JobReleased {
+  Millis at_ms = 0;
+  std::string by;
+};
+
+// An operator gave the job's pods this priority, which replaces that of their template (absent: no
+// longer). Part of the state while present.
+struct PrioritySet {
+  Millis at_ms = 0;
+  std::optional<int32_t> priority;
+  std::string by;
+  bool operator==(const PrioritySet&) const = default;
+};
+
 // The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of the job is
 // kept.
 struct JobForgotten {
@@ -241,7 +264,8 @@ using Record =
     std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound, PodsStarted,
                  PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
                  FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet, PodMetaSet,
-                 ConditionsWritten, GangBroken, DependencyEnded, DependencyAdvanced, IndexesFailed>;
+                 ConditionsWritten, GangBroken, DependencyEnded, DependencyAdvanced, IndexesFailed,
+                 JobHeld, JobReleased, PrioritySet>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

@@ -22,15 +22,18 @@ struct Applier {
     if (touched) touched->pods.push_back(key);
   }
 
-  void tell(JobEvent::Kind kind, PodKey pod = {}) {
+  void tell(JobEvent::Kind kind, PodKey pod = {}, const std::string& note = "") {
     JobEvent event{kind, at, pod, s.events_total++};
+    if (!note.empty()) s.notes.emplace(event.nr, note);
     if (touched) touched->events.push_back(event);
     s.events.push_back(event);
     if (s.events.size() <= kEventsMax) return;
     // Creations must not push out warnings: drop the oldest normal event.
     auto oldest = std::find_if(s.events.begin(), s.events.end(),
                                [](const JobEvent& e) { return !e.warning(); });
-    s.events.erase(oldest == s.events.end() ? s.events.begin() : oldest);
+    if (oldest == s.events.end()) oldest = s.events.begin();
+    s.notes.erase(oldest->nr);
+    s.events.erase(oldest);
   }
 
   // Whether an open pod blocks a new one for this index.
@@ -463,6 +466,8 @@ struct Applier {
     s.conditions.push_back({success ? ConditionType::complete : ConditionType::failed, true,
                             r.at_ms, interim->reason, interim->message});
     if (success) s.completed_at = r.at_ms;
+    s.hold.reset();
+    s.priority.reset();
     if (success && s.completions && job.succeeded() > static_cast<uint64_t>(*s.completions))
       tell(JobEvent::Kind::too_many_succeeded);
     tell(success ? JobEvent::Kind::completed : JobEvent::Kind::failed);
@@ -496,6 +501,22 @@ struct Applier {
     s.broken = r.how;
     for (auto& [key, pod] : s.open) pod.spared = key != r.how.by && pod.counted == Counted::not_yet;
     tell(JobEvent::Kind::gang_broken, r.how.by);
+  }
+
+  void operator()(const JobHeld& r) {
+    s.hold = r;
+    tell(JobEvent::Kind::held, {}, r.by + (r.reason.empty() ? "" : ": " + r.reason));
+  }
+
+  void operator()(const JobReleased& r) {
+    s.hold.reset();
+    tell(JobEvent::Kind::released, {}, r.by);
+  }
+
+  void operator()(const PrioritySet& r) {
+    s.priority = r.priority ? std::optional(r) : std::nullopt;
+    tell(JobEvent::Kind::priority_set, {},
+         r.priority ? "to " + std::to_string(*r.priority) + " by " + r.by : "back by " + r.by);
   }
 
   void operator()(const JobForgotten&) { s.forgotten = true; }
@@ -637,6 +658,15 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
   if (!launch.pods.empty()) effects.push_back(std::move(launch));
   if (!kill.pods.empty()) effects.push_back(std::move(kill));
   return effects;
+}
+
+JobObjectPtr placed_object(const Job& job) {
+  const auto& set = job.state().priority;
+  if (!set) return job.object_ptr();
+  auto object = std::make_shared<JobObject>(job.object());
+  object->spec.pod.priority = set->priority;
+  object->spec.pod.priority_class_name.clear();
+  return object;
 }
 
 const Condition* Job::condition(ConditionType type) const {

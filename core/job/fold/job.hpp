@@ -41,7 +41,10 @@ struct JobEvent {
     suspended,
     resumed,
     too_many_succeeded,
-    gang_broken
+    gang_broken,
+    held,
+    released,
+    priority_set
   };
   Kind kind = Kind::successful_create;
   Millis at_ms = 0;
@@ -120,6 +123,9 @@ struct JobState {
   std::vector<Dependency> dependencies;  // jobs that it waits for and that have not ended
   std::vector<Followed> followed;        // those of needed == each, also after their end
   JobUsage usage;
+  std::optional<JobHeld> hold;
+  std::optional<PrioritySet> priority;    // that replaces the template's
+  std::map<uint64_t, std::string> notes;  // of the events that say who and why, by number
   bool operator==(const JobState&) const = default;
 };
 
@@ -213,7 +219,11 @@ class Job {
   const std::set<PodKey>& pending() const { return pending_; }
   // Its pods have scheduling gates: they exist but are not bound.
   bool gated() const { return !spec().pod.scheduling_gates.empty(); }
-  uint32_t slots_wanted() const { return gated() ? 0 : static_cast<uint32_t>(pending_.size()); }
+  // Someone holds it (muster hold): no pods are created or bound.
+  bool on_hold() const { return state_.hold.has_value(); }
+  uint32_t slots_wanted() const {
+    return gated() || on_hold() ? 0 : static_cast<uint32_t>(pending_.size());
+  }
   const IndexSet& taken() const { return taken_; }
   // Open pods whose deletion was requested and that are not judged yet; the number of deferred pods
   // that will not count as failed; total restarts of all open pods.
@@ -254,5 +264,8 @@ class Job {
   bool relabeled_ = false;
   std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;
 };
+
+// What placement is told of the job: its object, with the priority that an operator gave it.
+JobObjectPtr placed_object(const Job& job);
 
 }  // namespace muster::core

@@ -169,6 +169,13 @@ struct EventText {
     for (const PodMetaChange& change : e.meta) text += meta_text(change);
     return text;
   }
+  std::string operator()(const HoldChange& e) {
+    return std::string(e.hold ? "HoldChange hold " : "HoldChange release ") + e.by +
+           (e.by_operator ? " (operator)" : "") + (e.reason.empty() ? "" : " " + quoted(e.reason));
+  }
+  std::string operator()(const PriorityChange& e) {
+    return "PriorityChange " + (e.priority ? std::to_string(*e.priority) : "none") + " " + e.by;
+  }
   std::string operator()(const StatusWrite& e) {
     return (e.conditions ? "StatusWrite conditions " : "StatusWrite ") + quoted(e.json);
   }
@@ -281,6 +288,17 @@ struct RecordText {
             : r.waits      ? " waits"
             : r.background ? " background"
                            : " foreground");
+  }
+  std::string operator()(const JobHeld& r) {
+    return "JobHeld " + this_job() + " by " + r.by + (r.by_operator ? " (operator)" : "") +
+           (r.reason.empty() ? "" : " " + quoted(r.reason));
+  }
+  std::string operator()(const JobReleased& r) {
+    return "JobReleased " + this_job() + " by " + r.by;
+  }
+  std::string operator()(const PrioritySet& r) {
+    return "PrioritySet " + this_job() + " " + (r.priority ? std::to_string(*r.priority) : "none") +
+           " by " + r.by;
   }
   std::string operator()(const JobForgotten&) { return "JobForgotten " + this_job(); }
   std::string operator()(const GangBroken& r) {
@@ -457,7 +475,8 @@ std::string_view record_name(const Record& record) {
       "PodsStarted",     "PodsEnded",          "PodsStopping",  "PodConditionSet",   "PodsRemoved",
       "JobSuspended",    "StatusWritten",      "FinishDecided", "JobFinished",       "JobDeleted",
       "JobForgotten",    "IndexLimitsSet",     "PodMetaSet",    "ConditionsWritten", "GangBroken",
-      "DependencyEnded", "DependencyAdvanced", "IndexesFailed"};
+      "DependencyEnded", "DependencyAdvanced", "IndexesFailed", "JobHeld",           "JobReleased",
+      "PrioritySet"};
   static_assert(std::size(kNames) == std::variant_size_v<Record>);
   return kNames[record.index()];
 }

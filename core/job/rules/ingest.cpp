@@ -67,8 +67,9 @@ struct Ingest {
     PodsBound bound{sync.now, {}};
     LaunchPods launch;
     FreeSlots back;
-    // A job with scheduling gates binds nothing.
-    auto next = sync.job.gated() ? sync.job.pending().end() : sync.job.pending().begin();
+    // A job with scheduling gates, or one that is on hold, binds nothing.
+    auto next =
+        sync.job.slots_wanted() == 0 ? sync.job.pending().end() : sync.job.pending().begin();
     for (auto [node, count] : e.slots) {
       auto under = e.registrations.find(node);
       uint64_t registration = under == e.registrations.end() ? 0 : under->second;
@@ -209,6 +210,8 @@ struct Ingest {
     if (!gone(e.token)) take_conditions(sync, e);
   }
   void operator()(const StatusWrite& e) { take_status(sync, e); }
+  void operator()(const HoldChange& e) { take_hold(sync, e); }
+  void operator()(const PriorityChange& e) { take_priority(sync, e); }
   void operator()(const DependencyHasEnded& e) { take_dependency(sync, e); }
   void operator()(const DependencyHasAdvanced& e) { take_progress(sync, e); }
 };

@@ -1,5 +1,5 @@
-// Writes by clients: the object, conditions and metadata of pods, and the status of a job that
-// another controller manages.
+// Writes by clients: the object, conditions and metadata of pods, the status of a job that another
+// controller manages, and holds and priorities.
 #include "core/job/rules/sync.hpp"
 
 #include <algorithm>
@@ -18,6 +18,17 @@ void put(Sync& sync, const JobObjectPtr& object) {
                            object->spec.completions, object});
   if (!object->meta.annotations.contains(std::string(kAfterKey))) waive_dependencies(sync);
   sync.new_successes = true;
+}
+
+// Whether the request was answered, because there is no such job or nothing of it can start.
+bool answered(Sync& sync, uint64_t token) {
+  if (sync.job.hidden())
+    sync.order(Answer{token, Answer::Outcome::not_found});
+  else if (sync.job.finished())
+    sync.order(Answer{token, Answer::Outcome::conflict});
+  else
+    return false;
+  return true;
 }
 
 }  // namespace
@@ -64,6 +75,31 @@ void take_conditions(Sync& sync, const PodConditionsWrite& write) {
     if (std::find(there.begin(), there.end(), change) == there.end()) set.changes.push_back(change);
   if (!set.changes.empty()) sync.emit(std::move(set));
   sync.order(Answer{write.token});
+}
+
+// A job on hold creates and binds no pods (pods.cpp, ingest.cpp); nothing that has a node is ended.
+// Neither a hold nor a priority is part of the owner's object, so no write to that changes them.
+void take_hold(Sync& sync, const HoldChange& change) {
+  if (answered(sync, change.token)) return;
+  const auto& now = sync.state().hold;
+  if (now && now->by_operator && !change.by_operator)
+    return sync.order(Answer{change.token, Answer::Outcome::conflict});
+  sync.order(Answer{change.token});
+  if (!change.hold) {
+    if (now) sync.emit(JobReleased{sync.now, change.by});
+    return;
+  }
+  // Whoever holds it first is named, unless an operator takes over the owner's hold.
+  if (now && now->by_operator == change.by_operator && now->reason == change.reason) return;
+  sync.emit(JobHeld{sync.now, change.by, change.by_operator, change.reason});
+}
+
+void take_priority(Sync& sync, const PriorityChange& change) {
+  if (answered(sync, change.token)) return;
+  sync.order(Answer{change.token});
+  const auto& now = sync.state().priority;
+  if ((now ? now->priority : std::nullopt) != change.priority)
+    sync.emit(PrioritySet{sync.now, change.priority, change.by});
 }
 
 }  // namespace muster::core

@@ -1,7 +1,7 @@
-// Which pods should exist (job-semantics 4): none while suspended, and no surplus; missing pods are
-// created, lowest index first. One sync either removes or creates pods. A pod that cannot be placed
-// only costs memory, so a job whose pods are waiting creates more of them as those are placed. The
-// pods of a gang are all needed to place any.
+// Which pods should exist (job-semantics 4): none while suspended, no more while on hold, and no
+// surplus; missing pods are created, lowest index first. One sync either removes or creates pods. A
+// pod that cannot be placed only costs memory, so a job whose pods are waiting creates more of them
+// as those are placed. The pods of a gang are all needed to place any.
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/job/rules/backoff.hpp"
 #include "core/job/rules/sync.hpp"
@@ -80,7 +80,7 @@ void manage_pods(Sync& sync) {
     sync.out.action = SyncAction::pods_deleted;
     return sync.wake(sync.now);
   }
-  if (sync.waits || gang_still_ends(job)) return;
+  if (sync.waits || gang_still_ends(job) || job.on_hold()) return;
   uint32_t held_back = job.spec().replace_only_failed() ? job.terminating() : 0;
   uint32_t have = job.active() + held_back;
   if (want <= have) return;

@@ -68,10 +68,12 @@ void take_progress(Sync& sync, const DependencyHasAdvanced& advanced);
 void waive_dependencies(Sync& sync);
 // The indexes that wait for indexes that never pass.
 void fail_unmet(Sync& sync);
-// owner.cpp: changes by the owner and writes by another controller; both are answered.
+// owner.cpp: changes by the owner, by operators and by another controller; all are answered.
 void take_update(Sync& sync, const OwnerUpdate& update);
 void take_status(Sync& sync, const StatusWrite& write);
 void take_conditions(Sync& sync, const PodConditionsWrite& write);
+void take_hold(Sync& sync, const HoldChange& change);
+void take_priority(Sync& sync, const PriorityChange& change);
 // deletion.cpp: pods deleted by their owner, eviction, taints or preemption.
 void choose_victims(Sync& sync, const Preempted& preempted);
 void leave_nodes(Sync& sync, const Tainted& tainted);

@@ -28,7 +28,9 @@ SteadyState steady_state(const JobState& s) {
           .index_limits_off = s.index_limits_off,
           .conditions = s.conditions,
           .external_status = s.external_status,
-          .own_conditions = s.own_conditions};
+          .own_conditions = s.own_conditions,
+          .hold = s.hold,
+          .priority = s.priority};
 }
 
 }  // namespace
@@ -74,7 +76,8 @@ JobPast JobTrail::take(const Job& job) {
     past.bytes += bytes_of(*object_);
   object_ = past.object;
   if (SteadyState steady = steady_state(s); !steady_ || *steady_ != steady) {
-    past.bytes += sizeof steady + steady.external_status.size() + steady.own_conditions.size();
+    past.bytes += sizeof steady + steady.external_status.size() + steady.own_conditions.size() +
+                  (steady.hold ? steady.hold->by.size() + steady.hold->reason.size() : 0);
     steady_ = std::make_shared<const SteadyState>(std::move(steady));
   }
   past.steady = steady_;
@@ -105,6 +108,8 @@ Job JobPast::restore() const {
   s.conditions = steady->conditions;
   s.external_status = steady->external_status;
   s.own_conditions = steady->own_conditions;
+  s.hold = steady->hold;
+  s.priority = steady->priority;
   s.completed = completed.restore();
   s.failed_indexes = failed_indexes.restore();
   s.succeeded = succeeded;

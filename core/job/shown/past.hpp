@@ -53,6 +53,8 @@ struct SteadyState {
   bool synced = false, index_limits_off = false;
   std::vector<Condition> conditions;
   std::string external_status, own_conditions;
+  std::optional<JobHeld> hold;
+  std::optional<PrioritySet> priority;
   bool operator==(const SteadyState&) const = default;
 };
 

@@ -81,6 +81,18 @@ class FakeBackend final : public Backend {
     feed_.records(job, {stopping});
     done(Nothing{});
   }
+  void hold_job(JobId job, core::HoldChange change, std::function<void(Status)> done) override {
+    if (change.hold)
+      feed_.records(job, {core::JobHeld{kStart, change.by, change.by_operator, change.reason}});
+    else
+      feed_.records(job, {core::JobReleased{kStart, change.by}});
+    done(Nothing{});
+  }
+  void set_priority(JobId job, core::PriorityChange change,
+                    std::function<void(Status)> done) override {
+    feed_.records(job, {core::PrioritySet{kStart, change.priority, change.by}});
+    done(Nothing{});
+  }
   void write_pod(JobId job, core::PodConditionsWrite write,
                  std::function<void(Status)> done) override {
     for (core::PodCondition& condition : write.conditions)

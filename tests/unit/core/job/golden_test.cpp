@@ -98,6 +98,16 @@ std::optional<Event> event(const std::vector<std::string>& words, std::string_vi
   if (verb == "tick") return TimePassed{};
   if (verb == "delete")
     return JobDeletion{++tokens, !(words.size() > 1 && words[1] == "foreground")};
+  if (verb == "hold" || verb == "release") {
+    auto set = options(words, 2);
+    return HoldChange{++tokens, verb == "hold", words.at(1), set.contains("operator"),
+                      set["reason"]};
+  }
+  if (verb == "priority") {
+    PriorityChange change{++tokens, std::nullopt, words.at(2)};
+    if (words[1] != "none") change.priority = static_cast<int32_t>(number(words[1]));
+    return change;
+  }
   return std::nullopt;
 }
 

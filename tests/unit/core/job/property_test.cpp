@@ -203,6 +203,11 @@ class World {
     object->json = std::to_string(++versions_);
     JobSpec& spec = object->spec;
     if (chance(10)) object->meta.finalizers.clear();
+    if (chance(10)) {
+      arrived_.push_back(
+          HoldChange{++tokens_, !shown_->on_hold(), "olga", chance(50), std::to_string(pick(3))});
+      return;
+    }
     switch (pick(8)) {
       case 0:
       case 1:
@@ -244,6 +249,7 @@ class World {
 
   // Undoes whatever the owner did that keeps the job from finishing.
   void calm_owner() {
+    if (shown_->on_hold()) arrived_.push_back(HoldChange{++tokens_, false, "olga", true});
     const JobSpec& now = shown_->spec();
     bool runs = !now.suspend.value_or(false) && now.parallelism.value_or(1) > 0;
     bool held_up =
@@ -793,7 +799,10 @@ class World {
     spared_ = uncounted_;
     spared_.erase(r.how.by);
   }
+  void tally(const JobHeld&) { on_hold_ = true; }
+  void tally(const JobReleased&) { on_hold_ = false; }
   void tally(const PodsCreated& r) {
+    expect(!on_hold_, "created while on hold");
     // Pods that were open before this batch and have not ended in it.
     if (whole_)
       for (PodKey key : ever_)
@@ -859,6 +868,7 @@ class World {
     }
   }
   void tally(const PodsBound& r) {
+    expect(!on_hold_, "bound while on hold");
     for (const auto& one : r.bindings) bound_.insert(one.pod);
   }
   // Mirrors failure_policy().
@@ -944,7 +954,7 @@ class World {
   size_t judged_ = 0;
   const JobState* before_ = nullptr;  // before the batch under check
   int64_t completions_ = 0;
-  bool suspended_once_ = false, scaled_once_ = false;
+  bool suspended_once_ = false, scaled_once_ = false, on_hold_ = false;
   uint64_t versions_ = 0;
   bool leads_ = false, whole_ = false;  // which gang rules apply
   std::optional<PodKey> broken_by_;

@@ -9,6 +9,7 @@
 //   nodelost n1 [deleted]    registered n1 known=0#0,1#0    ready n1
 //   tick +10s                  time passes, and the job is woken
 //   delete [foreground]
+//   hold alice [operator=1 reason=full]   release alice [operator=1]   priority 100 olga
 //   restart                    replaces the job by the fold of its records; both must be equal
 //   status                     its figures
 //   & COMMAND                  deferred: reaches the job together with the next command

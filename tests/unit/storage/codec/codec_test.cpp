@@ -191,9 +191,20 @@ class Chance {
         return DependencyAdvanced{now, u64(), {set(), set()}};
       case 21:
         return IndexesFailed{now, set()};
+      case 22:
+        return held(now);
+      case 23:
+        return JobReleased{now, text()};
+      case 24:
+        return priority_set(now);
       default:
         return JobForgotten{now};
     }
+  }
+
+  JobHeld held(Millis at_ms) { return {at_ms, text(), flip(), text()}; }
+  PrioritySet priority_set(Millis at_ms) {
+    return {at_ms, flip() ? std::optional(i32()) : std::nullopt, text()};
   }
 
   std::vector<Dependency> dependencies() {
@@ -276,6 +287,9 @@ struct Same {
     return r.job == o.job && r.more == o.more;
   }
   bool operator()(const IndexesFailed& r) const { return r.indexes == as<IndexesFailed>().indexes; }
+  bool operator()(const JobHeld& r) const { return r == as<JobHeld>(); }
+  bool operator()(const JobReleased& r) const { return r.by == as<JobReleased>().by; }
+  bool operator()(const PrioritySet& r) const { return r == as<PrioritySet>(); }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }
@@ -465,6 +479,9 @@ TEST(Codec, RandomStatesRoundTrip) {
     s.dependencies = chance.dependencies();
     s.followed = chance.followed();
     if (chance.flip()) s.broken = chance.broken();
+    if (chance.flip()) s.hold = chance.held(chance.at());
+    if (chance.flip()) s.priority = chance.priority_set(chance.at());
+    for (uint64_t i = chance.below(4); i > 0; --i) s.notes[chance.u64()] = chance.text();
     for (uint64_t i = chance.below(4); i > 0; --i)
       s.inherited[chance.u32()] = {chance.i32(), chance.i32(), chance.at(), chance.i32()};
     for (uint64_t i = chance.below(4); i > 0; --i) {
@@ -492,7 +509,7 @@ TEST(Codec, RandomStatesRoundTrip) {
       s.deferred[key.index] = chance.whole_pod(key);
       s.finished.push_back(chance.whole_pod(chance.pod()));
       s.events.push_back(
-          {static_cast<JobEvent::Kind>(chance.below(7)), chance.at(), chance.pod(), chance.u64()});
+          {static_cast<JobEvent::Kind>(chance.below(11)), chance.at(), chance.pod(), chance.u64()});
     }
     s.events_total = chance.u64();
     s.pods_created = chance.u64();
