@@ -35,6 +35,11 @@ struct Caller {
 
   // Whether the caller may see and change everyone's objects.
   bool unlimited() const { return role == Role::operators || role == Role::admin; }
+  // What others are told of the caller. Without roles, all callers count as one.
+  std::string called() const {
+    if (!who.name.empty()) return who.name;
+    return distinguished ? "uid " + std::to_string(who.uid) : "local";
+  }
   // The owner of what the caller creates.
   std::optional<core::Owner> owner() const {
     if (!distinguished) return std::nullopt;

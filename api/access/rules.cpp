@@ -1,6 +1,7 @@
 #include "api/access/rules.hpp"
 
 #include "api/http/words.hpp"
+#include "core/job/shown/hold_text.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -70,6 +71,9 @@ constexpr Rule kRules[] = {
     {"muster.dev", "jobs", "log", "get", Reach::own},
     {"muster.dev", "jobs", "why", "get", Reach::own},
     {"muster.dev", "jobs", "usage", "get", Reach::own},
+    // Further limited by keeps_hold().
+    {"muster.dev", "jobs", "hold", "update delete", Reach::own},
+    {"muster.dev", "jobs", "priority", "update delete", Reach::none},
     // Commands run as the owner of the job.
     {"muster.dev", "pods", "exec", "get create update delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},
@@ -175,6 +179,11 @@ Decision authorize(const Caller& caller, const Attributes& request, Whose whose,
   if (rule->user == Reach::none) return denied("only operators may do that");
   if (rule->user != Reach::all && whose == Whose::other) return of_other_user(*rule, rules);
   return {Access::allowed, ""};
+}
+
+std::optional<std::string> keeps_hold(const Caller& caller, const core::JobHeld& hold) {
+  if (!hold.by_operator || caller.unlimited()) return std::nullopt;
+  return core::hold_text(hold);
 }
 
 std::vector<GrantedRule> granted_rules(const Caller& caller) {

@@ -6,8 +6,10 @@
 
 #include "api/access/attributes.hpp"
 #include "api/access/caller.hpp"
+#include "core/job/facts/record.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,9 @@ struct AccessRules {
 
 Decision authorize(const Caller& caller, const Attributes& request, Whose whose,
                    const AccessRules& rules);
+
+// Why the caller, who may change the job, may not change or lift this hold; nothing: they may.
+std::optional<std::string> keeps_hold(const Caller& caller, const core::JobHeld& hold);
 
 // What a caller may do, for display. For objects that belong to users, this covers only the
 // caller's own, unless the caller may do everything.

@@ -4,6 +4,8 @@
 #include "base/text/json_text.hpp"
 #include "base/text/yaml.hpp"
 
+#include <algorithm>
+
 namespace muster::api {
 
 Result<std::string> body_json(const std::string& body, const std::string& content_type) {
@@ -17,6 +19,16 @@ Result<std::string> body_json(const std::string& body, const std::string& conten
     return invalid("the body must be one object, not " + std::to_string(documents->size()) +
                    " documents");
   return documents->front();
+}
+
+Result<nlohmann::json> own_fields(const std::string& body,
+                                  const std::vector<std::string_view>& known) {
+  auto json = body.empty() ? nlohmann::json::object() : nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_object()) return invalid("the body must be a JSON object");
+  for (const auto& [key, value] : json.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return invalid("unknown field \"" + key + "\"");
+  return json;
 }
 
 std::optional<PatchType> patch_type(const std::string& content_type) {

@@ -117,7 +117,7 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   }
   if (p[5] != "jobs") return std::nullopt;
   target.job = p[6];
-  for (const char* what : {"indexes", "attempts", "log", "why", "usage"})
+  for (const char* what : {"indexes", "attempts", "log", "why", "usage", "hold", "priority"})
     if (target.what == what) return target;
   return std::nullopt;
 }

@@ -129,6 +129,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   }
   if (!target.pod.empty()) return answer_exec(exchange, target);
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
+  if (target.what == "hold" || target.what == "priority") return answer_hold(exchange, target);
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.what == "verification") return muster_.verification(exchange);
   if (target.what == "shares") return muster_.shares(exchange);
@@ -154,6 +155,17 @@ kj::Promise<void> Routes::answer_exec(Exchange& exchange, const MusterTarget& ta
     return with_body(exchange, pod, exec_, &ExecRoutes::write, kExecWriteMax, BodyType::bytes);
   if (exchange.method == kj::HttpMethod::DELETE) return exec_.end(exchange, pod);
   return not_allowed(exchange, "DELETE, GET, POST, PUT");
+}
+
+kj::Promise<void> Routes::answer_hold(Exchange& exchange, const MusterTarget& target) {
+  const Target job{.kind = Kind::job, .ns = target.ns, .name = target.job};
+  if (const auto why = damage(job, false)) return exchange.send_status(500, "InternalError", *why);
+  const bool puts = exchange.method == kj::HttpMethod::PUT, holds = target.what == "hold";
+  if (!puts && exchange.method != kj::HttpMethod::DELETE)
+    return not_allowed(exchange, "DELETE, PUT");
+  return with_body(exchange, job, holds_,
+                   holds ? (puts ? &HoldRoutes::hold : &HoldRoutes::release)
+                         : (puts ? &HoldRoutes::set_priority : &HoldRoutes::drop_priority));
 }
 
 kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& target) {

@@ -4,6 +4,7 @@
 #include "api/routes/access/trust_routes.hpp"
 #include "api/routes/jobs/apply_routes.hpp"
 #include "api/routes/jobs/collection_routes.hpp"
+#include "api/routes/jobs/hold_routes.hpp"
 #include "api/routes/jobs/job_routes.hpp"
 #include "api/routes/jobs/scale_routes.hpp"
 #include "api/routes/jobs/status_routes.hpp"
@@ -31,6 +32,7 @@ class Routes final : private RouteBase {
         jobs_(context),
         apply_(context),
         scale_(context),
+        holds_(context),
         status_(context),
         pods_(context),
         nodes_(context),
@@ -55,6 +57,7 @@ class Routes final : private RouteBase {
   Promise with_body(Exchange& exchange, const Target& target, R& routes, Handler<R> handler,
                     size_t most = kBodyMax, BodyType type = BodyType::object);
   Promise answer_exec(Exchange& exchange, const MusterTarget& target);
+  Promise answer_hold(Exchange& exchange, const MusterTarget& target);
   Promise answer_trust(Exchange& exchange, const MusterTarget& target);
   Promise write(Exchange& exchange, const Target& target);
   // Whether nothing may be added to the namespace by this caller, because it is being deleted.
@@ -67,6 +70,7 @@ class Routes final : private RouteBase {
   JobRoutes jobs_;
   ApplyRoutes apply_;
   ScaleRoutes scale_;
+  HoldRoutes holds_;
   StatusRoutes status_;
   PodRoutes pods_;
   NodeRoutes nodes_;

@@ -213,10 +213,16 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     one("NodeClaims", {{Type::text, "node", path[1]}, {Type::flag, "asRegistered"}});
   } else if (is({"tokens"})) {
     list("Token");
-  } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"})) {
+  } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"}) ||
+             (method == "DELETE" && (is({"namespaces", "*", "jobs", "*", "hold"}) ||
+                                     is({"namespaces", "*", "jobs", "*", "priority"})))) {
     form_ = Form::success;
   } else if (is({"namespaces", "*", "jobs", "*", "why"})) {
     one("Explanation", {{Type::text, "state"}, {Type::text, "summary"}, {Type::texts, "details"}});
+  } else if (is({"namespaces", "*", "jobs", "*", "hold"})) {
+    one("Hold", {{Type::text, "by"}, {Type::text, "reason"}});
+  } else if (is({"namespaces", "*", "jobs", "*", "priority"})) {
+    one("Priority", {{Type::text, "by"}, {Type::number, "priority"}});
   } else if (is({"namespaces", "*", "jobs", "*", "usage"})) {
     one("JobUsage", {{Type::number, "peakMemoryBytes"}});
   } else if (is({"namespaces", "*", "jobs", "*", "attempts"})) {

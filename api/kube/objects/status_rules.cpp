@@ -3,6 +3,7 @@
 #include "api/kube/schema/fields.hpp"
 #include "base/text/time_text.hpp"
 #include "core/index_set.hpp"
+#include "core/job/shown/hold_text.hpp"
 #include "core/spec/values/well_known.hpp"
 
 #include <algorithm>
@@ -19,8 +20,13 @@ using nlohmann::json;
 constexpr size_t kJobConditionsMax = 100;  // for a job that muster manages
 
 // The conditions that muster sets on a job.
-constexpr const char* kOwned[] = {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet",
-                                  "Suspended"};
+constexpr const char* kOwned[] = {"Complete",
+                                  "Failed",
+                                  "FailureTarget",
+                                  "SuccessCriteriaMet",
+                                  "Suspended",
+                                  core::kHeldCondition,
+                                  core::kPriorityCondition};
 
 bool owned(std::string_view type) {
   return std::find(std::begin(kOwned), std::end(kOwned), type) != std::end(kOwned);

@@ -1,5 +1,6 @@
 #include "api/routes/access/trust_routes.hpp"
 
+#include "api/request/body.hpp"
 #include "api/request/writes.hpp"
 #include "base/text/time_text.hpp"
 #include "core/cluster/nodes/claims.hpp"
@@ -11,16 +12,6 @@
 
 namespace muster::api {
 namespace {
-
-// A body that is empty or a JSON object with these fields only.
-Result<Json> fields_of(const std::string& body, const std::vector<std::string_view>& known) {
-  Json json = body.empty() ? Json::object() : Json::parse(body, nullptr, false);
-  if (!json.is_object()) return invalid("the body must be a JSON object");
-  for (const auto& [key, value] : json.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      return invalid("unknown field \"" + key + "\"");
-  return json;
-}
 
 // The lifetime that {"ttlSeconds": N} asks for.
 Result<Millis> life_of(const Json& json, Millis usual, Millis most) {
@@ -65,12 +56,6 @@ OrderedJson claims_json(const std::string& node, const std::optional<core::NodeC
   json[std::string(kSlotsMax)] = claims->slots_max;
   json[std::string(kResources)] = claims->resources_max;
   return json;
-}
-
-// Without roles, all callers count as one.
-std::string maker(const Exchange& exchange) {
-  const std::string& name = exchange.caller.who.name;
-  return name.empty() ? "local" : name;
 }
 
 OrderedJson headed(const char* kind) {
@@ -127,7 +112,7 @@ kj::Promise<void> TrustRoutes::list(Exchange& exchange) {
 
 kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& user,
                                              const std::string& body) {
-  auto json = fields_of(body, {"ttlSeconds"});
+  auto json = own_fields(body, {"ttlSeconds"});
   if (!json.ok()) return exchange.bad(json.error().message);
   auto life = life_of(*json, core::kUserTokenLife, core::kUserTokenLifeMax);
   if (!life.ok()) return exchange.bad(life.error().message);
@@ -135,7 +120,7 @@ kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& u
   if (exchange.peer.remote)
     return AccessGate::forbid(
         exchange, "a token cannot be used to create tokens; run this on the coordinator's machine");
-  TokenWanted wanted{core::TokenKind::user, user.name, 0, maker(exchange), *life, {}};
+  TokenWanted wanted{core::TokenKind::user, user.name, 0, exchange.caller.called(), *life, {}};
   return streams_.timer.timeoutAfter(kAccountPatience, directory_.find_name(user.name))
       .then([this, &exchange,
              wanted = std::move(wanted)](Result<uid_t> uid) mutable -> kj::Promise<void> {
@@ -159,7 +144,7 @@ kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& u
 
 kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& node,
                                              const std::string& body) {
-  auto json = fields_of(body, {"ttlSeconds", kLabels, kSlotsMax, kResources});
+  auto json = own_fields(body, {"ttlSeconds", kLabels, kSlotsMax, kResources});
   if (!json.ok()) return exchange.bad(json.error().message);
   auto life = life_of(*json, core::kNodeTokenLife, core::kNodeTokenLifeMax);
   if (!life.ok()) return exchange.bad(life.error().message);
@@ -167,8 +152,8 @@ kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& n
   if (!claims.ok()) return exchange.bad(claims.error().message);
   if (const core::Reasons wrong = core::dns_subdomain_errors(node.name); !wrong.empty())
     return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
-  return make(exchange,
-              {core::TokenKind::node, node.name, 0, maker(exchange), *life, std::move(*claims)});
+  return make(exchange, {core::TokenKind::node, node.name, 0, exchange.caller.called(), *life,
+                         std::move(*claims)});
 }
 
 kj::Promise<void> TrustRoutes::claims(Exchange& exchange, const Target& node) {
@@ -181,7 +166,7 @@ kj::Promise<void> TrustRoutes::allow(Exchange& exchange, const Target& node,
                                      const std::string& body) {
   const auto shown = view_.node(node.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", node.name);
-  auto json = fields_of(body, {"freeze", kLabels, kSlotsMax, kResources});
+  auto json = own_fields(body, {"freeze", kLabels, kSlotsMax, kResources});
   if (!json.ok()) return exchange.bad(json.error().message);
   const bool freezes = json->value("freeze", Json(false)) == Json(true);
   if (freezes && json->size() > 1)

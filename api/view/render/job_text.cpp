@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "base/text/time_text.hpp"
+#include "core/job/shown/hold_text.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -89,22 +90,35 @@ class Members {
   bool more_ = false;
 };
 
-// `others`: the conditions that other controllers set, as the text of a JSON list; may be empty.
-void append_conditions(std::string& out, const std::vector<core::Condition>& conditions,
-                       std::string_view others) {
+void append_condition(std::string& out, std::string_view type, bool status, Millis at_ms,
+                      std::string_view reason, std::string_view message) {
+  if (out.back() != '[') out += ',';
+  const std::string at = time_text(at_ms);
+  Members members(out);
+  members.text("type", type);
+  members.text("status", status ? "True" : "False");
+  members.text("lastProbeTime", at);
+  members.text("lastTransitionTime", at);
+  members.text("reason", reason);
+  members.text("message", message);
+  members.end();
+}
+
+// Those of the job, and what operators or its owner did to it beside its object. `others`: the
+// conditions that other controllers set, as the text of a JSON list; may be empty.
+void append_conditions(std::string& out, const core::JobState& state,
+                       const std::vector<core::Condition>& conditions, std::string_view others,
+                       bool texts = true) {
   out += '[';
-  for (const core::Condition& c : conditions) {
-    if (out.back() != '[') out += ',';
-    const std::string at = time_text(c.at_ms);
-    Members members(out);
-    members.text("type", core::name(c.type));
-    members.text("status", c.status ? "True" : "False");
-    members.text("lastProbeTime", at);
-    members.text("lastTransitionTime", at);
-    members.text("reason", core::name(c.reason));
-    members.text("message", c.message);
-    members.end();
-  }
+  for (const core::Condition& c : conditions)
+    append_condition(out, core::name(c.type), c.status, c.at_ms, core::name(c.reason), c.message);
+  if (const auto& hold = state.hold)
+    append_condition(out, core::kHeldCondition, true, hold->at_ms,
+                     hold->by_operator ? "HeldByOperator" : "HeldByOwner",
+                     texts ? core::hold_text(*hold) : "");
+  if (const auto& set = state.priority)
+    append_condition(out, core::kPriorityCondition, true, set->at_ms, "SetByOperator",
+                     texts ? core::priority_text(*set) : "");
   if (!others.empty()) {
     if (out.back() != '[') out += ',';
     out += others.substr(1, others.size() - 2);
@@ -131,7 +145,8 @@ void append_summary_status(std::string& out, const core::Job& job) {
   std::vector<core::Condition> conditions = s.conditions;
   for (core::Condition& condition : conditions) condition.message.clear();
   Members status(out);
-  if (!conditions.empty()) append_conditions(status.key("conditions"), conditions, "");
+  if (!conditions.empty() || s.hold || s.priority)
+    append_conditions(status.key("conditions"), s, conditions, "", false);
   if (s.started_at) status.text("startTime", time_text(*s.started_at));
   if (s.completed_at) status.text("completionTime", time_text(*s.completed_at));
   if (job.active() != 0 && !s.orphaned) status.number("active", job.active());
@@ -197,8 +212,8 @@ void append_job_status(std::string& out, const core::Job& job) {
     return;
   }
   Members status(out);
-  if (!s.conditions.empty() || !s.own_conditions.empty())
-    append_conditions(status.key("conditions"), s.conditions, s.own_conditions);
+  if (!s.conditions.empty() || !s.own_conditions.empty() || s.hold || s.priority)
+    append_conditions(status.key("conditions"), s, s.conditions, s.own_conditions);
   if (s.started_at) status.text("startTime", time_text(*s.started_at));
   if (s.completed_at) status.text("completionTime", time_text(*s.completed_at));
   // An orphaned job no longer owns its pods.

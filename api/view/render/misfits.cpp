@@ -1,6 +1,7 @@
 #include "api/view/render/misfits.hpp"
 
 #include "core/cluster/slots/free_node.hpp"
+#include "core/job/shown/hold_text.hpp"
 #include "core/spec/fields/owner.hpp"
 
 #include <algorithm>
@@ -161,7 +162,10 @@ const std::string& SchedulingTexts::of(const core::Job& job, Millis now) {
     texts_.clear();
   }
   const auto [found, added] = texts_.try_emplace(job.id());
-  if (added) found->second = scheduling_text(misfits(view_, core::demand_of(job.object()), taken_));
+  if (!added) return found->second;
+  found->second = job.on_hold()
+                      ? core::hold_text(*job.state().hold)
+                      : scheduling_text(misfits(view_, core::demand_of(job.object()), taken_));
   return found->second;
 }
 

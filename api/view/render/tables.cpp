@@ -45,7 +45,7 @@ std::string job_state(const core::Job& job) {
   if (job.condition(core::ConditionType::failed)) return "Failed";
   if (job.state().deleted_at) return "Terminating";
   if (job.condition(core::ConditionType::suspended)) return "Suspended";
-  if (job.held()) return "Held";
+  if (job.on_hold() || job.held()) return "Held";
   if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
   if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
   // All of its pods wait for a slot.
@@ -71,6 +71,14 @@ std::string duration(const core::Job& job, Millis now_ms) {
   return span_text(end_ms - *s.started_at);
 }
 
+// "olga, 5m ago: the license server is down"
+std::string held_text(const core::Job& job, Millis now_ms) {
+  const auto& hold = job.state().hold;
+  if (!hold) return "<none>";
+  return hold->by + ", " + span_text(now_ms - hold->at_ms) + " ago" +
+         (hold->reason.empty() ? "" : ": " + hold->reason);
+}
+
 OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
   const core::JobObject& o = job.object();
   std::string selector;
@@ -85,6 +93,7 @@ OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
             span_text(now_ms - o.meta.created_ms),
             "<hidden>",
             "<hidden>",
+            "<hidden>",
             "<hidden>"};
   return {o.meta.name,
           job_state(job),
@@ -93,7 +102,8 @@ OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
           span_text(now_ms - o.meta.created_ms),
           joined(o.spec.pod.containers, &core::Container::name),
           joined(o.spec.pod.containers, &core::Container::image),
-          selector.empty() ? "<none>" : selector};
+          selector.empty() ? "<none>" : selector,
+          held_text(job, now_ms)};
 }
 
 // "Init:1/2", "Init:CrashLoopBackOff"; empty: the init containers have ended.
@@ -310,7 +320,8 @@ OrderedJson table_columns(Kind kind) {
                       {"Age", "string", "", 0},
                       {"Containers", "string", "", 1},
                       {"Images", "string", "", 1},
-                      {"Selector", "string", "", 1}});
+                      {"Selector", "string", "", 1},
+                      {"Held", "string", "", 1}});
     case Kind::pod:
       return columns({{"Name", "string", "name", 0},
                       {"Ready", "string", "", 0},

@@ -10,6 +10,7 @@
 #include "core/job/fold/text.hpp"
 #include "core/job/rules/backoff.hpp"
 #include "core/job/rules/held.hpp"
+#include "core/job/shown/hold_text.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -76,7 +77,7 @@ std::string counted_text(const core::Pod& pod) {
 std::string percent(double part) {
   char text[16];
   std::snprintf(text, sizeof text, part < 0.1 ? "%.1f" : "%.0f", part * 100);
-  return std::string(text) + " %";
+  return std::string(text) + "%";
 }
 
 // How the job's owner stands among those who want slots, and what is kept for the job.
@@ -104,9 +105,18 @@ void explain_share(const View& view, const core::Job& job, Millis now, Explanati
                              : std::to_string(ahead) + " waiting users have less and go first"));
 }
 
+// The priority that an operator gave its pods instead of their template's.
+void tell_priority(const core::Job& job, Explanation& out) {
+  if (const auto& set = job.state().priority)
+    out.details.push_back(core::priority_text(*set) + " (" + core::instant_text(set->at_ms) +
+                          "); the template says " +
+                          std::to_string(job.spec().pod.priority.value_or(0)));
+}
+
 // Explains why a pod without a node does not get one.
 void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max, Millis now,
                    Explanation& out) {
+  tell_priority(job, out);
   const auto owner = core::owner_uid(job.object().meta.annotations);
   const Taken taken = taken_now(view);
   const auto of = owner ? taken.pods_of.find(*owner) : taken.pods_of.end();
@@ -151,6 +161,26 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
 const core::Condition* terminal(const core::Job& job) {
   const core::Condition* found = job.condition(core::ConditionType::complete);
   return found ? found : job.condition(core::ConditionType::failed);
+}
+
+// Who or what keeps the whole job from starting pods. False: nobody and nothing.
+bool explain_hold(const core::Job& job, Explanation& out) {
+  if (const auto& hold = job.state().hold) {
+    out.state = "Held";
+    out.summary = core::hold_text(*hold) + " (since " + core::instant_text(hold->at_ms) +
+                  "; muster release job/" + job.object().meta.name + ")";
+    const uint64_t on_nodes = job.active() - job.pending().size();
+    if (on_nodes > 0)
+      out.details.push_back(count_of(on_nodes, "pod") + " on a node, and not ended by the hold");
+    return true;
+  }
+  if (job.held()) {
+    out.state = "Held";
+    out.summary = "the job is waiting for " + core::awaited_text(job) + " (" +
+                  std::string(core::kAfterKey) + ")";
+    return true;
+  }
+  return false;
 }
 
 // Explains what applies to all indexes. True if nothing of this job can start.
@@ -199,12 +229,7 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
         "the job is suspended; resume it with: muster resume job/" + job.object().meta.name;
     return true;
   }
-  if (job.held()) {
-    out.state = "Held";
-    out.summary = "the job is waiting for " + core::awaited_text(job) + " (" +
-                  std::string(core::kAfterKey) + ")";
-    return true;
-  }
+  if (explain_hold(job, out)) return true;
   if (job.gated() && job.active() == job.pending().size()) {
     std::string names;
     for (const std::string& gate : job.spec().pod.scheduling_gates)
@@ -362,6 +387,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   }
   if ((out.state == "Running" || out.state == "Starting") && pending > 0)
     out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
+  if (out.state != "Pending") tell_priority(job, out);
   tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")
     out.details.push_back(backoff_text(delayed, next - now));

@@ -146,6 +146,10 @@ constexpr Row kRows[] = {
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/log", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/why", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/usage", "adhadd"},
+    {"PUT", "/apis/muster.dev/v1/namespaces/default/jobs/j/hold", "adhadd"},
+    {"DELETE", "/apis/muster.dev/v1/namespaces/default/jobs/j/hold", "adhadd"},
+    {"PUT", "/apis/muster.dev/v1/namespaces/default/jobs/j/priority", "dddadd"},
+    {"DELETE", "/apis/muster.dev/v1/namespaces/default/jobs/j/priority", "dddadd"},
     {"POST", "/apis/muster.dev/v1/namespaces/default/pods/p/exec", "adhddd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/pods/p/exec?session=s", "adhddd"},
     {"DELETE", "/apis/muster.dev/v1/namespaces/default/pods/p/exec?session=s", "adhddd"},
@@ -230,6 +234,16 @@ TEST(AccessRules, EveryRuleHasARoute) {
     missing.erase("*" + object);
   }
   EXPECT_EQ(missing, std::set<std::string>());
+}
+
+TEST(AccessRules, OnlyOperatorsLiftTheHoldOfAnOperator) {
+  const core::JobHeld own{1, "alice", false, "later"}, theirs{1, "olga", true, "maintenance"};
+  Caller owner{.role = Role::user}, olga{.role = Role::operators}, admin{.role = Role::admin};
+  for (const Caller& caller : {owner, olga, admin}) EXPECT_FALSE(keeps_hold(caller, own));
+  EXPECT_EQ(keeps_hold(owner, theirs),
+            "olga holds the job: maintenance; only operators can release it");
+  EXPECT_FALSE(keeps_hold(olga, theirs));
+  EXPECT_FALSE(keeps_hold(admin, theirs));
 }
 
 TEST(AccessRules, RefusalNamesUserVerbResourceAndReason) {

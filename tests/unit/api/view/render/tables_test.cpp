@@ -98,6 +98,8 @@ class Tables : public ::testing::Test {
         4, {core::FinishDecided{kStart + 5000, false, core::ConditionReason::backoff_limit_exceeded,
                                 "Job has reached the specified backoff limit"},
             core::JobFinished{kStart + 6000}});
+    feed.admit(5, make_job("waiting", uid_of(5), 3));
+    feed.records(5, {core::JobHeld{kStart + 60'000, "olga", true, "maintenance"}});
   }
   View view;
   Feeder feed{view};

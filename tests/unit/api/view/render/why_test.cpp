@@ -46,6 +46,30 @@ TEST_F(WhyTest, SaysWhyANodeWithPodsIsNotReady) {
                                      "none is lost"});
 }
 
+TEST_F(WhyTest, SaysWhoHoldsAJobSinceWhenAndWhy) {
+  feed.node(make_node(1, "n1", Health::ready));
+  feed.create(1, 1, 1);
+  feed.records(1, {core::JobHeld{kStart, "olga", true, "maintenance"}});
+  const auto job = view.job("default", "a");
+  const Explanation why = why_job(view, *job->job, kStart, {});
+  EXPECT_EQ(why.state, "Held");
+  EXPECT_EQ(why.summary,
+            "olga holds the job: maintenance; only operators can release it (since "
+            "2023-11-14T22:13:20.000Z; muster release job/a)");
+  EXPECT_EQ(why.details, std::vector<std::string>{"1 pod is on a node, and not ended by the hold"});
+  EXPECT_EQ(why_index(view, *job->job, 1, std::nullopt, kStart, {}).state, "Held");
+  feed.records(1, {core::JobReleased{kStart, "olga"}});
+  EXPECT_EQ(why_job(view, *view.job("default", "a")->job, kStart, {}).state, "Starting");
+}
+
+TEST_F(WhyTest, SaysWhoSetThePriority) {
+  feed.node(make_node(1, "n1", Health::ready));
+  feed.records(1, {core::PrioritySet{kStart, 100, "olga"}});
+  EXPECT_EQ(why_job(view, *view.job("default", "a")->job, kStart, {}).details,
+            std::vector<std::string>{"olga set the priority of its pods to 100 "
+                                     "(2023-11-14T22:13:20.000Z); the template says 0"});
+}
+
 TEST_F(WhyTest, SaysThatNoNodeIsLostWhileNoneHasRegistered) {
   core::NodeInfo node = make_node(1, "n1", Health::unknown);
   node.loss_held = true;

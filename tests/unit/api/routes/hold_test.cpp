@@ -1,0 +1,149 @@
+// Holds and priorities of jobs: who may change them, and where they are shown.
+#include "tests/unit/api/routes/server_fixture.hpp"
+
+namespace muster::api::testing {
+namespace {
+
+constexpr uid_t kAlice = 1001, kBob = 1002, kOlga = 1003;
+
+Account account_of(uid_t uid) {
+  const char* name = uid == kAlice ? "alice" : uid == kBob ? "bob" : "olga";
+  Account account{{uid, uid, name}, {"hpc"}};
+  if (uid == kOlga) account.groups.emplace_back("ops");
+  return account;
+}
+
+class HoldTest : protected AuditLines, public ServerTest {
+ protected:
+  HoldTest()
+      : ServerTest([this](ServerOptions& o) {
+          o.roles = {{"hpc"}, {"ops"}, {}, {}};
+          o.read_account = account_of;
+          o.audit = [this](const OrderedJson& object) { audited.push_back(dumped(object)); };
+        }) {
+    const std::string manifest =
+        R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"},"spec":{)"
+        R"("completionMode":"Indexed","completions":2,"parallelism":2,"template":{"spec":{)"
+        R"("restartPolicy":"Never","containers":[{"name":"main","image":"img"}]}}}})";
+    EXPECT_EQ(as(kAlice, "POST", kJobs, manifest).code, 201);
+  }
+
+  Answer as(uid_t who, const std::string& method, const std::string& path,
+            const std::string& body = "") {
+    uid = who;
+    return call(
+        request(method, path, body.empty() ? "" : "Content-Type: application/json\r\n", body));
+  }
+  Answer own(uid_t who, const std::string& method, const std::string& what,
+             const std::string& body = "") {
+    return as(who, method, "/apis/muster.dev/v1/namespaces/default/jobs/j/" + what, body);
+  }
+  // The condition of this type, as this user sees it; null: there is none.
+  Json condition(const std::string& type, uid_t who = kAlice) {
+    const Json job = as(who, "GET", kJobs + "/j").json();
+    for (const Json& one : job["status"].value("conditions", Json::array()))
+      if (one["type"] == type) return one;
+    return nullptr;
+  }
+  std::vector<std::string> events() {
+    std::vector<std::string> all;
+    const Json list = as(kAlice, "GET", "/api/v1/events").json();
+    for (const Json& event : list["items"])
+      all.push_back(event["reason"].get<std::string>() + ": " +
+                    event["message"].get<std::string>());
+    return all;
+  }
+};
+
+TEST_F(HoldTest, AnOperatorsHoldIsLiftedByOperatorsOnly) {
+  const Answer held = own(kOlga, "PUT", "hold", R"({"reason":"the license server is down"})");
+  EXPECT_EQ(held.code, 200) << held.body;
+  EXPECT_EQ(held.json()["kind"], "Hold");
+  EXPECT_EQ(held.json()["by"], "olga");
+  const std::string why =
+      "olga holds the job: the license server is down; only operators can "
+      "release it";
+  EXPECT_EQ(condition("muster.dev/Held")["reason"], "HeldByOperator");
+  EXPECT_EQ(condition("muster.dev/Held")["message"], why);
+  EXPECT_EQ(condition("muster.dev/Held", kBob)["message"], "") << "others see no reasons";
+  for (const char* method : {"DELETE", "PUT"}) {
+    const Answer refused = own(kAlice, method, "hold");
+    EXPECT_TRUE(refused.is_status("Forbidden")) << refused.body;
+    EXPECT_NE(refused.body.find(why), std::string::npos) << refused.body;
+  }
+  EXPECT_EQ(own(kOlga, "DELETE", "hold").code, 200);
+  EXPECT_EQ(condition("muster.dev/Held"), nullptr);
+  EXPECT_EQ(own(kOlga, "DELETE", "hold").code, 200) << "repeating it is not an error";
+  EXPECT_EQ(events()[0], "Held: Held by olga: the license server is down");
+  EXPECT_EQ(events()[1], "Released: Released by olga");
+}
+
+TEST_F(HoldTest, AnOwnersHoldIsLiftedByTheOwnerAndByOperators) {
+  EXPECT_EQ(own(kAlice, "PUT", "hold").code, 200);
+  EXPECT_EQ(condition("muster.dev/Held")["reason"], "HeldByOwner");
+  EXPECT_EQ(condition("muster.dev/Held")["message"], "alice holds the job");
+  EXPECT_EQ(own(kBob, "DELETE", "hold").code, 403);
+  EXPECT_EQ(own(kBob, "PUT", "hold").code, 403);
+  EXPECT_EQ(own(kAlice, "DELETE", "hold").code, 200);
+  EXPECT_EQ(own(kAlice, "PUT", "hold").code, 200);
+  EXPECT_EQ(own(kOlga, "DELETE", "hold").code, 200);
+  EXPECT_EQ(condition("muster.dev/Held"), nullptr);
+}
+
+TEST_F(HoldTest, AnOwnersWritesDoNotChangeAHold) {
+  EXPECT_EQ(own(kOlga, "PUT", "hold", R"({"reason":"why"})").code, 200);
+  EXPECT_EQ(own(kOlga, "PUT", "priority", R"({"priority":7})").code, 200);
+  Json job = as(kAlice, "GET", kJobs + "/j").json();
+  job["spec"]["parallelism"] = 1;
+  EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j", job.dump()).code, 200);
+  job = as(kAlice, "GET", kJobs + "/j").json();
+  job["status"].erase("conditions");
+  EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j/status", job.dump()).code, 422);
+  EXPECT_EQ(condition("muster.dev/Held")["reason"], "HeldByOperator");
+  EXPECT_EQ(condition("muster.dev/Priority")["message"], "olga set the priority of its pods to 7");
+}
+
+TEST_F(HoldTest, OnlyOperatorsSetPriorities) {
+  EXPECT_EQ(own(kAlice, "PUT", "priority", R"({"priority":7})").code, 403);
+  const Answer set = own(kOlga, "PUT", "priority", R"({"priority":1000})");
+  EXPECT_EQ(set.code, 200) << set.body;
+  EXPECT_EQ(set.json()["kind"], "Priority");
+  EXPECT_EQ(set.json()["priority"], 1000);
+  EXPECT_EQ(core::placed_object(*view.job("default", "j")->job)->spec.pod.priority, 1000);
+  EXPECT_EQ(own(kAlice, "DELETE", "priority").code, 403);
+  EXPECT_EQ(own(kOlga, "DELETE", "priority").code, 200);
+  EXPECT_EQ(condition("muster.dev/Priority"), nullptr);
+  EXPECT_EQ(events()[0], "PrioritySet: Priority set to 1000 by olga");
+  for (const char* body : {R"({"priority":1000000001})", R"({"priority":"7"})", "{}", "[]",
+                           R"({"priority":1.5})", R"({"prio":1})"})
+    EXPECT_EQ(own(kOlga, "PUT", "priority", body).code, 400) << body;
+}
+
+TEST_F(HoldTest, WhatCannotBeHeldIsRefused) {
+  EXPECT_EQ(own(kOlga, "PUT", "hold", R"({"reason":1})").code, 400);
+  EXPECT_EQ(own(kOlga, "PUT", "hold", R"({"why":"x"})").code, 400);
+  EXPECT_EQ(own(kOlga, "PUT", "hold", R"({"reason":")" + std::string(2000, 'x') + R"("})").code,
+            400);
+  EXPECT_EQ(as(kOlga, "PUT", "/apis/muster.dev/v1/namespaces/default/jobs/no/hold").code, 404);
+  feed.records(100, {core::FinishDecided{kStart, true, core::ConditionReason::success_policy, ""},
+                     core::JobFinished{kStart}});
+  for (const char* what : {"hold", "priority"}) {
+    const Answer late = own(kOlga, "DELETE", what);
+    EXPECT_EQ(late.code, 409) << late.body;
+    EXPECT_NE(late.body.find("has finished: it starts nothing"), std::string::npos) << late.body;
+  }
+}
+
+TEST_F(HoldTest, HoldsAreAudited) {
+  audited.clear();
+  own(kOlga, "PUT", "hold");
+  own(kAlice, "DELETE", "hold");
+  ASSERT_EQ(audited.size(), 2u);
+  for (const char* part :
+       {"\"user\":\"olga\"", "\"verb\":\"update\"", "\"subresource\":\"hold\"", "\"code\":200"})
+    EXPECT_NE(audited[0].find(part), std::string::npos) << audited[0];
+  EXPECT_NE(audited[1].find("\"code\":403"), std::string::npos) << audited[1];
+}
+
+}  // namespace
+}  // namespace muster::api::testing
