@@ -394,6 +394,29 @@ TEST(Slots, OneGangAtATimeHasAReservation) {
   EXPECT_EQ(play.running(4), 0u);
 }
 
+// What it has is half of the cluster: nothing is kept idle for more.
+TEST(Slots, AJobWithItsShareGetsNoReservation) {
+  Play play;
+  play.node(1, 8, 8000);
+  play.node(2, 8, 8000);
+  play.job(1, 1, 0, false, "8");
+  play.round();
+  play.job(2, 100, 0, false, "1");
+  play.round();
+  ASSERT_EQ(play.running(2), 8u);
+  play.jobs.at(1).pending = 1;
+  play.want(1);
+  play.round();
+  play.round(Slots::kPatienceMs);
+  play.round(Slots::kPatienceMs);
+  EXPECT_FALSE(play.slots.awaited());
+  play.job(3, 1, 0, false, "8");
+  play.round();
+  play.round(Slots::kPatienceMs);
+  ASSERT_TRUE(play.slots.awaited());
+  EXPECT_EQ(play.slots.awaited()->job, 3u) << "it has nothing";
+}
+
 TEST(Slots, PrefetchOnlyForPlainJobsOfTheHighestPriority) {
   auto ahead = [](int32_t other, bool gang, const std::string& cpu) {
     Play play;
