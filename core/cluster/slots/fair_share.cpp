@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 
 namespace muster::core {
@@ -16,24 +15,6 @@ constexpr double kTiny = 1e-6;
 
 double share_at(const Sharer& one, double level) {
   return std::clamp(level * one.weight - one.held, 0.0, one.wanted);
-}
-
-// What one job is to have, in pods.
-struct Part {
-  double pods = 0;
-  double user_level = 0;  // before this division
-  double level = 0;
-};
-
-// Gives the fractions of pods as whole ones to those who have the largest.
-void round_up(const std::vector<WaitingJob*>& jobs, const std::vector<Part>& parts, double left,
-              Shares& shares) {
-  for (size_t i : shares.order) {
-    if (left < kTiny) return;
-    if (shares.pods[i] >= jobs[i]->wanted || parts[i].pods - shares.pods[i] < kTiny) continue;
-    ++shares.pods[i];
-    left -= jobs[i]->cost;
-  }
 }
 
 }  // namespace
@@ -57,7 +38,7 @@ std::vector<double> level(const std::vector<Sharer>& sharers, double amount) {
   return shares;
 }
 
-Shares shares_of(const std::vector<WaitingJob*>& jobs, uint64_t free) {
+std::vector<Share> shares_of(const std::vector<WaitingJob*>& jobs, uint64_t free) {
   struct User {
     Sharer sharer;
     std::vector<size_t> jobs;
@@ -78,33 +59,40 @@ Shares shares_of(const std::vector<WaitingJob*>& jobs, uint64_t free) {
   for (const User& user : users) sharers.push_back(user.sharer);
   const std::vector<double> of_users = level(sharers, static_cast<double>(free));
 
-  Shares shares;
-  shares.pods.resize(jobs.size());
-  std::vector<Part> parts(jobs.size());
+  struct Part {
+    Share share;
+    int64_t rest = 0;  // of a pod, in kTiny
+  };
+  std::vector<Part> parts;
   double left = static_cast<double>(free);
   for (size_t u = 0; u < users.size(); ++u) {
+    if (of_users[u] < kTiny) continue;
     sharers.clear();
     for (size_t i : users[u].jobs)
       sharers.push_back({jobs[i]->share, jobs[i]->wanted * jobs[i]->cost});
     const std::vector<double> of_jobs = level(sharers, of_users[u]);
     for (size_t k = 0; k < of_jobs.size(); ++k) {
-      const size_t i = users[u].jobs[k];
-      parts[i] = {of_jobs[k] / jobs[i]->cost, users[u].sharer.held / users[u].sharer.weight,
-                  jobs[i]->share};
-      shares.pods[i] = static_cast<uint32_t>(parts[i].pods + kTiny);
-      left -= shares.pods[i] * jobs[i]->cost;
+      if (of_jobs[k] < kTiny) continue;
+      const WaitingJob& job = *jobs[users[u].jobs[k]];
+      const double pods = of_jobs[k] / job.cost;
+      const auto whole = static_cast<uint32_t>(pods + kTiny);
+      parts.push_back({{users[u].jobs[k], whole}, std::llround((pods - whole) / kTiny)});
+      left -= whole * job.cost;
     }
   }
-  shares.order.resize(jobs.size());
-  std::iota(shares.order.begin(), shares.order.end(), size_t{0});
-  auto fraction = [&](size_t i) { return std::llround((parts[i].pods - shares.pods[i]) / kTiny); };
-  std::stable_sort(shares.order.begin(), shares.order.end(), [&](size_t a, size_t b) {
-    if (fraction(a) != fraction(b)) return fraction(a) > fraction(b);
-    if (parts[a].user_level != parts[b].user_level)
-      return parts[a].user_level < parts[b].user_level;
-    return parts[a].level < parts[b].level;
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return a.rest != b.rest ? a.rest > b.rest : a.share.job < b.share.job;
   });
-  round_up(jobs, parts, left, shares);
+  // What rounding left goes to those who lack most of a pod.
+  std::vector<Share> shares;
+  for (Part& part : parts) {
+    const WaitingJob& job = *jobs[part.share.job];
+    if (left >= kTiny && part.rest > 0 && part.share.pods < job.wanted) {
+      ++part.share.pods;
+      left -= job.cost;
+    }
+    if (part.share.pods > 0) shares.push_back(part.share);
+  }
   return shares;
 }
 

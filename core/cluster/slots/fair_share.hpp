@@ -26,12 +26,13 @@ struct Sharer {
 // that of any who could take more. Nobody gets more than wanted; all of it goes, if it is wanted.
 std::vector<double> level(const std::vector<Sharer>& sharers, double amount);
 
-// How many of its pods each job may start when `free` slots are free, and which job to serve after
-// another: `order` lists all jobs, those first that would get the next slot.
-struct Shares {
-  std::vector<uint32_t> pods;
-  std::vector<size_t> order;
+// How many of its pods a job may start; the job by its position.
+struct Share {
+  size_t job = 0;
+  uint32_t pods = 0;
 };
-Shares shares_of(const std::vector<WaitingJob*>& jobs, uint64_t free);
+// Divides `free` slots. Jobs that get nothing are left out; the ones that would get the next slot
+// come first.
+std::vector<Share> shares_of(const std::vector<WaitingJob*>& jobs, uint64_t free);
 
 }  // namespace muster::core

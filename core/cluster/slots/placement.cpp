@@ -173,21 +173,21 @@ struct Placer {
     }
   }
 
+  // Gives the job up to `most` slots. False: it can have no more.
+  bool give(WaitingJob& job, uint64_t most) {
+    most = allowed(job, std::min<uint64_t>({most, job.wanted, free}));
+    return fill(job, most) == most && job.wanted > 0 && allowed(job, job.wanted) > 0;
+  }
+
   // Divides what is free among these jobs.
   void share(std::vector<WaitingJob*> jobs) {
-    for (int division = 0; free > 0 && !jobs.empty(); ++division) {
-      const Shares shares = shares_of(jobs, free);
-      const bool last = division == kDivisionsMax;
-      for (size_t i : shares.order) {
-        WaitingJob& job = *jobs[i];
-        const uint64_t most =
-            allowed(job, std::min<uint64_t>({last ? free : shares.pods[i], job.wanted, free}));
-        const bool done = allowed(job, job.wanted) == 0 || fill(job, most) < most;
-        if (done || job.wanted == 0) jobs[i] = nullptr;
-      }
-      if (last) return;
+    for (int division = 0; free > 0 && !jobs.empty() && division < kDivisionsMax; ++division) {
+      for (const auto& [job, pods] : shares_of(jobs, free))
+        if (!give(*jobs[job], pods)) jobs[job] = nullptr;
       std::erase(jobs, nullptr);
     }
+    for (WaitingJob* job : jobs)
+      if (free > 0) give(*job, free);
   }
 
   // Lends kept places to jobs whose pods are likely to end before the reservation is complete.
@@ -209,11 +209,12 @@ struct Placer {
   }
 
   // Serves jobs of one priority.
-  void serve(std::vector<WaitingJob> jobs) {
+  void serve(std::vector<WaitingJob*> jobs) {
     const auto others = std::stable_partition(jobs.begin(), jobs.end(),
-                                              [](const WaitingJob& j) { return j.begun; });
-    std::stable_partition(others, jobs.end(), [](const WaitingJob& j) { return j.reservation; });
-    for (WaitingJob& job : jobs) {
+                                              [](const WaitingJob* j) { return j->begun; });
+    std::stable_partition(others, jobs.end(), [](const WaitingJob* j) { return j->reservation; });
+    for (WaitingJob* one : jobs) {
+      WaitingJob& job = *one;
       if (demand_of(job).gang) {
         if (job.wanted <= free && allowed(job, job.wanted) == job.wanted &&
             has_room_for_all(nodes, demand_of(job), job.wanted))
@@ -225,33 +226,37 @@ struct Placer {
       }
       if (job.reservation) reserve(job);
     }
-    std::vector<WaitingJob*> rest;
-    for (WaitingJob& job : jobs)
-      if (job.wanted > 0 && !demand_of(job).gang) rest.push_back(&job);
-    share(rest);
-    backfill(rest);
+    std::erase_if(jobs, [](const WaitingJob* j) { return j->wanted == 0 || demand_of(*j).gang; });
+    share(jobs);
+    backfill(jobs);
   }
 };
 
 }  // namespace
 
-Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
-  std::erase_if(jobs, [](const WaitingJob& j) { return j.wanted == 0; });
+Grants place_all(std::vector<FreeNode> nodes, std::vector<WaitingJob>& jobs) {
+  std::vector<WaitingJob*> order;
+  for (WaitingJob& job : jobs)
+    if (job.wanted > 0) order.push_back(&job);
   std::stable_sort(nodes.begin(), nodes.end(),
                    [](const FreeNode& a, const FreeNode& b) { return a.free > b.free; });
-  std::stable_sort(jobs.begin(), jobs.end(), [](const WaitingJob& a, const WaitingJob& b) {
-    return demand_of(a).priority > demand_of(b).priority;
+  std::stable_sort(order.begin(), order.end(), [](const WaitingJob* a, const WaitingJob* b) {
+    return demand_of(*a).priority > demand_of(*b).priority;
   });
   Placer placer{std::move(nodes)};
   for (const FreeNode& n : placer.nodes) placer.free += n.free;
-  for (auto it = jobs.begin(); it != jobs.end() && placer.free > 0;) {
-    auto end = std::find_if(it, jobs.end(), [it](const WaitingJob& j) {
-      return demand_of(j).priority != demand_of(*it).priority;
+  for (auto it = order.begin(); it != order.end() && placer.free > 0;) {
+    auto end = std::find_if(it, order.end(), [it](const WaitingJob* j) {
+      return demand_of(*j).priority != demand_of(**it).priority;
     });
     placer.serve({it, end});
     it = end;
   }
   return std::move(placer.grants);
+}
+
+Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
+  return place_all(std::move(nodes), jobs);
 }
 
 }  // namespace muster::core

@@ -28,5 +28,7 @@ namespace muster::core {
 // Jobs of equal priority are served in the given order, running gangs first, then jobs with a
 // reservation. The caller rotates the order so that a remainder does not always go to the same job.
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs);
+// Likewise; afterwards, `jobs` are what still waits, in their order, and may want nothing.
+Grants place_all(std::vector<FreeNode> nodes, std::vector<WaitingJob>& jobs);
 
 }  // namespace muster::core

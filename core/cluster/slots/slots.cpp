@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 namespace muster::core {
 
@@ -46,6 +48,7 @@ void Slots::set_node(const NodeInfo& info) {
   }
   all_.add(capacity_of(info), 1);
   all_slots_ += info.slots;
+  ++all_changes_;
   site.info = info;
   site.labels = labels_of(info);
   std::vector<Taint> taints;
@@ -68,7 +71,9 @@ void Slots::remove_node(NodeId node) {
   tainted_ -= !gone->taints.empty();
   all_.add(capacity_of(gone->info), -1);
   all_slots_ -= gone->info.slots;
+  ++all_changes_;
   sites_.erase(node);
+  for (auto& [job, places] : reservations_) places.erase(node);
   for (auto it = clients_.begin(); it != clients_.end();) {
     if (const auto held = it->second.held.find(node); held != it->second.held.end()) {
       it->second.pods -= held->second;
@@ -76,7 +81,6 @@ void Slots::remove_node(NodeId node) {
     }
     it->second.since.erase(node);
     it->second.leaving.erase(node);
-    it->second.reservation.erase(node);
     it->second.avoid_until.erase(node);
     it->second.demand.avoids.erase(node);
     it = it->second.idle() ? clients_.erase(it) : std::next(it);
@@ -104,6 +108,8 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
   if (const auto name = object->meta.annotations.find(std::string(kOwnerKey));
       client.owner && name != object->meta.annotations.end())
     names_[*client.owner] = name->second;
+  client.sharing = &sharing_[client.owner];
+  client.costed = 0;
   demand.avoids = std::move(client.demand.avoids);
   client.demand = std::move(demand);
 }
@@ -154,7 +160,7 @@ void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObject
   client.pending = pending;
   client.received = received;
   if (client.wanted() == 0) {
-    client.reservation.clear();
+    reservations_.erase(job);
     client.short_since.reset();
   }
   forget_idle(job);
@@ -186,11 +192,12 @@ void Slots::left(JobId job) {
   auto it = clients_.find(job);
   if (it == clients_.end()) return;
   while (!it->second.held.empty()) release(it->second, it->second.held.begin()->first, UINT32_MAX);
+  reservations_.erase(job);
   clients_.erase(it);
 }
 
 bool Slots::lacks() {
-  count_users();
+  survey();
   return std::any_of(clients_.begin(), clients_.end(), [this](const auto& one) {
     return one.second.wanted() > 0 && may_have(one.second);
   });
@@ -200,8 +207,8 @@ bool Slots::may_keep(JobId job) const {
   const Client& client = clients_.at(job);
   if (client.demand.gang) return false;
   if (client.owner && user_pods_max_ > 0)
-    if (const auto user = users_.find(*client.owner); user != users_.end())
-      if (user->second.over || user->second.wanting > (client.wanted() > 0 ? 1 : 0)) return false;
+    if (client.sharing->over || client.sharing->wanting > (client.wanted() > 0 ? 1 : 0))
+      return false;
   return std::all_of(client.held.begin(), client.held.end(), [&](const auto& held) {
     auto found = sites_.find(held.first);
     if (found == sites_.end()) return false;
@@ -237,42 +244,51 @@ uint32_t Slots::prefetch_max(Site& site, Millis now) const {
   return prefetch_of(recent, site.info.slots);
 }
 
-void Slots::count_users() {
-  users_.clear();
-  if (user_pods_max_ == 0) return;
-  for (const auto& [id, client] : clients_) {
-    if (!client.owner) continue;
-    User& user = users_.try_emplace(*client.owner, User{user_pods_max_}).first->second;
-    const uint32_t pods = client.pods;
-    user.over = user.over || pods > user.left;
-    user.left -= std::min(user.left, pods);
-    user.wanting += client.wanted() > 0;
+// Counts what users hold and want.
+void Slots::survey() {
+  for (auto& [user, sharing] : sharing_) sharing = Sharing{{}, 0, 0, user_pods_max_};
+  size_t users = 0;
+  for (auto& [id, client] : clients_) {
+    if (std::exchange(client.costed, all_changes_) != all_changes_)
+      client.cost = cost(client.demand);
+    const bool wants = client.wanted() > 0;
+    if (client.pods == 0 && !wants) continue;
+    Sharing& sharing = *client.sharing;
+    users += sharing.jobs == 0;
+    ++sharing.jobs;
+    sharing.wanting += wants;
+    sharing.share.held += client.pods * client.cost;
+    sharing.over = sharing.over || client.pods > sharing.left;
+    sharing.left -= std::min(sharing.left, client.pods);
+  }
+  weights_ = 0;
+  for (auto& [user, sharing] : sharing_) {
+    if (sharing.jobs == 0) continue;
+    if (user) sharing.share.weight = use_.weight(*user, users);
+    weights_ += sharing.share.weight;
   }
 }
 
 bool Slots::may_have(const Client& client) const {
   if (!client.owner || user_pods_max_ == 0) return true;
-  return within(users_.at(*client.owner).left, client.demand, client.wanted());
+  return within(client.sharing->left, client.demand, client.wanted());
 }
 
 // Leaves out jobs whose user may have no more pods: they wait for the limit, not for slots.
-std::vector<WaitingJob> Slots::waiting(Millis now) {
-  count_users();
-  count_shares();
+std::vector<WaitingJob> Slots::waiting() {
   std::vector<WaitingJob> jobs;
-  auto add = [&](JobId id, const Client& client) {
+  jobs.reserve(clients_.size());
+  auto add = [&](JobId id, Client& client) {
     if (client.wanted() == 0 || !may_have(client)) return;
-    WaitingJob job{id, client.wanted(), &client.demand,
-                   client.reservation.empty() ? nullptr : &client.reservation};
+    WaitingJob job{id, client.wanted(), &client.demand};
     job.begun = client.demand.gang && client.pods > 0;
-    job.cost = cost(client.demand);
+    job.cost = client.cost;
     job.share = client.pods * job.cost;
-    job.user = &sharing_.at(client.owner).share;
+    job.user = &client.sharing->share;
     job.runs_ms = runs_ms(client);
-    if (id == patient_) job.starts_in_ms = std::max<Millis>(0, start_ms_ - now);
     if (client.demand.placement != PlacementChoice::usual) job.held = &client.held;
     if (client.owner && user_pods_max_ > 0) {
-      job.user_left = &users_.at(*client.owner).left;
+      job.user_left = &client.sharing->left;
       job.wanted = std::min(job.wanted, *job.user_left);
     }
     jobs.push_back(job);
@@ -283,6 +299,19 @@ std::vector<WaitingJob> Slots::waiting(Millis now) {
   return jobs;
 }
 
+// They come and go within a round. Jobs whose user may have no more pods by now want nothing.
+void Slots::renew_reservations(std::vector<WaitingJob>& jobs, Millis now) const {
+  for (WaitingJob& job : jobs) {
+    if (job.user_left && !within(*job.user_left, *job.demand, job.wanted)) job.wanted = 0;
+    job.reservation = nullptr;
+    job.starts_in_ms.reset();
+    const auto found = reservations_.find(job.job);
+    if (found == reservations_.end()) continue;
+    job.reservation = &found->second;
+    if (job.job == patient_) job.starts_in_ms = std::max<Millis>(0, start_ms_ - now);
+  }
+}
+
 void Slots::grant(const Grants& grants, Millis now, Round& round) {
   for (const auto& [job, slots] : grants) {
     Client& client = clients_.at(job);
@@ -290,13 +319,16 @@ void Slots::grant(const Grants& grants, Millis now, Round& round) {
       take(client, node, count, now);
       client.granted += count;
       round.grants[job][node] += count;
-      if (auto place = client.reservation.find(node); place != client.reservation.end()) {
+      if (const auto kept = reservations_.find(job); kept != reservations_.end()) {
+        auto place = kept->second.find(node);
+        if (place == kept->second.end()) continue;
         place->second -= std::min(place->second, count);
-        if (place->second == 0) client.reservation.erase(place);
+        if (place->second == 0) kept->second.erase(place);
+        if (kept->second.empty()) reservations_.erase(kept);
       }
     }
     client.short_since.reset();
-    if (client.wanted() == 0 || job == patient_) client.reservation.clear();
+    if (client.wanted() == 0 || job == patient_) reservations_.erase(job);
     if (job == patient_) patient_.reset();  // it has what it waited for
   }
 }
@@ -371,18 +403,20 @@ Slots::Round Slots::place(Millis now) {
     entry.free = most - std::min(most, beyond);
     if (entry.free > 0) ahead.push_back(std::move(entry));
   }
-  count_users();
+  survey();
   if (patient_ && now >= planned_ms_ + kPlanEveryMs) plan_anew(now);
-  std::vector<WaitingJob> jobs = waiting(now);
+  std::vector<WaitingJob> jobs = waiting();
   if (jobs.empty()) return round;
   last_served_ = jobs.front().job;
   if (!free.empty()) {
-    grant(core::place(std::move(free), std::move(jobs)), now, round);
-    jobs = waiting(now);
+    renew_reservations(jobs, now);
+    grant(place_all(std::move(free), jobs), now, round);
   }
+  renew_reservations(jobs, now);
+  std::erase_if(jobs, [](const WaitingJob& job) { return job.wanted == 0; });
   be_patient(jobs, now, round);
-  preempt(std::move(jobs), now, round);
-  if (!ahead.empty()) place_ahead(std::move(ahead), now, round);
+  preempt(jobs, now, round);
+  if (!ahead.empty()) place_ahead(std::move(ahead), std::move(jobs), now, round);
   return round;
 }
 
@@ -417,18 +451,6 @@ void Slots::note_use(Millis now) {
   use_noted_ms_ = now;
 }
 
-void Slots::count_shares() {
-  sharing_.clear();
-  for (const auto& [id, client] : clients_) {
-    if (client.pods == 0 && client.wanted() == 0) continue;
-    Sharing& sharing = sharing_[client.owner];
-    sharing.share.held += client.pods * cost(client.demand);
-    ++sharing.jobs;
-  }
-  for (auto& [user, sharing] : sharing_)
-    if (user) sharing.share.weight = use_.weight(*user, sharing_.size());
-}
-
 // Whether the job holds at least what an equal division among users, and among its user's jobs,
 // would give it.
 bool Slots::has_its_share(const Client& client) const {
@@ -461,9 +483,12 @@ std::vector<Slots::Standing> Slots::standings() const {
 // ---- patience
 
 // Whether all places reserved for the job can still be used.
-bool Slots::still_good(const Client& client) const {
+bool Slots::still_good(JobId job) const {
+  const auto kept = reservations_.find(job);
+  if (kept == reservations_.end()) return false;
+  const Client& client = clients_.at(job);
   uint64_t places = 0;
-  for (auto [node, count] : client.reservation) {
+  for (auto [node, count] : kept->second) {
     auto it = sites_.find(node);
     if (it == sites_.end() || !it->second.usable ||
         !admits(it->second.info, it->second.labels, client.demand))
@@ -478,9 +503,9 @@ bool Slots::still_good(const Client& client) const {
 void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round& round) {
   std::optional<JobId> longest;
   for (const WaitingJob& job : waiting) {
+    if (!job.demand->gang && job.demand->amounts.none()) continue;
     Client& client = clients_.at(job.job);
     if (!client.short_since) client.short_since = now;
-    if (!client.demand.gang && client.demand.amounts.none()) continue;
     if (const Millis due = *client.short_since + kPatienceMs; due > now) {
       round.again_in(due - now);
       continue;
@@ -505,7 +530,7 @@ void Slots::plan_anew(Millis now) {
   auto it = clients_.find(*patient_);
   planned_ms_ = now;
   if (it == clients_.end() || it->second.wanted() == 0 || !may_have(it->second)) {
-    if (it != clients_.end()) it->second.reservation.clear();
+    reservations_.erase(*patient_);
     patient_.reset();
     return;
   }
@@ -513,8 +538,8 @@ void Slots::plan_anew(Millis now) {
   const std::vector<Outlook> nodes = outlook(client, now);
   const WaitingJob job{it->first, client.wanted(), &client.demand};
   const std::optional<Plan> best = plan(nodes, job, now);
-  if (still_good(client)) {
-    const std::optional<Millis> start_ms = start_of(client.reservation, nodes, job, now);
+  if (still_good(job.job)) {
+    const std::optional<Millis> start_ms = start_of(reservations_.at(job.job), nodes, job, now);
     if (start_ms &&
         (!best || *start_ms - best->start_ms <= std::max(kSoonerMs, (*start_ms - now) / 8))) {
       start_ms_ = *start_ms;
@@ -522,11 +547,11 @@ void Slots::plan_anew(Millis now) {
     }
   }
   if (!best) {
-    client.reservation.clear();
+    reservations_.erase(job.job);
     patient_.reset();
     return;
   }
-  client.reservation = best->places;
+  reservations_[job.job] = best->places;
   start_ms_ = best->start_ms;
 }
 
@@ -578,20 +603,20 @@ std::optional<Slots::Awaited> Slots::awaited() const {
 
 // ---- preemption
 
-void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
-  if (waiting.empty()) return;
+void Slots::preempt(const std::vector<WaitingJob>& all, Millis now, Round& round) {
+  if (all.empty()) return;
   int32_t lowest = INT32_MAX;
   for (const auto& [id, client] : clients_)
     if (client.asked && !client.held.empty()) lowest = std::min(lowest, client.demand.priority);
-  std::erase_if(waiting, [lowest](const WaitingJob& job) {
-    return !job.demand->preempts || job.demand->priority <= lowest;
+  std::vector<WaitingJob> waiting;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(waiting), [lowest](const auto& job) {
+    return job.demand->preempts && job.demand->priority > lowest;
   });
   if (!waiting.empty() && preempted_ms_ && now < *preempted_ms_ + kPreemptEveryMs) {
     round.again_in(*preempted_ms_ + kPreemptEveryMs - now);
     return;
   }
-  for (auto& [id, client] : clients_)
-    if (id != patient_) client.reservation.clear();
+  std::erase_if(reservations_, [this](const auto& one) { return one.first != patient_; });
   if (waiting.empty()) return;
   preempted_ms_ = now;
 
@@ -640,7 +665,7 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
     }
     for (auto [node, count] : made.places)
       if (job.user_left) *job.user_left -= std::min(*job.user_left, count);
-    clients_.at(job.job).reservation = std::move(made.places);
+    reservations_[job.job] = std::move(made.places);
     for (const auto& [victim, slots] : made.victims) {
       Client& client = clients_.at(victim);
       Millis grace_ms = client.object->spec.pod.termination_grace_s.value_or(30) * 1000;
@@ -655,8 +680,9 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
 
 // ---- prefetch
 
-void Slots::place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round) {
-  std::vector<WaitingJob> jobs = waiting(now);
+void Slots::place_ahead(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs, Millis now,
+                        Round& round) {
+  renew_reservations(jobs, now);
   if (jobs.empty()) return;
   int32_t top = INT32_MIN;
   for (const WaitingJob& job : jobs) {

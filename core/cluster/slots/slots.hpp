@@ -128,6 +128,14 @@ class Slots {
     std::vector<Taint> taints;                       // its NoExecute taints, seen since tainted_ms
     Millis tainted_ms = 0;
   };
+  // What all jobs of a user, or those without an owner, hold and want. From survey().
+  struct Sharing {
+    UserShare share;
+    size_t jobs = 0;     // that hold or want slots
+    size_t wanting = 0;  // that want slots
+    uint32_t left = 0;   // how many more pods the user may have, if there is a limit
+    bool over = false;   // the user has more than the limit
+  };
   struct Client {
     JobObjectPtr object;
     std::optional<uint32_t> owner;  // uid
@@ -136,15 +144,17 @@ class Slots {
     uint64_t received = 0;
     uint64_t granted = 0;
     uint32_t pods = 0;               // sum of `held`
+    Sharing* sharing = nullptr;      // of its owner
+    double cost = 1;                 // of a pod, in slots of the cluster; from survey()
+    uint64_t costed = 0;             // all_changes_ then
     std::map<NodeId, Millis> since;  // the last grant there
     RunTimes ran;                    // of its pods, the recent ones first of all
     bool asked = false;  // it has called want() since the start, so it can give slots back
     std::map<NodeId, uint32_t> held;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted slots; awaited until then
-    Reservation reservation;
-    Millis taint_notified_ms = 0;          // when it was last notified of taints
-    std::optional<Millis> short_since;     // waiting without a grant since then
-    std::map<NodeId, Millis> avoid_until;  // demand.avoids
+    Millis taint_notified_ms = 0;                           // when it was last notified of taints
+    std::optional<Millis> short_since;                      // waiting without a grant since then
+    std::map<NodeId, Millis> avoid_until;                   // demand.avoids
 
     // Grants in flight count against what the job wants.
     uint32_t wanted() const {
@@ -163,45 +173,37 @@ class Slots {
   void forget_idle(JobId job);
   FreeNode free_node(NodeId node, const Site& site) const;
   uint32_t prefetch_max(Site& site, Millis now) const;
-  void count_users();
   bool may_have(const Client& client) const;  // at least one more pod; for a gang, all it wants
-  std::vector<WaitingJob> waiting(Millis now);
+  std::vector<WaitingJob> waiting();
   void grant(const Grants& grants, Millis now, Round& round);
+  void survey();
   double cost(const Demand& demand) const;
   std::map<UserId, double> held_by_users() const;
-  void count_shares();
   bool has_its_share(const Client& client) const;
   std::optional<Millis> runs_ms(const Client& client) const;
   Millis ends_at(const Client& client, NodeId node, Millis now) const;
   std::vector<Outlook> outlook(const Client& client, Millis now) const;
-  bool still_good(const Client& client) const;
+  bool still_good(JobId job) const;
   void be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round& round);
   void plan_anew(Millis now);
-  void preempt(std::vector<WaitingJob> waiting, Millis now, Round& round);
-  void place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round);
+  void preempt(const std::vector<WaitingJob>& all, Millis now, Round& round);
+  void renew_reservations(std::vector<WaitingJob>& jobs, Millis now) const;
+  void place_ahead(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs, Millis now,
+                   Round& round);
   void leave_tainted(Millis now, Round& round);
   void look_elsewhere(Millis now, Round& round);
   bool has_somewhere(const Client& client) const;
 
   const uint32_t user_pods_max_;
-  struct User {
-    uint32_t left = 0;   // how many more pods the user may have
-    bool over = false;   // the user has more than the limit
-    size_t wanting = 0;  // jobs that want slots
-  };
-  std::map<uint32_t, User> users_;  // from count_users(), by uid; empty without a limit
-  // From count_shares(): by user, and for jobs without an owner. `jobs`: those that hold or want
-  // slots.
-  struct Sharing {
-    UserShare share;
-    size_t jobs = 0;
-  };
   std::map<std::optional<UserId>, Sharing> sharing_;
+  double weights_ = 0;  // of those who hold or want slots
+  std::map<JobId, Reservation> reservations_;
   RecentUse use_;
   std::optional<Millis> use_noted_ms_;
   std::map<UserId, std::string> names_;  // of owners
   Amounts all_;                          // what all nodes have together
   uint64_t all_slots_ = 0;               // likewise
+  uint64_t all_changes_ = 1;
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;
