@@ -62,19 +62,33 @@ void put_end(Line& to, const End& end) {
   to["signal"] = end.signal;
   to["endedMs"] = end.ended_at;
 }
+void put_used(Line& to, const core::Usage& used) {
+  if (used.known())
+    to["used"] = {
+        {"userUs", used.user_us}, {"systemUs", used.system_us}, {"peakBytes", used.peak_bytes}};
+}
+
 void put_pod_end(Line& to, const core::PodEnd& end) {
   put_end(to, end);
   put_text(to, "message", end.message);
-  if (end.used.known())
-    to["used"] = {{"userUs", end.used.user_us},
-                  {"systemUs", end.used.system_us},
-                  {"peakBytes", end.used.peak_bytes}};
+  put_used(to, end.used);
   if (end.containers.empty()) return;
   to["containers"] = list_of(end.containers, [](const core::ContainerEnd& one) {
     Line out;
     put_end(out, one);
     out["restarts"] = one.restarts;
     put(out, "startedMs", one.started_at);
+    return out;
+  });
+}
+
+void put_runs(Line& to, const std::vector<core::RunEnd>& runs) {
+  if (runs.empty()) return;
+  to["runs"] = list_of(runs, [](const core::RunEnd& one) {
+    Line out = {{"container", one.container}, {"run", one.end.restarts}};
+    put_end(out, one.end);
+    put(out, "startedMs", one.end.started_at);
+    put_used(out, one.used);
     return out;
   });
 }
@@ -150,6 +164,7 @@ struct RecordLine {
         out["startedMs"] = one.start->at;
       }
       out["restarts"] = one.restarts;
+      put_runs(out, one.runs);
       out["counted"] = core::name(one.counted);
       out["failsIndex"] = one.fails_index;
       put_text(out, "action", core::name(one.action));
@@ -279,6 +294,7 @@ Line attempt_line(JobId job, uint64_t sequence, Millis at_ms, const core::Pod& p
   put(line, "pid", pod.pid);
   line["restarts"] = pod.restarts;
   put_pod_end(line, pod.end);
+  put_runs(line, pod.runs);
   line["counted"] = core::name(pod.counted);
   return line;
 }

@@ -7,9 +7,13 @@
 #include "base/clock.hpp"
 #include "core/usage.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace muster::core {
@@ -63,6 +67,38 @@ struct ContainerEndOf {
   }
 };
 
+// How a process of a container ended that was restarted in place since. `end.restarts` is the
+// number of that run, counted from 0.
+template <class Time>
+struct RunEndOf {
+  uint16_t container = 0;  // init containers first, in the order of the template
+  ContainerEndOf<Time> end;
+  Usage used{};
+  bool operator==(const RunEndOf&) const = default;
+};
+
+// Of each pod, the newest are kept, so that a container which crashes without end stays cheap.
+inline constexpr size_t kRunsMax = 10;
+
+// Adds a run to those of its pod, which are in the order of their ends. Of one that is known, at
+// most the usage is new.
+template <class Time>
+void add_run(std::vector<RunEndOf<Time>>& runs, RunEndOf<Time> run) {
+  const auto known = std::ranges::find_if(runs, [&run](const RunEndOf<Time>& one) {
+    return one.container == run.container && one.end.restarts == run.end.restarts;
+  });
+  if (known != runs.end()) {
+    if (!known->used.known()) known->used = run.used;
+    return;
+  }
+  const auto order = [](const RunEndOf<Time>& one) {
+    return std::tuple(one.end.ended_at, one.container, one.end.restarts);
+  };
+  const auto next = std::ranges::upper_bound(runs, order(run), {}, order);
+  runs.insert(next, std::move(run));
+  if (runs.size() > kRunsMax) runs.erase(runs.begin());
+}
+
 // Same order as ContainerPhase in schema/types.capnp.
 enum class ContainerPhase : uint8_t {
   unborn,   // it has not run yet
@@ -113,10 +149,12 @@ struct PodEndReport : PodEndOf<Time> {
   Id pod{};
   std::optional<StartOf<Time>> start{};  // absent: it never started
   int32_t restarts = 0;
+  std::vector<RunEndOf<Time>> runs{};  // those before the ends in `containers`, oldest first
 };
 
 using ContainerEnd = ContainerEndOf<Millis>;  // instants since the epoch
 using ContainerNow = ContainerNowOf<Millis>;
+using RunEnd = RunEndOf<Millis>;
 using PodEnd = PodEndOf<Millis>;
 
 template <class To, class From, class F>
@@ -133,6 +171,11 @@ ContainerNowOf<To> with_times(const ContainerNowOf<From>& now, F time_of) {
   if (now.since) out.since = time_of(*now.since);
   if (now.last) out.last = with_times<To>(*now.last, time_of);
   return out;
+}
+
+template <class To, class From, class F>
+RunEndOf<To> with_times(const RunEndOf<From>& run, F time_of) {
+  return {run.container, with_times<To>(run.end, time_of), run.used};
 }
 
 // The same end with its times converted by `time_of`.

@@ -123,6 +123,7 @@ struct PodEnd {
   restarts @8 :UInt32;
   containers @9 :List(T.ContainerEnd); # init containers first; empty: one container, which ended as the pod did
   used @10 :T.Usage;           # absent: not known
+  runs @11 :List(T.RunEnd);    # those before `containers`, oldest first: the newest ten that this agent has seen
 }
 
 # Why a node cannot take new pods, shown in its Ready condition. Empty reason: no trouble.

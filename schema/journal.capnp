@@ -212,6 +212,7 @@ struct End {
   action @12 :FailureAction;
   containers @13 :List(T.ContainerEnd);
   used @14 :T.Usage;                  # absent: not known
+  runs @15 :List(T.RunEnd);           # as reported with the end
 }
 
 # The state of one job after its appends up to and including `sequence`. Instants are coded with base lastRecordMs.
@@ -324,6 +325,7 @@ struct Pod {
   used @25 :T.Usage;                  # absent: not known
   now @26 :List(T.ContainerNow);      # until it has ended
   disruptions @27 :Int32;             # part of ignored
+  runs @28 :List(T.RunEnd);           # those that were followed by another; at most ten
 }
 
 # What startup and lists need to know about an unloaded finished job.

@@ -101,6 +101,19 @@ void write_containers_now(const std::vector<core::ContainerNowOf<Time>>& all, In
   }
 }
 
+// As write_containers().
+template <class Time, class Init, class Code>
+void write_runs(const std::vector<core::RunEndOf<Time>>& runs, Init init, Code code) {
+  if (runs.empty()) return;
+  auto list = init(static_cast<unsigned>(runs.size()));
+  for (unsigned i = 0; i < runs.size(); ++i) {
+    auto to = list[i];
+    to.setContainer(runs[i].container);
+    write_container(runs[i].end, to.initEnd(), code);
+    write_usage(runs[i].used, [&to] { return to.initUsed(); });
+  }
+}
+
 // `time` decodes a time; `cause` converts the cause to core's.
 template <class Time, class Decode, class Cause>
 core::ContainerEndOf<Time> read_container(ContainerEnd::Reader in, Decode time, Cause cause) {
@@ -109,6 +122,12 @@ core::ContainerEndOf<Time> read_container(ContainerEnd::Reader in, Decode time, 
       time(in.getEnded())};
   if (in.getStarted() != 0) out.started_at = time(in.getStarted());
   return out;
+}
+
+template <class Time, class Decode, class Cause>
+core::RunEndOf<Time> read_run(RunEnd::Reader in, Decode time, Cause cause) {
+  return {in.getContainer(), read_container<Time>(in.getEnd(), time, cause),
+          read_usage(in.getUsed())};
 }
 
 // As read_container(). A phase of a later version is `waiting`.

@@ -61,6 +61,13 @@ struct ContainerNow {
   last @3 :ContainerEnd;       # how its newest process that has ended did; absent: none has
 }
 
+# How a process of a container ended that was restarted in place since. `restarts` of `end` is its number, counted from 0.
+struct RunEnd {
+  container @0 :UInt16;        # init containers first
+  end @1 :ContainerEnd;
+  used @2 :Usage;              # absent: not known
+}
+
 # What the processes of a pod have used.
 struct Usage {
   userUs @0 :UInt64;           # CPU time, in microseconds

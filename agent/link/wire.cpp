@@ -247,7 +247,7 @@ capnp::MessageSize size_of(const core::node::Report& report) {
   uint64_t words = 64 + report.starts.size() * 7 + report.ends.size() * 13;
   for (const auto& start : report.starts) words += start.containers.size() * 12;
   for (const auto& end : report.ends) {
-    words += end.message.size() / 8 + 1 + end.containers.size() * 6;
+    words += end.message.size() / 8 + 1 + end.containers.size() * 6 + end.runs.size() * 12;
   }
   return {words, 0};
 }
@@ -289,6 +289,9 @@ void write_ends(const std::vector<core::node::PodEnded>& ends, Millis now,
         from.containers, [&to](unsigned size) { return to.initContainers(size); },
         [now](BootInstant at) { return 1 + age(now, at.ms); });
     wire::write_usage(from.used, [&to] { return to.initUsed(); });
+    wire::write_runs(
+        from.runs, [&to](unsigned size) { return to.initRuns(size); },
+        [now](BootInstant at) { return 1 + age(now, at.ms); });
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/text/exit_text.hpp"
 #include "client/connect/objects.hpp"
-#include "client/news/failures.hpp"
 #include "client/terminal/text.hpp"
 #include "core/spec/fields/annotations.hpp"
 
@@ -51,6 +50,30 @@ std::string attempt_cause(const Json& attempt) {
     text += ", after " + std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts");
   const std::string message = text_at(attempt, {"message"});
   return message.empty() ? text : text + ": " + message;
+}
+
+namespace {
+
+std::string run_end(const Json& run) {
+  std::string text = exit_text(number_at(run, {"exitCode"}), number_at(run, {"signal"}));
+  if (text_at(run, {"cause"}) == "out-of-memory") text += ", OOMKilled";
+  return text;
+}
+
+}  // namespace
+
+std::string run_cause(const Json& run) {
+  return run_end(run) + ", run " + std::to_string(number_at(run, {"run"})) + " of " +
+         text_at(run, {"container"});
+}
+
+std::string runs_of(const Json& pod) {
+  const Json runs =
+      Json::parse(text_at(pod, {"metadata", "annotations", "muster.dev/runs"}), nullptr, false);
+  std::string text;
+  for (const Json& run : runs.is_array() ? runs : Json::array())
+    text += (text.empty() ? "" : "; ") + run_cause(run);
+  return text;
 }
 
 std::string attempt_counted(const Json& attempt) {

@@ -27,6 +27,11 @@ Status each_attempt(ApiClient& client, const std::string& ns, const std::string&
 // "exit 127: exec ./run: …".
 std::string attempt_cause(const Json& attempt);
 
+// Of an entry of its `runs`: "exit 3, run 0 of main".
+std::string run_cause(const Json& run);
+// "exit 3, exit 3", of a pod's annotation muster.dev/runs; empty: it has had no earlier runs.
+std::string runs_of(const Json& pod);
+
 // "failure (FailIndex)", "success", "not counted (Ignore)", "not counted (removed)".
 std::string attempt_counted(const Json& attempt);
 

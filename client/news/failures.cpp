@@ -4,6 +4,7 @@
 #include "client/connect/objects.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/own_files.hpp"
+#include "client/news/attempts.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
@@ -111,6 +112,7 @@ Failure failure_of(const Json& pod) {
   f.index = index_of(pod);
   f.attempt = attempt_of(pod);
   f.ended = text_at(terminated(pod), {"finishedAt"});
+  f.runs = runs_of(pod);
   return f;
 }
 
@@ -250,6 +252,8 @@ std::string failures_text(const Failures& failures, const std::string& indent) {
     const size_t end = table.find('\n', from) + 1;
     out += table.substr(from, end - from);
     if (row > 0) {
+      if (const std::string& runs = failures.shown[row - 1].runs; !runs.empty())
+        out += indent + "    restarted after: " + runs + "\n";
       for (const std::string& line : failures.shown[row - 1].last_lines)
         out += indent + "    | " + cut(line, kSaidBytes) + "\n";
     }

@@ -17,6 +17,7 @@ struct Failure {
   std::optional<int64_t> attempt;       // if it is known
   std::string ended;                    // RFC 3339
   std::vector<std::string> last_lines;  // of stderr, or of stdout if stderr is empty
+  std::string runs{};                   // before its end (runs_of()); usually empty
   std::string input{};                  // of the index, on one line; empty: none, or unknown
 };
 

@@ -55,6 +55,13 @@ core::ContainerEndOf<Age> read_container_end(wire::ContainerEnd::Reader in) {
   return out;
 }
 
+core::RunEndOf<Age> read_run_end(wire::RunEnd::Reader in) {
+  auto out = wire::read_run<Age>(
+      in, [](uint64_t code) { return age(code == 0 ? 0 : code - 1); }, cause_of);
+  out.end.restarts = std::max(0, out.end.restarts);
+  return out;
+}
+
 core::ContainerNowOf<Age> read_container_now(wire::ContainerNow::Reader in) {
   auto out = wire::read_container_now<Age>(
       in, [](uint64_t code) { return age(code == 0 ? 0 : code - 1); }, cause_of);
@@ -391,6 +398,9 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     for (unsigned i = 0; i < std::min(containers.size(), kContainersMax); ++i)
       out.containers.push_back(read_container_end(containers[i]));
     out.used = wire::read_usage(end.getUsed());
+    auto runs = end.getRuns();
+    for (unsigned i = 0; i < std::min<size_t>(runs.size(), core::kRunsMax); ++i)
+      out.runs.push_back(read_run_end(runs[i]));
     of(pod.job).ends.push_back(std::move(out));
   }
   return jobs;

@@ -134,10 +134,20 @@ bool PodRun::ordered(Step step) {
   return true;
 }
 
+// Before the end of its newest process gives way to that of another.
+void PodRun::remember_run(size_t container) {
+  const Container& one = containers_[container];
+  if (!one.has_end) return;
+  RunEndOf<BootInstant> run{static_cast<uint16_t>(container), one.end, one.end_used};
+  run.end.restarts = one.end_instance;
+  add_run(runs_, std::move(run));
+}
+
 bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
   Container* found = newest(start.step);
   if (found == nullptr) return false;
   Container& container = *found;
+  remember_run(start.step.container);
   container.state = State::running;
   container.pid = start.pid;
   container.restarts = start.step.instance;
@@ -162,6 +172,7 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
     return false;
   }
   if (container.entry) forget.push_back(*container.entry);
+  remember_run(end.step.container);
   container.entry = end.entry;
   container.instance = container.end_instance = end.step.instance;
   container.restarts = end.step.instance;
@@ -174,6 +185,7 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
   container.state = State::ended;
   container.message = end.error;
   container.used.add(end.used);
+  container.end_used = end.used;
   container.end = {.exit_code = end.lost ? kExitKilled : end.exit_code,
                    .signal = end.signal,
                    .restarts = container.restarts,
@@ -340,6 +352,7 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
   end.pod = pod;
   if (last.pid) end.start = {*last.pid, {started_at_.value_or(0)}};
   end.restarts = last.restarts;
+  end.runs = runs_;
   bool lost = false, unfinished = containers_.empty();
   for (size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];

@@ -61,6 +61,7 @@ class PodRun {
   void unstart(uint16_t container, bool stopping);
   void reset() {
     containers_.clear();
+    runs_.clear();
     winding_down_ = false;
   }
 
@@ -99,7 +100,8 @@ class PodRun {
     uint16_t end_instance = 0;
     std::optional<uint64_t> entry{};  // of that end in the spool
     std::string message;
-    Usage used;  // by its processes that have ended
+    Usage used;      // by its processes that have ended
+    Usage end_used;  // by that of `end`
 
     bool succeeded() const { return state == State::ended && has_end && end.exit_code == 0; }
     bool failed() const { return has_end && end.exit_code != 0 && state != State::running; }
@@ -115,10 +117,12 @@ class PodRun {
   Container* newest(Step step);
   bool restart(Container& container, bool always = false);
   const Container* decisive(bool stopped) const;
+  void remember_run(size_t container);
 
   PodPlanPtr plan_;
-  std::vector<Container> containers_;  // empty: nothing has begun
-  bool winding_down_ = false;          // only sidecars are left
+  std::vector<Container> containers_;        // empty: nothing has begun
+  std::vector<RunEndOf<BootInstant>> runs_;  // PodEnded::runs, since this agent started
+  bool winding_down_ = false;                // only sidecars are left
   std::optional<Millis> started_at_;
 };
 

@@ -115,7 +115,8 @@ struct Writer {
     for (uint32_t i = 0; i < r.ends.size(); ++i) {
       const auto& one = r.ends[i];
       // Fails to compile when an end gets a member that is not written below.
-      [[maybe_unused]] const auto& [pod, end, start, restarts, counted, fails_index, action] = one;
+      [[maybe_unused]] const auto& [pod, end, start, restarts, runs, counted, fails_index, action] =
+          one;
       [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers, used] =
           end;
       auto to = list[i];
@@ -134,6 +135,7 @@ struct Writer {
       to.setAction(wire_enum<wire::FailureAction>(one.action));
       write_containers(containers, r.at_ms, [&to](uint32_t n) { return to.initContainers(n); });
       wire::write_usage(used, [&to] { return to.initUsed(); });
+      write_runs(runs, r.at_ms, [&to](uint32_t n) { return to.initRuns(n); });
     }
   }
   void operator()(const core::PodsStopping& r) {
@@ -284,6 +286,7 @@ core::PodsEnded ended_back(wire::Record::Reader in) {
                                      .containers = containers_back(one.getContainers(), r.at_ms),
                                      .used = wire::read_usage(one.getUsed())},
                              .restarts = one.getRestarts(),
+                             .runs = runs_back(one.getRuns(), r.at_ms),
                              .counted = counted_back(one.getCounted()),
                              .fails_index = one.getFailsIndex(),
                              .action = action_back(one.getAction())});

@@ -52,8 +52,9 @@ std::map<uint32_t, uint32_t> attempts_back(wire::JobSnapshot::Reader in) {
 void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   // Fails to compile when a pod gets a member that is not written below.
   [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, readiness,
-                                containers, failures, ignored, disruptions, stopping, grace_ms,
-                                counted, action, spared, conditions, meta, ended, end] = pod;
+                                containers, runs, failures, ignored, disruptions, stopping,
+                                grace_ms, counted, action, spared, conditions, meta, ended, end] =
+      pod;
   to.setIndex(pod.key.index);
   to.setAttempt(pod.key.attempt);
   to.setCreated(instant(pod.created_ms, base_ms));
@@ -86,6 +87,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   write_containers(end.containers, created, [&to](uint32_t n) { return to.initContainers(n); });
   wire::write_usage(end.used, [&to] { return to.initUsed(); });
   write_containers_now(containers, created, [&to](uint32_t n) { return to.initNow(n); });
+  write_runs(runs, created, [&to](uint32_t n) { return to.initRuns(n); });
 }
 
 core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
@@ -117,6 +119,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   for (auto one : in.getConditions()) pod.conditions.push_back(condition_back(one, pod.created_ms));
   pod.meta = meta_back(in.getMeta());
   pod.containers = containers_now_back(in.getNow(), pod.created_ms);
+  pod.runs = runs_back(in.getRuns(), pod.created_ms);
   return pod;
 }
 

@@ -322,6 +322,19 @@ inline std::vector<core::ContainerEnd> containers_back(capnp::List<wire::Contain
 }
 
 template <class Init>
+void write_runs(const std::vector<core::RunEnd>& runs, Millis base_ms, Init init) {
+  wire::write_runs(runs, init, [base_ms](Millis at) { return instant(at, base_ms); });
+}
+inline std::vector<core::RunEnd> runs_back(capnp::List<wire::RunEnd>::Reader list, Millis base_ms) {
+  std::vector<core::RunEnd> runs;
+  runs.reserve(list.size());
+  for (auto one : list)
+    runs.push_back(wire::read_run<Millis>(
+        one, [base_ms](uint64_t code) { return instant_back(code, base_ms); }, cause_back));
+  return runs;
+}
+
+template <class Init>
 void write_containers_now(const std::vector<core::ContainerNow>& all, Millis base_ms, Init init) {
   wire::write_containers_now(all, init, [base_ms](Millis at) { return instant(at, base_ms); });
 }

@@ -12,7 +12,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import World, eventually, finished, sh_job  # noqa: E402
+from world import World, condition, eventually, finished, sh_job  # noqa: E402
 
 WORK = ('echo "out of $JOB_COMPLETION_INDEX#$MUSTER_ATTEMPT"; echo "err of $JOB_COMPLETION_INDEX#$MUSTER_ATTEMPT" >&2; '
         '[ -e "$OK" ] || case $JOB_COMPLETION_INDEX in 1|3) exit 7;; esac')
@@ -85,11 +85,58 @@ class History(World):
         self.assertEqual([r.split()[:2] for r in rows], [["-", "0"], ["-", "1"], ["-", "2"]])
         self.assertEqual([line.split("| ")[1] for line in self.says("logs", "job/never").splitlines()], ["try 0", "try 1", "try 2"])
         self.assertIn("more pods failed than spec.backoffLimit (2) allows", self.says("wait", "job/never", code=1))
-        # One attempt, whose restarts count.
-        row, = self.says("get", "attempts", "job/inplace").splitlines()[1:]
+        # One attempt, whose restarts count, with a row for each run before the last.
+        *runs, row = self.says("get", "attempts", "job/inplace").splitlines()[1:]
         self.assertEqual(row.split()[:2], ["-", "0"])
-        self.assertRegex(row, "after [12] restarts?$")
+        self.assertRegex(row, f"failure +exit 3, after {len(runs)} restarts?$")
+        self.assertIn(len(runs), (1, 2))
+        for number, run in enumerate(runs):
+            self.assertEqual(run.split()[:2], ["-", "0"])
+            self.assertRegex(run, f"restarted +exit 3, run {number} of main$")
         self.assertIn("containers were restarted at least 2 times, which reaches spec.backoffLimit (2)", self.says("wait", "job/inplace", code=1))
+
+    def test_runs_of_a_restarted_pod_are_told_apart(self):
+        """Also after restarts of the agent and the coordinator in between; of many, the newest ten."""
+        count = self.it.dir / "count"
+        script = (f'n=$(cat {count} 2>/dev/null || echo 0); echo $((n + 1)) > {count}; until [ $n -lt $(cat {count}.max) ]; do sleep 0.02; done; '
+                  'case $n in 1) kill -9 $$$$;; 13) exit 0;; *) exit $((20 + n));; esac')
+        job = sh_job("runs", script, 1, backoffLimit=100)
+        job["metadata"].setdefault("annotations", {})["muster.dev/restart-delay"] = "0s"
+        job["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+
+        def runs_until(n):
+            (self.it.dir / "count.max").write_text(f"{n}\n")
+            eventually(lambda: count.exists() and count.read_text() == f"{n + 1}\n", f"run {n}")
+            eventually(lambda: self.it.api.pods()[0]["status"]["containerStatuses"][0]["restartCount"] == n, f"run {n} is reported")
+        (self.it.dir / "count.max").write_text("0\n")
+        self.it.api.create(job)
+        eventually(count.exists, "the first run")
+        runs_until(1)
+        self.it.kill_agent("node-0")
+        self.it.start_agent("node-0")
+        self.it.wait_nodes()
+        runs_until(2)
+        runs_until(3)
+        known = "exit 20, SIGKILL (exit 137), exit 22"
+        self.assertIn(f"attempt 0 was restarted in place after: {known}", self.says("why", "job/runs/0"))
+        pod = self.it.api.pods()[0]["metadata"]["name"]
+        self.assertRegex(self.says("describe", "pod", pod),
+                         r"Restarted after: +exit 20, run 0 of main; SIGKILL \(exit 137\), run 1 of main; exit 22, run 2 of main")
+        self.it.kill_coordinator()
+        self.it.start_coordinator()
+        self.it.wait_nodes()
+        self.assertIn(f"attempt 0 was restarted in place after: {known}", self.says("why", "job/runs/0"))
+        runs_until(13)
+        (self.it.dir / "count.max").write_text("14\n")
+        self.it.wait("runs", finished, 30)
+        self.assertIsNotNone(condition(self.it.api.job("runs"), "Complete"))
+        item, = json.loads(self.says("get", "attempts", "job/runs", "-o", "json"))["items"]
+        self.assertEqual((item["restarts"], item["counted"]), (13, "succeeded"))
+        self.assertEqual([(run["run"], run["exitCode"]) for run in item["runs"]], [(n, 20 + n) for n in range(3, 13)])
+        self.assertTrue(all(run["started"] <= run["ended"] and "usage" in run for run in item["runs"]), item["runs"])
+        *rows, last = self.says("get", "attempts", "job/runs").splitlines()[1:]
+        self.assertEqual([row.split(", run ")[1] for row in rows], [f"{n} of main" for n in range(3, 13)])
+        self.assertRegex(last, "success +exit 0, after 13 restarts$")
 
     def test_why_says_what_an_index_waits_for(self):
         self.failed_job()

@@ -31,6 +31,7 @@ std::vector<core::Record> records() {
   end.end.exit_code = 3;
   end.end.ended_at = kNow;
   end.end.message = "boo";
+  end.runs.push_back({.container = 1, .end = {.exit_code = 4, .ended_at = kNow}});
   ended.ends.push_back(end);
   core::PodsStopping stopping{.at_ms = kNow, .by_job = true};
   stopping.pods.push_back({{1, 0}, core::Counted::released});

@@ -711,6 +711,7 @@ core::PodsReported::Ended World::reported(const core::node::PodEnded& end) const
   core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
   if (end.start) to.start = {end.start->pid, age(end.start->at)};
   to.restarts = end.restarts;
+  for (const auto& run : end.runs) to.runs.push_back(core::with_times<Age>(run, age));
   return to;
 }
 

@@ -1,6 +1,7 @@
 #include "api/routes/pods/attempt_routes.hpp"
 
 #include "api/view/query/object_json.hpp"
+#include "api/view/render/pod_runs.hpp"
 #include "api/view/render/why.hpp"
 #include "core/index_set.hpp"
 #include "core/job/facts/pod_conditions.hpp"
@@ -23,12 +24,6 @@ std::optional<core::AttemptCursor> token_of(const std::string& text) {
   auto skip = whole_number<uint32_t>(std::string_view(text).substr(dot + 1));
   if (!sequence || !skip) return std::nullopt;
   return core::AttemptCursor{*sequence, *skip};
-}
-
-void put_usage(OrderedJson& out, const core::Usage& used) {
-  out["userSeconds"] = static_cast<double>(used.user_us) / 1e6;
-  out["systemSeconds"] = static_cast<double>(used.system_us) / 1e6;
-  out["peakMemoryBytes"] = used.peak_bytes;
 }
 
 OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod& pod) {
@@ -57,6 +52,7 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
   if (pod.started_at) out["started"] = core::instant_text(*pod.started_at);
   out["ended"] = core::instant_text(pod.end.ended_at);
   if (pod.end.used.known()) put_usage(out["usage"], pod.end.used);
+  if (!pod.runs.empty()) out["runs"] = runs_json(job.spec().pod, pod);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "api/view/model/view.hpp"
+#include "api/view/render/pod_runs.hpp"
 #include "core/pod_end.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -21,9 +22,12 @@ namespace muster::api {
 // Stored as an annotation of a pod that a client has written to, and shown as its managedFields.
 constexpr std::string_view kManagersKey = "muster.dev/managed-fields";
 // Annotations that muster itself sets on pods.
-constexpr std::string_view kOwnAnnotations[] = {
-    core::kCompletionIndexKey, core::kIndexFailureCountKey, core::kIndexIgnoredFailureCountKey,
-    "muster.dev/pid", kManagersKey};
+constexpr std::string_view kOwnAnnotations[] = {core::kCompletionIndexKey,
+                                                core::kIndexFailureCountKey,
+                                                core::kIndexIgnoredFailureCountKey,
+                                                "muster.dev/pid",
+                                                kRunsKey,
+                                                kManagersKey};
 
 // Why a pod ended, for its status.reason; empty if it ended by itself.
 std::string_view pod_reason(core::EndCause cause);

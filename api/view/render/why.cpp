@@ -3,6 +3,7 @@
 #include "api/view/query/object_json.hpp"
 #include "api/view/query/pod_configs.hpp"
 #include "api/view/render/misfits.hpp"
+#include "api/view/render/pod_runs.hpp"
 #include "api/view/render/tables.hpp"
 #include "base/text/exit_text.hpp"
 #include "core/cluster/slots/demand.hpp"
@@ -11,6 +12,7 @@
 #include "core/job/rules/backoff.hpp"
 #include "core/job/rules/held.hpp"
 #include "core/job/shown/hold_text.hpp"
+#include "core/pod_name.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -313,6 +315,32 @@ std::string per_index_text(const core::Job& job, const std::optional<core::Pod>&
          std::to_string(job.spec().backoff_limit_per_index.value_or(0)) + ") allows";
 }
 
+void tell_runs(const core::Job& job, const core::Pod& pod, Explanation& out) {
+  const core::JobMeta& meta = job.object().meta;
+  if (const std::string runs = runs_text(job.spec().pod, pod); !runs.empty())
+    out.details.push_back((job.indexed()
+                               ? attempt_name(pod.key)
+                               : "pod " + core::pod_name(meta.name, meta.uid, false, pod.key)) +
+                          " was restarted in place after: " + runs);
+}
+
+void tell_end(const View& view, const core::Job& job, const core::Pod& pod, Millis now,
+              Explanation& out) {
+  const std::string counted = counted_text(pod);
+  out.details.push_back(attempt_name(pod.key) + " on node " + view.node_name(pod.node) + " ended " +
+                        span_text(std::max<Millis>(0, now - pod.end.ended_at)) +
+                        " ago: " + end_text(pod) + (counted == out.summary ? "" : "; " + counted));
+  tell_runs(job, pod, out);
+}
+
+// Of the pod that was restarted most often.
+void tell_most_runs(const core::Job& job, Explanation& out) {
+  const core::Pod* most = nullptr;
+  for (const auto& [key, pod] : job.state().open)
+    if (!pod.runs.empty() && (most == nullptr || pod.restarts > most->restarts)) most = &pod;
+  if (most != nullptr) tell_runs(job, *most, out);
+}
+
 // Reports missing configuration of the job's bound pods, or only of this index's, and trouble on
 // their nodes.
 void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
@@ -366,6 +394,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.summary = std::to_string(running) + " of at most " +
                   count_of(static_cast<uint64_t>(s.parallelism), "pod") + " running";
     if (starting > 0) out.details.push_back(not_started);
+    if (!job.indexed()) tell_most_runs(job, out);
   } else if (!whole && starting > 0) {
     out.state = "Starting";
     out.summary = not_started;
@@ -404,12 +433,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   const core::JobState& s = job.state();
   Explanation out;
   auto tell_last = [&] {
-    if (!last) return;
-    const std::string counted = counted_text(*last);
-    out.details.push_back(attempt_name(last->key) + " on node " + view.node_name(last->node) +
-                          " ended " + span_text(std::max<Millis>(0, now - last->end.ended_at)) +
-                          " ago: " + end_text(*last) +
-                          (counted == out.summary ? "" : "; " + counted));
+    if (last) tell_end(view, job, *last, now, out);
   };
   if (s.completed.contains(index)) {
     out.state = "Succeeded";
@@ -434,6 +458,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   if (open && open->bound()) {
     out.state = open->terminating() ? "Stopping" : "Running";
     out.summary = running_text(view, job, *open, now);
+    tell_runs(job, *open, out);
     tell_trouble(view, job, index, out);
     tell_last();
     return out;

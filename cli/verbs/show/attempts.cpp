@@ -1,4 +1,5 @@
-// muster get attempts: one line per closed attempt, newest last.
+// muster get attempts: one line per closed attempt, newest last, after those of its runs that were
+// restarted in place.
 #include "client/news/attempts.hpp"
 
 #include "base/text/time_text.hpp"
@@ -35,6 +36,19 @@ std::optional<double> ran_seconds(const Json& attempt) {
 std::string ran(const Json& attempt) {
   const auto seconds = ran_seconds(attempt);
   return seconds ? precise_span(*seconds) : "-";
+}
+
+// A row for each run of the attempt before its end, oldest first.
+void add_runs(const Json& attempt, const Requested& requested,
+              std::vector<std::vector<std::string>>& rows) {
+  const Json& runs = at(attempt, {"runs"});
+  for (const Json& run : runs.is_array() ? runs : Json::array()) {
+    const std::string started = text_at(run, {"started"});
+    rows.push_back({index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
+                    text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(run),
+                    cpu_text(at(run, {"usage"}), ran_seconds(run).value_or(0), requested),
+                    memory_text(at(run, {"usage"}), requested), "restarted", run_cause(run)});
+  }
 }
 
 }  // namespace
@@ -75,15 +89,17 @@ int execute(const AttemptsOptions& options) {
           rows.push_back({text_at(attempt, {"pod"})});
         } else {
           const std::string started = text_at(attempt, {"started"});
+          const size_t first = rows.size();
+          add_runs(attempt, requested, rows);
           rows.push_back(
               {index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
                text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
                cpu_text(at(attempt, {"usage"}), ran_seconds(attempt).value_or(0), requested),
                memory_text(at(attempt, {"usage"}), requested), attempt_counted(attempt),
                attempt_cause(attempt)});
-          if (inputs.any())
-            rows.back().insert(
-                rows.back().begin() + 1,
+          for (size_t i = first; i < rows.size() && inputs.any(); ++i)
+            rows[i].insert(
+                rows[i].begin() + 1,
                 cut(inputs.of(number_at(attempt, {"index"}, -1)).value_or("-"), kInputShown));
         }
       });

@@ -234,6 +234,8 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
   }
   const std::string phase = text_at(pod, {"status", "phase"});
   rows.push_back({"Phase:", phase + (phase == "Failed" ? ": " + cause_of(pod) : "")});
+  if (const std::string runs = runs_of(pod); !runs.empty())
+    rows.push_back({"Restarted after:", runs});
   for (const Json& container : containers.is_array() ? containers : Json::array()) {
     std::string command;
     for (const char* key : {"command", "args"}) {

@@ -58,6 +58,7 @@ struct Pod {
   int32_t restarts = 0;                    // restarts in place, of all its containers
   Readiness readiness = Readiness::ready;  // once started
   std::vector<ContainerNow> containers;    // while it runs; empty: one, never restarted
+  std::vector<RunEnd> runs;                // that were followed by another, as far as is known
   int32_t failures = 0;                    // job-index-failure-count at its creation
   int32_t ignored = 0;                     // job-index-ignored-failure-count
   int32_t disruptions = 0;                 // part of `ignored`: those of DisruptionTarget

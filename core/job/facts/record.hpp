@@ -90,6 +90,7 @@ struct PodsEnded {
     PodEnd end;
     std::optional<StartOf<Millis>> start{};      // as known with its end; absent: it never started
     int32_t restarts = 0;                        // meaningful if it started
+    std::vector<RunEnd> runs{};                  // before its end, as its node remembers them
     Counted counted = Counted::not_yet;          // not_yet: deferred, or counted before
     bool fails_index = false;                    // FailIndex, or the limit per index is exceeded
     FailureAction action = FailureAction::none;  // of the first rule that the failure matched

@@ -300,6 +300,18 @@ struct Applier {
     }
   }
 
+  // Adds the last ends of the pod's containers that are in this phase: running, so that another
+  // process has followed, or waiting for one that never came.
+  static void remember_runs(Pod& pod, ContainerPhase phase) {
+    for (size_t i = 0; i < pod.containers.size(); ++i) {
+      const ContainerNow& now = pod.containers[i];
+      if (now.phase != phase || !now.last) continue;
+      RunEnd run{static_cast<uint16_t>(i), *now.last};
+      run.end.restarts = now.restarts - (phase == ContainerPhase::running ? 1 : 0);
+      if (run.end.restarts >= 0) add_run(pod.runs, std::move(run));
+    }
+  }
+
   void operator()(const PodsStarted& r) {
     for (const auto& start : r.starts) {
       auto it = s.open.find(start.pod);
@@ -311,6 +323,7 @@ struct Applier {
       pod.restarts = start.restarts;
       pod.readiness = start.readiness;
       pod.containers = start.containers;
+      remember_runs(pod, ContainerPhase::running);
       if (!pod.started_at) pod.started_at = start.started_ms;
       if (pod.ready() && !was_ready) ++job.ready_;
       if (was_ready && !pod.ready()) --job.ready_;
@@ -325,7 +338,9 @@ struct Applier {
       Pod pod = take(it);
       pod.ended = true;
       pod.end = one.end;
+      if (one.end.containers.empty()) remember_runs(pod, ContainerPhase::waiting);
       pod.containers.clear();  // the end has them
+      for (const RunEnd& run : one.runs) add_run(pod.runs, run);
       if (one.start) {
         pod.pid = one.start->pid;
         pod.restarts = one.restarts;

@@ -125,6 +125,9 @@ struct Ingest {
         const Millis at = std::min(instant(sync, *pod, end.start->at), one.end.ended_at);
         one.start = {end.start->pid, pod->started_at.value_or(at)};
         one.restarts = end.restarts;
+        for (const auto& run : end.runs)
+          one.runs.push_back(
+              with_times<Millis>(run, [this, pod](Age age) { return instant(sync, *pod, age); }));
       }
       if (held(end.pod) || may_blame_worker(sync, *pod, one.end)) {
         sync.hearing.held.push_back({e.node, e.token, sync.now, std::move(one)});

@@ -400,6 +400,40 @@ TEST_F(ServerTest, AttemptEndedByAnotherPodNamesThatPod) {
   EXPECT_EQ(list["items"][0]["message"], "index 2 (attempt 0) failed with exit code 9");
 }
 
+TEST_F(ServerTest, AttemptHasTheRunsBeforeItsLast) {
+  const std::string job =
+      R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"template":{"spec":)"
+      R"({"restartPolicy":"OnFailure","initContainers":[{"name":"prepare","command":["true"]}],)"
+      R"("containers":[{"name":"main","command":["true"]}]}}}})";
+  ASSERT_EQ(post(kJobs, job).code, 201);
+  core::Pod pod;
+  pod.node = 1;
+  pod.restarts = 2;
+  pod.ended = true;
+  pod.end = {.exit_code = 3, .ended_at = kStart + 1500};
+  pod.counted = core::Counted::failed;
+  core::RunEnd run;
+  run.end = {.exit_code = 137, .signal = 9, .started_at = kStart, .ended_at = kStart + 700};
+  run.end.cause = core::EndCause::out_of_memory;
+  pod.runs.push_back(run);
+  run = {.container = 1, .end = {.exit_code = 3, .restarts = 4, .ended_at = kStart + 900}};
+  run.used = {1'500'000, 250'000, 4096};
+  pod.runs.push_back(run);
+  backend.closed.push_back(pod);
+  const Json runs = get(kOurs + "a/attempts").json()["items"][0]["runs"];
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["container"], "prepare");
+  EXPECT_EQ(runs[0]["run"], 0);
+  EXPECT_EQ(runs[0]["cause"], "out-of-memory");
+  EXPECT_EQ(runs[0]["signal"], 9);
+  EXPECT_TRUE(runs[0].contains("started"));
+  EXPECT_FALSE(runs[0].contains("usage"));
+  EXPECT_EQ(runs[1]["container"], "main");
+  EXPECT_EQ(runs[1]["run"], 4);
+  EXPECT_EQ(runs[1]["exitCode"], 3);
+  EXPECT_EQ(runs[1]["usage"]["userSeconds"], 1.5);
+}
+
 TEST_F(ServerTest, AttemptsOfNonIndexedJobHaveNumbers) {
   const std::string job =
       R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"template":{"spec":)"

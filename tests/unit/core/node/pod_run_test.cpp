@@ -150,6 +150,39 @@ TEST_F(PodRunTest, FirstRestartAtOnceThenDelaysThatDouble) {
   EXPECT_TRUE(node->idle());
 }
 
+// Of every process but the last, whether or not its start was ever reported.
+TEST_F(PodRunTest, AnEndTellsTheRunsBeforeIt) {
+  begin({.init_containers = 1, .containers = 1, .restarts = true, .restart_delay_ms = 0});
+  node->next(now);
+  uint64_t entry = 0;
+  const auto run = [&](Step step, int code) {
+    ProcessEnd one = end(step, code, ++entry);
+    one.used = {uint64_t{100} + entry, 0, 4096};
+    node->process_ended(one);
+    PodEnded last;
+    for (const auto& report : node->next(++now).reports) {
+      if (report.ends.empty())
+        node->report_returned(report.id);
+      else
+        last = report.ends[0];
+    }
+    return last;
+  };
+  run({0, 0}, 3);
+  run({0, 1}, 0);
+  const int failures = static_cast<int>(kRunsMax) + 2;
+  for (int n = 0; n < failures; ++n) run({1, static_cast<uint16_t>(n)}, 40 + n);
+  const PodEnded last = run({1, static_cast<uint16_t>(failures)}, 0);
+  EXPECT_EQ(last.containers.size(), 2u);
+  ASSERT_EQ(last.runs.size(), kRunsMax) << "the newest of them";
+  for (size_t i = 0; i < kRunsMax; ++i) {
+    EXPECT_EQ(last.runs[i].container, 1);
+    EXPECT_EQ(last.runs[i].end.restarts, static_cast<int>(i) + 2);
+    EXPECT_EQ(last.runs[i].end.exit_code, static_cast<int>(i) + 42);
+    EXPECT_EQ(last.runs[i].used.user_us, 100 + 2 + i + 3) << "of this process alone";
+  }
+}
+
 // Container 0 is a sidecar, 1 an init container, 2 the pod's container.
 PodPlan with_sidecar() {
   return {.init_containers = 2, .sidecars = {0}, .containers = 1, .restart_delay_ms = 10'000};

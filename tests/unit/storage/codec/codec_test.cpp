@@ -65,6 +65,17 @@ class Chance {
     if (flip()) end.used = {u64(), u64(), u64()};
     return end;
   }
+  std::vector<RunEnd> runs() {
+    std::vector<RunEnd> runs;
+    if (below(4) != 0) return runs;
+    for (uint64_t i = below(4); i > 0; --i) {
+      RunEnd& run = runs.emplace_back(RunEnd{static_cast<uint16_t>(below(300))});
+      run.end = {cause(), i32(), i32(), i32(), flip() ? std::optional(at() | 1) : std::nullopt,
+                 at()};
+      if (flip()) run.used = {u64(), u64(), u64()};
+    }
+    return runs;
+  }
   std::optional<int32_t> pid() { return flip() ? std::optional(i32() | 1) : std::nullopt; }
   std::optional<StartOf<Millis>> start() {
     const auto one = pid();
@@ -76,6 +87,7 @@ class Chance {
         .key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = maybe_at()};
     pod.pid = pid();
     pod.restarts = i32();
+    pod.runs = runs();
     pod.failures = i32();
     pod.ignored = i32();
     pod.disruptions = i32();
@@ -147,7 +159,8 @@ class Chance {
       case 6: {
         PodsEnded r{.at_ms = now, .backoff_failures = u32(), .backoff_last_ms = at()};
         for (uint64_t i = 0; i < n; ++i) {
-          r.ends.push_back({next_pod(i), end(), start(), i32(), counted(), flip(), action()});
+          r.ends.push_back(
+              {next_pod(i), end(), start(), i32(), runs(), counted(), flip(), action()});
         }
         return r;
       }

@@ -239,6 +239,69 @@ TEST(Fold, FinishedPodsBeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(job.state().events_total, uint64_t{kFinishedPodsMax} + kMore);
 }
 
+RunEnd run_of(uint16_t container, int32_t number, Millis ended_at, int32_t exit_code = 3) {
+  RunEnd run{container};
+  run.end = {.exit_code = exit_code, .restarts = number, .ended_at = ended_at};
+  return run;
+}
+
+PodsStarted restarted(ContainerPhase phase, int32_t restarts, Millis last_ended_at) {
+  ContainerNow now{.phase = phase, .restarts = restarts};
+  now.last = run_of(0, restarts, last_ended_at).end;
+  return {kNow, {{{0, 0}, 7, restarts, kNow, Readiness::ready, {now}}}};
+}
+
+TEST(Fold, RunsBeforeTheLastAreRememberedOnce) {
+  Job job = admitted(indexed(1, 1));
+  job.apply(PodsCreated{kNow, {{0, 1, 0, 0, 0, Counted::not_yet}}});
+  job.apply(PodsBound{kNow, {{{0, 0}, 1}}});
+  job.apply(PodsStarted{kNow, {{{0, 0}, 7, 0, kNow}}});
+  EXPECT_TRUE(job.pod({0, 0})->runs.empty());
+  job.apply(restarted(ContainerPhase::waiting, 0, kNow + 1));
+  EXPECT_TRUE(job.pod({0, 0})->runs.empty()) << "it may be the last";
+  job.apply(restarted(ContainerPhase::running, 1, kNow + 1));
+  job.apply(restarted(ContainerPhase::running, 1, kNow + 1));
+  EXPECT_EQ(job.pod({0, 0})->runs, std::vector{run_of(0, 0, kNow + 1)});
+  EXPECT_EQ(Job(1, job.object_ptr(), job.state()).pod({0, 0})->runs.size(), 1u);
+  job.apply(restarted(ContainerPhase::running, 3, kNow + 3));
+  PodsEnded::One one;
+  one.pod = {0, 0};
+  one.start = {{7, kNow}};
+  one.restarts = 3;
+  one.counted = Counted::failed;
+  one.end.containers = {run_of(0, 3, kNow + 4).end};
+  for (const int number : {0, 1, 2}) one.runs.push_back(run_of(0, number, kNow + 1 + number));
+  one.runs.front().used = {5, 5, 5};
+  job.apply(PodsEnded{kNow + 5, {one}, 0, 0});
+  std::vector<RunEnd> expected = one.runs;
+  EXPECT_EQ(job.pod({0, 0})->runs, expected) << "what was not reported at the time is added";
+}
+
+TEST(Fold, ARunThatWaitedToBeRestartedIsNotLostWithItsNode) {
+  Job job = admitted(indexed(1, 1));
+  job.apply(PodsCreated{kNow, {{0, 1, 0, 0, 0, Counted::not_yet}}});
+  job.apply(PodsBound{kNow, {{{0, 0}, 1}}});
+  job.apply(restarted(ContainerPhase::waiting, 0, kNow + 1));
+  PodsEnded::One one;
+  one.pod = {0, 0};
+  one.end.cause = EndCause::node_lost;
+  one.counted = Counted::failed;
+  job.apply(PodsEnded{kNow + 5, {one}, 0, 0});
+  EXPECT_EQ(job.pod({0, 0})->runs, std::vector{run_of(0, 0, kNow + 1)});
+}
+
+TEST(Fold, OnlyTheNewestRunsAreKept) {
+  std::vector<RunEnd> runs;
+  const auto max = static_cast<int>(kRunsMax);
+  for (int n = 0; n < max; ++n) add_run(runs, run_of(0, 2 * n + 2, kNow + 2 * n + 2));
+  add_run(runs, run_of(0, 1, kNow + 1));
+  EXPECT_EQ(runs.front().end.restarts, 2) << "it is older than all";
+  add_run(runs, run_of(1, 0, kNow + 5));
+  ASSERT_EQ(runs.size(), kRunsMax);
+  EXPECT_EQ(runs[0].end.restarts, 4);
+  EXPECT_EQ(runs[1], run_of(1, 0, kNow + 5)) << "in the order of their ends";
+}
+
 TEST(Fold, DesiredEffectsHaveOnlyPodsOfNode) {
   Job job = admitted(indexed(4, 4));
   decide(job, {TimePassed{}}, kNow, {});
