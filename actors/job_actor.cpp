@@ -370,11 +370,14 @@ void JobActor::ask_slots(const core::AskSlots& order) {
 }
 
 void JobActor::act(const core::FreeSlots& order, const Durable&) {
-  Freed freed{job_.id(), order.slots, order.quick, {}, ran_};
+  Freed freed{job_.id(), order.slots, order.quick, {}};
+  freed.ran = std::exchange(ran_, {});
   freed.ran.add(order.ran);
-  ran_ = {};
+  if (!order.avoid.empty()) freed.user = core::owner_uid(job_.object().meta.annotations);
   for (const auto& [node, why] : order.avoid) {
     freed.avoid.push_back(node);
+    const auto pods = order.failed_starts.find(node);
+    freed.failed_starts[node] = {pods == order.failed_starts.end() ? 1 : pods->second, why};
     log::warn("job {}: n{} cannot start its pods, which are placed elsewhere: {}",
               job_.object().meta.name, node, why);
   }

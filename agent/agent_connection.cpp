@@ -365,12 +365,20 @@ kj::Promise<void> Agent::heartbeats(Link& link) {
 
 void Agent::send_heartbeat(Link& link) {
   Millis sent_at = boot_now();
-  size_t words = 16 + (trouble_.reason.size() + trouble_.message.size()) / 8 + 2;
+  const std::string failure = check_ ? check_->failure() : "";
+  const size_t text = trouble_.reason.size() + trouble_.message.size() + failure.size();
+  size_t words = 24 + text / 8 + 3;
   auto request = KJ_ASSERT_NONNULL(link.session).heartbeatRequest(capnp::MessageSize{words, 0});
   if (trouble_) {
     auto trouble = request.initTrouble();
     trouble.setReason(trouble_.reason);
     trouble.setMessage(trouble_.message);
+  }
+  request.setStarted(node_.started() + 1);
+  if (check_) {
+    auto check = request.initCheck();
+    check.setRuns(true);
+    if (!failure.empty()) check.setFailure(failure);
   }
   link.tasks.add(request.send().then(
       [this, &link, sent_at](capnp::Response<wire::Session::HeartbeatResults>&& a) {

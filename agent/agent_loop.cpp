@@ -52,7 +52,14 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
       configs_(timer_,
                {[this] { return session(); },
                 [this](std::vector<Executor::Start> starts) { start_held(std::move(starts)); }},
-               options.private_tmp) {}
+               options.private_tmp) {
+  if (options_.health_check.empty()) return;
+  check_.emplace(timer_, options_.health_check, options_.health_check_every_ms, [this] {
+    hold_starts();
+    schedule();
+    if (link_.get() != nullptr && link_->session != nullptr) send_heartbeat(*link_);
+  });
+}
 
 kj::Promise<Result<int>> Agent::run() {
   auto finished = kj::newPromiseAndFulfiller<void>();
@@ -73,6 +80,10 @@ kj::Promise<Result<int>> Agent::run() {
       tasks_.add(check_sessions());
     }
     if (!options_.hollow && options_.evict_below_bytes) tasks_.add(watch_memory());
+    if (check_) {
+      hold_starts();
+      tasks_.add(check_->run());
+    }
   }
   return finished.promise.then([this] {
     if (link_.get() != nullptr) close_link("the agent is shutting down");
@@ -160,11 +171,16 @@ kj::Promise<void> Agent::watch_executor() {
   if (!trouble && !work_dir_.path().empty())
     trouble = disk_trouble(work_dir_.path(), options_.disk_reserve_bytes);
   if (work_dir_gone_ms_) trouble = {"WorkDirGone", "the agent's work-dir was deleted"};
-  node_.executor_in_trouble(static_cast<bool>(trouble));
+  executor_trouble_ = static_cast<bool>(trouble);
+  hold_starts();
   show_trouble(trouble ? std::move(trouble) : node_.start_trouble(now));
   return timer_.afterDelay(kExecutorPollMs * kj::MILLISECONDS).then([this] {
     return watch_executor();
   });
+}
+
+void Agent::hold_starts() {
+  node_.executor_in_trouble(executor_trouble_ || (check_ && !check_->failure().empty()));
 }
 
 void Agent::show_trouble(core::node::Trouble trouble) {
@@ -200,7 +216,8 @@ void Agent::on_volume_full(PodId pod, const std::string& message) {
 void Agent::on_executor_gone(const std::string& why) {
   executor_ready_ = false;
   executor_gone_ms_ = boot_now();
-  node_.executor_in_trouble(true);  // until one has replaced it
+  executor_trouble_ = true;  // until one has replaced it
+  hold_starts();
   configs_.clear();
   if (leaving_) return finish(0);
   say("the keeper is gone: " + why + "; starting another");

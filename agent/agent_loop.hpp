@@ -18,6 +18,7 @@
 
 #include "agent/files/logs.hpp"
 #include "agent/files/work_dir.hpp"
+#include "agent/health_check.hpp"
 #include "agent/link/credentials.hpp"
 #include "agent/link/link.hpp"
 #include "agent/options.hpp"
@@ -118,6 +119,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   void reconnect_executor();  // tries until it succeeds
   kj::Promise<void> watch_executor();
   void show_trouble(core::node::Trouble trouble);
+  void hold_starts();
 
   void schedule();
   void pump();
@@ -161,6 +163,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   std::optional<Millis> executor_gone_ms_;  // since when, until what it ran is given up
   std::optional<Millis> work_dir_gone_ms_;
   core::node::Trouble trouble_;  // of the executor; sent with each heartbeat
+  bool executor_trouble_ = false;
+  std::optional<HealthCheck> check_;
   bool draining_ = false;
   bool registered_ = false;    // at least once
   bool saying_leave_ = false;  // Session.leave is in flight

@@ -35,6 +35,8 @@ struct AgentOptions {
   // Free space of the work-dir's file system below which no pods start, but at most a twentieth of
   // it.
   uint64_t disk_reserve_bytes = 0;
+  std::string health_check{};  // a command for sh -c; empty: none
+  Millis health_check_every_ms = 300'000;
   std::string scratch_dir{};  // of pods; empty: in the work-dir. Used only if it starts the keeper
   bool private_tmp = false;   // each pod gets its own /tmp
   bool hollow = false;

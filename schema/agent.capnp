@@ -132,10 +132,17 @@ struct NodeTrouble {
   message @1 :Text;
 }
 
+# What the command of --health-check came to.
+struct HealthCheck {
+  runs @0 :Bool;               # the node has one
+  failure @1 :Text;            # empty: it passes
+}
+
 interface Session {
   # Valid until the agent registers again; after that, every call on it fails.
-  heartbeat @0 (trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64, seal :Text);
-  # Renews the lease. DISCONNECTED: register again.
+  heartbeat @0 (trouble :NodeTrouble, started :UInt64, check :HealthCheck) -> (epoch :UInt64, nonce :UInt64, commit :UInt64, seal :Text);
+  # Renews the lease. DISCONNECTED: register again. `started`: how many processes of pods the agent has seen start, plus 1; 0:
+  # the agent does not say.
 
   report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId), seal :Text, launches :List(Launch));
   # Returns once every end is durable. The return acknowledges all ends except those in `kept`, whose jobs cannot be read at

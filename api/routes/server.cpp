@@ -14,6 +14,7 @@
 #include "api/routes/jobs/cron_controller.hpp"
 #include "api/routes/kept/namespace_sweep.hpp"
 #include "api/routes/kept/namespaces.hpp"
+#include "api/routes/kept/node_events.hpp"
 #include "api/routes/kept/owner_sweep.hpp"
 #include "api/routes/kept/scheduling_events.hpp"
 #include "api/routes/not_served.hpp"
@@ -79,6 +80,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         sweep_(timer, view, backend),
         owner_sweep_(timer, view, backend, options_.now),
         scheduling_events_(timer, view, renderer_, backend, options_.now),
+        node_events_(timer, view, backend, options_.now),
         crons_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}, timer),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         authentication_(
@@ -146,6 +148,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       sweep_.start();
       owner_sweep_.start();
       scheduling_events_.start();
+      node_events_.start();
       crons_.start();
     }
     reason_ = std::move(reason);
@@ -507,6 +510,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   NamespaceSweep sweep_;
   OwnerSweep owner_sweep_;
   SchedulingEvents scheduling_events_;
+  NodeEvents node_events_;
   CronController crons_;
   MungeRoutes munge_;
   Authentication authentication_;

@@ -367,6 +367,13 @@ const std::vector<Key> kAgent = {
      "Free space on the disk of the work-dir below which no pods start, but at most a twentieth of "
      "it; 0: none",
      {}},
+    {"health-check",
+     Form::text,
+     "CMD",
+     "",
+     "Command that checks the node; while it fails, the node gets no new pods (default: none)",
+     {}},
+    {"health-check-every", Form::text, "T", "5m", "Time between two health checks", {}},
     {"evict-memory",
      Form::text,
      "Q",

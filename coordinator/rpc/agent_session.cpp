@@ -26,12 +26,16 @@ void AgentSession::check_current() {
 
 kj::Promise<void> AgentSession::heartbeat(HeartbeatContext context) {
   check_current();
-  auto trouble = context.getParams().getTrouble();
-  caf::anon_send(desks_.context.cluster,
-                 actors::Heartbeat{node_,
-                                   link_,
-                                   {text_of(trouble.getReason(), kReasonMax),
-                                    text_of(trouble.getMessage(), kMessageMax)}});
+  auto params = context.getParams();
+  auto trouble = params.getTrouble();
+  auto check = params.getCheck();
+  actors::Heartbeat beat{
+      node_,
+      link_,
+      {text_of(trouble.getReason(), kReasonMax), text_of(trouble.getMessage(), kMessageMax)}};
+  if (params.getStarted() > 0) beat.started = params.getStarted() - 1;
+  beat.check = {check.getRuns(), text_of(check.getFailure(), kMessageMax)};
+  caf::anon_send(desks_.context.cluster, std::move(beat));
   auto results = context.getResults(capnp::MessageSize{8 + kSealWords, 0});
   results.setEpoch(desks_.context.options.epoch);
   results.setNonce(desks_.context.options.nonce);

@@ -424,8 +424,16 @@ void Node::tell_changes() {
 void Node::process_started(const ProcessStart& start) {
   auto found = pods_.find(start.pod);
   if (found == pods_.end() || !found->second.running) return;
-  fault_hold_ms_ = 0;
+  note_start(start.at);
   if (found->second.run.started(start, forget_)) process_lives(found, start.step);
+}
+
+// An end repeats when its process started, which says nothing about now.
+void Node::note_start(Millis at) {
+  fault_hold_ms_ = 0;
+  if (at <= last_start_at_) return;
+  last_start_at_ = at;
+  ++started_;
 }
 
 // The executor has started the process, or will.
@@ -455,7 +463,7 @@ void Node::stop_fenced(Pod& pod) {
 
 void Node::process_ended(const ProcessEnd& end) {
   auto pod = pods_.find(end.pod);
-  if (end.start) fault_hold_ms_ = 0;
+  if (end.start) note_start(end.start->at);
   if (end.unstarted) {
     if (pod != pods_.end()) not_started(pod, end);
     return;

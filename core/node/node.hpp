@@ -96,6 +96,8 @@ class Node {
   void executor_queues(bool queues) { executor_queues_ = queues; }
   // Whether the executor does not answer or cannot persist what it does.
   void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
+  // How many processes have started, of those that this object was told of.
+  uint64_t started() const { return started_; }
   // Why nothing starts after a start that failed for a reason of the node. No trouble: it may.
   Trouble start_trouble(Millis now) const;
 
@@ -180,6 +182,7 @@ class Node {
   void process_lives(Pods::iterator found, Step step);
   void not_started(Pods::iterator pod, const ProcessEnd& end);
   void hold_after(const ProcessEnd& fault);
+  void note_start(Millis at);
   void not_begun(Pods::iterator pod, std::string why, Millis now);
   void wait_again(Pods::iterator pod);
   void complete(Orders& orders, size_t from, const Pod& pod) const;
@@ -221,6 +224,8 @@ class Node {
   Millis fault_hold_ms_ = 0;  // the last hold after a node fault; 0: a process started since
   Millis fault_until_ = 0;    // its end
   std::string fault_{};       // what failed
+  uint64_t started_ = 0;
+  Millis last_start_at_ = 0;  // of these
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing starts from then on
   Millis contact_at_ = 0;   // when the last heartbeat that was answered was sent; 0: none

@@ -474,7 +474,8 @@ std::string encode_node(const core::NodeInfo& node) {
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
                                 memory_bytes, resources, node_labels, address, ip, strangers,
                                 created_ms, left_ms, spec, gone, deleted, health, draining, trouble,
-                                heartbeat_ms, changed_ms, loss_held, limits] = node;
+                                heartbeat_ms, changed_ms, loss_held, limits, check,
+                                starts_failing] = node;
   [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::NodeRow>();

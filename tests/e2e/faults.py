@@ -366,6 +366,14 @@ class SitesTrouble(World):
         self.assertEqual((status.get("succeeded"), status.get("failedIndexes") or ""), (2, ""))
         self.nothing_left(witness)
 
+    def condition(self, cluster, node, kind):
+        code, shown = cluster.api.call("GET", f"/api/v1/nodes/{node}")
+        return next((c for c in shown["status"]["conditions"] if c["type"] == kind), None) if code == 200 else None
+
+    def node_events(self, cluster, node):
+        events = cluster.api.call("GET", "/api/v1/namespaces/default/events")[1]["items"]
+        return [e["reason"] for e in events if e["involvedObject"]["kind"] == "Node" and e["involvedObject"]["name"] == node]
+
     def test_p15_a_stopped_agent_costs_no_index_until_the_maximum(self):
         cluster = self.cluster(agents=2, slots=2, grace="30s")
         script = ("sh", "-c", "[ $MUSTER_ATTEMPT -ge 1 ] || exec sleep 300")
@@ -384,6 +392,59 @@ class SitesTrouble(World):
         self.assertIn("TerminationByKubelet", why)
         attempts = self.muster("get", "attempts", "job/counted", "-o", "json", cluster=cluster).stdout
         self.assertIn("muster.dev/disruptions-max: 0", attempts)
+
+    def test_p15_a_node_that_starts_nothing_is_closed_until_it_is_uncordoned(self):
+        cluster = self.cluster(agents=1, slots=2, grace="8s")
+        project = cluster.dir / "project"
+        (project / "there").mkdir(parents=True)
+        self.without(cluster, "bad", project, slots=12)
+        self.typed(cluster, "many", 40, "sleep", "0.05", more=("--chdir", str(project / "there")))
+        closed = eventually(lambda: self.condition(cluster, "bad", "StartsFailing"), "it is closed")
+        self.assertEqual(closed["status"], "True")
+        self.assertIn("starts in a row have failed here: cwd", closed["message"])
+        self.assertEqual(self.ready(cluster, "bad"), ("False", "StartsFailing"))
+        status = cluster.wait("many", finished)["status"]
+        self.assertEqual((status.get("succeeded"), status.get("failed")), (40, None))
+        eventually(lambda: "StartsFailing" in self.node_events(cluster, "bad"), "an event")
+        self.assertEqual(cluster.api.metrics()["muster_nodes_starts_failing"], 1)
+        self.assertIn("gets no new pods (StartsFailing)", cluster.log("coordinator"))
+        # Even what could start there gets no slot.
+        self.typed(cluster, "anywhere", 4, "sh", "-c", "sleep 0.1", more=("--node-selector", "kubernetes.io/hostname=bad"))
+        eventually(lambda: "StartsFailing" in self.muster("why", "job/anywhere", cluster=cluster).stdout, "why says so")
+        self.assertFalse([p for p in self.pods_of(cluster, "anywhere") if p["spec"].get("nodeName")])
+        uncordoned = self.muster("uncordon", "bad", cluster=cluster)
+        self.assertEqual(uncordoned.returncode, 0, uncordoned.stderr)
+        self.assertEqual(cluster.wait("anywhere", finished)["status"].get("succeeded"), 4)
+        self.assertIsNone(self.condition(cluster, "bad", "StartsFailing"))
+        eventually(lambda: "StartsSucceeding" in self.node_events(cluster, "bad"), "an event")
+        self.assertEqual(cluster.api.metrics()["muster_nodes_starts_failing"], 0)
+
+    def test_p15_a_job_that_cannot_start_anywhere_closes_no_node(self):
+        cluster = self.cluster(agents=2, slots=12, grace="8s")
+        self.typed(cluster, "typo", 100, "true", more=("--chdir", "/no/such/directory"))
+        status = cluster.wait("typo", finished, 30)["status"]
+        self.assertEqual(status["conditions"][-1]["reason"], "StartFailure")
+        self.typed(cluster, "next", 10, "true")
+        self.assertEqual(cluster.wait("next", finished, 20)["status"].get("succeeded"), 10)
+        for node in ("node-0", "node-1"):
+            self.assertEqual(self.ready(cluster, node), ("True", "AgentReady"))
+
+    def test_p15_a_failed_health_check_keeps_pods_away(self):
+        cluster = self.cluster(agents=0, grace="30s")
+        state = cluster.dir / "state"
+        state.write_text("ERROR: nhc: check_fs_mount: /scratch not mounted\n")
+        cluster.start_agent("node-0", slots=2, extra=["--health-check", f"cat {state}; ! [ -s {state} ]", "--health-check-every", "1s"])
+        eventually(lambda: (self.condition(cluster, "node-0", "Healthy") or {}).get("message") == state.read_text().strip(), "its output is shown")
+        self.assertEqual(self.condition(cluster, "node-0", "Healthy")["status"], "False")
+        self.assertEqual(self.ready(cluster, "node-0"), ("False", "HealthCheckFailed"))
+        self.typed(cluster, "waits", 4, "true")
+        eventually(lambda: "check_fs_mount" in self.muster("why", "job/waits", cluster=cluster).stdout, "why says so")
+        self.assertFalse([p for p in self.pods_of(cluster, "waits") if p["spec"].get("nodeName")])
+        self.assertEqual(cluster.api.metrics()["muster_nodes_health_check_failing"], 1)
+        state.write_text("")
+        self.assertEqual(cluster.wait("waits", finished)["status"].get("succeeded"), 4)
+        self.assertEqual(self.condition(cluster, "node-0", "Healthy")["status"], "True")
+        eventually(lambda: {"HealthCheckFailed", "HealthCheckPassed"} <= set(self.node_events(cluster, "node-0")), "events")
 
     def test_p15_a_full_disk_holds_starts_and_fails_nothing(self):
         class SmallDisk(Cluster):

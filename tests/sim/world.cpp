@@ -838,6 +838,7 @@ void World::beat(uint32_t number) {
     Agent& a = *agents_[number];
     a.heard_at = boot_ms_;
     actors::Heartbeat beat{a.id, connection};
+    beat.started = a.node->started();
     if (boot_ms_ < a.trouble_until_ms) beat.trouble = {"DiskPressure", "its disk is full"};
     caf::anon_send(coordinator_->cluster, beat);
     to_agent(a.id, [this, sent, commit = disk_.last_commit()](Agent& to) {

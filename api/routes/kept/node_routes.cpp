@@ -72,6 +72,12 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   return spec;
 }
 
+// Whether a merge patch or a Node sets it, to whatever value.
+bool sets_unschedulable(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  return json.is_object() && find_path(json, {"spec", "unschedulable"}) != nullptr;
+}
+
 }  // namespace
 
 kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
@@ -88,7 +94,8 @@ kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
     if (!spec.ok()) return spec.error();
     return tracked(std::move(*spec), seen, *json, writer);
   };
-  return change(exchange, target, options->dry, std::move(make), kWriteTries);
+  return change(exchange, target, options->dry, sets_unschedulable(body), std::move(make),
+                kWriteTries);
 }
 
 kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
@@ -119,16 +126,17 @@ kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
     spec->managers = managers_text(*made);
     return spec;
   };
-  return change(exchange, target, options->dry, std::move(make), kWriteTries);
+  return change(exchange, target, options->dry, false, std::move(make), kWriteTries);
 }
 
 kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, bool dry,
-                                     MakeNode make, int tries) {
+                                     bool uncordons, MakeNode make, int tries) {
   const auto shown = view_.node(target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", target.name);
   auto spec = make(*shown);
   if (!spec.ok()) return exchange.send_error(spec.error(), "nodes", target.name);
-  if (*spec == shown->node->spec) return respond(exchange, *shown);
+  const bool reopens = uncordons && !spec->unschedulable && !shown->node->starts_failing.empty();
+  if (*spec == shown->node->spec && (dry || !reopens)) return respond(exchange, *shown);
   core::NodeInfo pretended = *shown->node;
   pretended.spec = *spec;
   if (const auto why = beyond_bounds(dumped(node_json(pretended, shown->version))))
@@ -138,10 +146,10 @@ kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, b
   }
   Call call = new_call();
   backend_.change_node(target.name, shown->node->spec, *spec, std::move(call.done));
-  return call.promise.then([this, &exchange, target, make = std::move(make),
+  return call.promise.then([this, &exchange, target, uncordons, make = std::move(make),
                             tries](Status status) mutable -> kj::Promise<void> {
     if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
-      return change(exchange, target, false, std::move(make), tries - 1);
+      return change(exchange, target, false, uncordons, std::move(make), tries - 1);
     const auto now = view_.node(target.name);
     if (!status.ok() || !now)
       return exchange.send_error({status.ok() ? Errc::not_found : status.error().code, "", {}},

@@ -17,7 +17,9 @@ class NodeRoutes final : private RouteBase {
 
  private:
   using MakeNode = std::function<Result<core::NodeSpec>(const Shown& seen)>;
-  Promise change(Exchange& exchange, const Target& target, bool dry, MakeNode make, int tries);
+  // `uncordons`: the request sets spec.unschedulable, so it matters even if it changes nothing.
+  Promise change(Exchange& exchange, const Target& target, bool dry, bool uncordons, MakeNode make,
+                 int tries);
 };
 
 }  // namespace muster::api

@@ -59,6 +59,8 @@ ReadyCondition ready_condition(const core::NodeInfo& node) {
       if (node.draining)
         return {"False", "AgentDraining", "the agent is terminating its pods and shutting down"};
       if (node.trouble) return {"False", node.trouble.reason, node.trouble.message};
+      if (node.check.fails()) return {"False", "HealthCheckFailed", node.check.failure};
+      if (!node.starts_failing.empty()) return {"False", "StartsFailing", node.starts_failing};
       return {"True", "AgentReady", "the agent is connected"};
     case Health::suspect:
       return {"Unknown", "NodeStatusUnknown", unresponsive(node)};
@@ -100,6 +102,28 @@ OrderedJson strangers_json(const core::NodeInfo& node) {
            "pods that were started after the restored backup are still running; they are left "
            "alone and not counted: " +
                pods}};
+}
+
+// The condition for a node with a health check.
+OrderedJson healthy_json(const core::NodeInfo& node, const std::string& since) {
+  const bool fails = node.check.fails();
+  return {{"type", "Healthy"},
+          {"status", fails ? "False" : "True"},
+          {"lastTransitionTime", since},
+          {"reason", fails ? "HealthCheckFailed" : "HealthCheckPassed"},
+          {"message", fails ? node.check.failure : "the health check passes"}};
+}
+
+// The condition for a node that gets no pods but probes.
+OrderedJson starts_failing_json(const core::NodeInfo& node, const std::string& since) {
+  return {{"type", "StartsFailing"},
+          {"status", "True"},
+          {"lastTransitionTime", since},
+          {"reason", "PodsCannotStart"},
+          {"message", node.starts_failing +
+                          "; one pod at a time is let through until one starts, and `muster "
+                          "uncordon " +
+                          node.name + "` lets all through"}};
 }
 
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
@@ -166,7 +190,11 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
           {"kubeProxyVersion", ""},
           {"operatingSystem", "linux"},
           {"architecture", ""}}}}}};
-  if (!node.strangers.empty()) json["status"]["conditions"].push_back(strangers_json(node));
+  OrderedJson& conditions = json["status"]["conditions"];
+  if (node.check.runs) conditions.push_back(healthy_json(node, time_text(since)));
+  if (!node.starts_failing.empty())
+    conditions.push_back(starts_failing_json(node, time_text(since)));
+  if (!node.strangers.empty()) conditions.push_back(strangers_json(node));
   return json;
 }
 

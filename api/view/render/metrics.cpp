@@ -113,6 +113,11 @@ struct Metrics::Impl {
           .Add({});
   Family<Gauge>& jobs = gauge("muster_jobs", "Jobs, by state.");
   Family<Gauge>& nodes = gauge("muster_nodes", "Nodes, by readiness.");
+  Gauge& starts_failing = gauge("muster_nodes_starts_failing",
+                                "Nodes that get no pods because pods cannot start there.")
+                              .Add({});
+  Gauge& unhealthy =
+      gauge("muster_nodes_health_check_failing", "Nodes that fail their health check.").Add({});
   Family<Gauge>& kept = gauge("muster_stored_objects", "Objects stored for clients, by kind.");
   Family<Gauge>& kept_bytes =
       gauge("muster_stored_object_bytes", "Size of the objects stored for clients, by kind.");
@@ -264,15 +269,19 @@ std::string Metrics::text(const View& view) {
   Impl& m = *impl_;
   m.commits.Increment(static_cast<double>(view.commits()) - m.commits.Value());
   m.log_dropped.Increment(static_cast<double>(dropped_stderr_lines()) - m.log_dropped.Value());
-  double ready = 0, not_ready = 0, slots = 0;
+  double ready = 0, not_ready = 0, slots = 0, starts_failing = 0, unhealthy = 0;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
     const bool is_ready = core::is_ready(*shown.node);
     (is_ready ? ready : not_ready) += 1;
+    starts_failing += shown.node->starts_failing.empty() ? 0 : 1;
+    unhealthy += shown.node->check.fails() ? 1 : 0;
     if (is_ready) slots += shown.node->slots;
   });
   m.nodes.Add({{"ready", "true"}}).Set(ready);
   m.nodes.Add({{"ready", "false"}}).Set(not_ready);
   m.slots.Set(slots);
+  m.starts_failing.Set(starts_failing);
+  m.unhealthy.Set(unhealthy);
   for (const core::KeptKind kind : core::kKeptKinds) {
     const View::Stored stored = view.stored(kind);
     m.kept.Add({{"kind", resource_name(kind_of(kind))}}).Set(static_cast<double>(stored.count));

@@ -47,6 +47,9 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
   if (node.health != core::NodeInfo::Health::ready) return Misfit{"not ready", "not ready"};
   if (node.draining) return Misfit{"draining", "draining, its agent is shutting down"};
   if (node.trouble) return Misfit{"not ready", node.trouble.reason + ": " + node.trouble.message};
+  if (node.check.fails()) return Misfit{"not ready", "HealthCheckFailed: " + node.check.failure};
+  if (!node.starts_failing.empty())
+    return Misfit{"not ready", "StartsFailing: " + node.starts_failing};
   if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
   if (!core::enforces(node, demand))
     return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};

@@ -248,6 +248,8 @@ Result<AgentOptions> agent_options(const Settings& settings) {
     read.quantity("evict-memory", 1000, *o.evict_below_bytes);
   read.size_or_none("output-max", o.output_max_bytes);
   read.size_or_none("disk-reserve", o.disk_reserve_bytes);
+  read.text("health-check", o.health_check);
+  read.span("health-check-every", o.health_check_every_ms);
   read.text("scratch-dir", o.scratch_dir);
   read.toggle("private-tmp", o.private_tmp);
   read.span("log-keep", o.log_keep_ms);
@@ -260,6 +262,8 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   if (Status s = read.status(); !s) return s.error();
   if (o.work_dir.empty() && !o.hollow)
     return invalid("--work-dir D is required: a directory on a local disk, used only by this node");
+  if (o.health_check_every_ms < 1'000)
+    return invalid(settings["health-check-every"].place() + ": must be at least 1s");
   if (!o.scratch_dir.empty() && o.scratch_dir[0] != '/')
     return invalid(settings["scratch-dir"].place() + ": `" + o.scratch_dir +
                    "`: must be an absolute path");

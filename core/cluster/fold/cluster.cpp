@@ -125,6 +125,7 @@ struct NodeApplier {
   void operator()(const NodeConnected& r) const {
     Cluster::Node& node = c.nodes_.at(r.node);
     node.link = r.link;
+    node.starts.started.reset();
     renew(node, r.at_ms);
   }
   void operator()(const NodeDisconnected& r) const {
@@ -132,7 +133,11 @@ struct NodeApplier {
     node.link.reset();
     if (!node.info.gone) set_health(node.info, NodeInfo::Health::suspect, r.at_ms);
   }
-  void operator()(const NodeResponded& r) const { renew(c.nodes_.at(r.node), r.at_ms); }
+  void operator()(const NodeResponded& r) const {
+    Cluster::Node& node = c.nodes_.at(r.node);
+    node.starts.started = r.started;
+    renew(node, r.at_ms);
+  }
   void operator()(const NodeTroubled& r) const {
     NodeInfo& info = c.nodes_.at(r.node).info;
     info.trouble = r.trouble;
@@ -142,6 +147,34 @@ struct NodeApplier {
     set_health(c.nodes_.at(r.node).info, NodeInfo::Health::suspect, r.at_ms);
   }
   void operator()(const LossHeld& r) const { c.nodes_.at(r.node).info.loss_held = true; }
+  void operator()(const HealthChecked& r) const {
+    NodeInfo& info = c.nodes_.at(r.node).info;
+    info.check = r.check;
+    info.changed_ms = r.at_ms;
+  }
+  void operator()(const StartsFailed& r) const {
+    c.nodes_.at(r.node).starts.note(r.job, r.user, r.pods, r.why, r.up_ms);
+  }
+  void operator()(const StartsForgiven& r) const { c.nodes_.at(r.node).starts.failed.erase(r.job); }
+  void operator()(const NodeClosed& r) const {
+    Cluster::Node& node = c.nodes_.at(r.node);
+    node.starts.wait_ms = StartWatch::kProbeMinMs;
+    node.starts.probe_up_ms = r.probe_up_ms;
+    node.info.starts_failing = r.why;
+    node.info.changed_ms = r.at_ms;
+  }
+  void operator()(const ProbeSent& r) const {
+    StartWatch& starts = c.nodes_.at(r.node).starts;
+    starts.wait_ms = r.wait_ms;
+    starts.probe_up_ms = r.next_up_ms;
+  }
+  void operator()(const StartsCleared& r) const {
+    Cluster::Node& node = c.nodes_.at(r.node);
+    node.starts.clear();
+    if (node.info.starts_failing.empty()) return;
+    node.info.starts_failing.clear();
+    node.info.changed_ms = r.at_ms;
+  }
   void operator()(const TickPassed&) const {
     for (auto& [id, node] : c.nodes_)
       if (!node.info.gone) node.lease.tick();

@@ -12,6 +12,7 @@
 #include "core/cluster/fold/record.hpp"
 #include "core/cluster/nodes/epoch_line.hpp"
 #include "core/cluster/nodes/lease.hpp"
+#include "core/cluster/nodes/start_watch.hpp"
 #include "core/cluster/slots/slots.hpp"
 
 #include <cstdint>
@@ -41,6 +42,7 @@ class Cluster {
     NodeInfo info;
     Lease lease{};
     std::optional<uint64_t> link{};  // the number of its session, while connected
+    StartWatch starts{};
   };
 
   // `nodes`: the rows of all incarnations, those that are gone included.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -43,6 +44,10 @@ struct Heartbeat {
   NodeId node = kNoNode;
   uint64_t link = 0;
   NodeTrouble trouble{};
+  // How many processes of pods its agent has seen start, the ones of pods it took over included;
+  // absent: the agent does not say.
+  std::optional<uint64_t> started{};
+  HealthCheck check{};
 };
 struct AgentLeaves {
   NodeId node = kNoNode;
@@ -53,7 +58,8 @@ struct Tick {};
 
 // ---- requests about nodes, answered by AnswerRequest
 
-// A conflict if the node's spec is no longer `seen`.
+// A conflict if the node's spec is no longer `seen`. Without a change, it only lets a node whose
+// starts have failed get pods again, as uncordoning does.
 struct SpecRequest {
   uint64_t token = 0;
   std::string name;
@@ -79,7 +85,14 @@ struct Freed {
   std::map<NodeId, uint32_t> slots;
   QuickEndsOfNodes quick{};     // of these, the ones freed by short pods
   std::vector<NodeId> avoid{};  // nodes that could not start a pod of the job
-  RunTimes ran{};               // of the job's pods that have exited since the last one
+  // How many pods of the job each of those could not start, and why.
+  struct FailedStarts {
+    uint32_t pods = 0;
+    std::string why;
+  };
+  std::map<NodeId, FailedStarts> failed_starts{};
+  std::optional<uint32_t> user{};  // the job's owner, where there are several
+  RunTimes ran{};                  // of the job's pods that have exited since the last one
 };
 // Nothing is left of the job's pods.
 struct JobLeft {

@@ -76,6 +76,7 @@ struct NodeDisconnected {
 struct NodeResponded {
   NodeId node = kNoNode;
   Millis at_ms = 0;
+  std::optional<uint64_t> started{};  // as in Heartbeat
 };
 struct NodeTroubled {
   NodeId node = kNoNode;
@@ -90,12 +91,56 @@ struct NodeSuspected {
 struct LossHeld {
   NodeId node = kNoNode;
 };
+struct HealthChecked {
+  NodeId node = kNoNode;
+  HealthCheck check;
+  Millis at_ms = 0;
+};
+
+// Of start_watch.hpp; `up_ms` is of a monotonic clock.
+//
+// The node could not start these pods of the job.
+struct StartsFailed {
+  NodeId node = kNoNode;
+  JobId job = 0;
+  std::optional<uint32_t> user;
+  uint32_t pods = 0;
+  std::string why;
+  Millis up_ms = 0;
+};
+// The failed starts of this job say nothing about the node (any more).
+struct StartsForgiven {
+  NodeId node = kNoNode;
+  JobId job = 0;
+};
+// The node gets no more pods, except a probe from `probe_up_ms` on.
+struct NodeClosed {
+  NodeId node = kNoNode;
+  std::string why;
+  Millis probe_up_ms = 0;
+  Millis at_ms = 0;
+};
+// A pod has been let through; the next one follows `wait_ms` later.
+struct ProbeSent {
+  NodeId node = kNoNode;
+  Millis wait_ms = 0;
+  Millis next_up_ms = 0;
+};
+// A pod has started, or an operator says that pods can start: what failed before is forgotten, and
+// a closed node is open.
+struct StartsCleared {
+  NodeId node = kNoNode;
+  Millis at_ms = 0;
+};
+
 // One tick for the lease of each node that is not gone.
 struct TickPassed {};
 
-using Record = std::variant<NodeRegistered, NodeReplaced, NodeLost, NodeDeleted, NodeSpecChanged,
-                            NodeLeft, StrangersFound, UsesNoted, NodeConnected, NodeDisconnected,
-                            NodeResponded, NodeTroubled, NodeSuspected, LossHeld, TickPassed>;
+using Record =
+    std::variant<NodeRegistered, NodeReplaced, NodeLost, NodeDeleted, NodeSpecChanged, NodeLeft,
+                 StrangersFound, UsesNoted, NodeConnected, NodeDisconnected, NodeResponded,
+                 NodeTroubled, NodeSuspected, LossHeld, TickPassed, HealthChecked, StartsFailed,
+                 StartsForgiven, NodeClosed, ProbeSent, StartsCleared>;
 
 // The node that a record is about; kNoNode: all of them, or none.
 NodeId node_of(const Record& record);

@@ -49,6 +49,14 @@ struct NodeTrouble {
   bool operator==(const NodeTrouble&) const = default;
 };
 
+// What the command of --health-check came to, as the agent reports it.
+struct HealthCheck {
+  bool runs = false;    // the node has one
+  std::string failure;  // empty: it passes
+  bool fails() const { return !failure.empty(); }
+  bool operator==(const HealthCheck&) const = default;
+};
+
 struct NodeInfo {
   // Durable.
   NodeId id = kNoNode;
@@ -80,6 +88,10 @@ struct NodeInfo {
   Millis changed_ms = 0;    // when health last changed
   bool loss_held = false;   // silent for --node-grace, but not lost: no node is ready
   LimitSupport limits{};    // known once its agent has registered
+  HealthCheck check{};
+  // Why it gets no pods but one at a time, to see whether they start (start_watch.hpp); empty: it
+  // gets all.
+  std::string starts_failing{};
   bool operator==(const NodeInfo&) const = default;
 };
 
@@ -91,10 +103,14 @@ struct NodeHealth {
   NodeTrouble trouble{};
   Millis heartbeat_ms = 0, changed_ms = 0;
   bool loss_held = false;
+  HealthCheck check{};
+  std::string starts_failing{};
 };
 NodeHealth health_of(const NodeInfo& node);
 void set_health(NodeInfo& node, const NodeHealth& health);
 
+// Whether only failing starts may keep it from being ready.
+bool is_healthy(const NodeInfo& node);
 // Whether its Ready condition is True, so that it may get pods unless an operator prevents it.
 bool is_ready(const NodeInfo& node);
 

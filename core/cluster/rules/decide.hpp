@@ -4,8 +4,8 @@
 //
 // An agent that registers is refused, or continues its incarnation, or begins the next one
 // (registration.cpp). A node lives by its lease (life.cpp): silent for --node-grace, it is lost,
-// unless no node at all responds; then its loss is held until one does. Slots go to jobs in rounds
-// (placing.cpp).
+// unless no node at all responds; then its loss is held until one does. A node that starts nothing
+// gets no pods but probes (starts.cpp). Slots go to jobs in rounds (placing.cpp).
 //
 // Invariants: a node gets grants only between NodeConnected and the loss of its session or lease;
 // an incarnation that is gone never gets one again; a name belongs to one work-dir and the holder

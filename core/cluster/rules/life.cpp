@@ -49,6 +49,25 @@ void lose(Turn& turn, NodeId id) {
   turn.then(NodeIsLost{id, EndCause::node_lost, silence_ms(grace_ms)});
 }
 
+void take_check(Turn& turn, const Heartbeat& event) {
+  const bool failed = turn.cluster.node(event.node)->info.check.fails();
+  if (event.check.fails())
+    turn.log(Log::Level::warn,
+             turn.named(event.node) +
+                 " fails its health check and gets no new pods: " + event.check.failure);
+  else if (failed)
+    turn.log(Log::Level::info, turn.named(event.node) + " passes its health check");
+  turn.record(HealthChecked{event.node, event.check, turn.now.wall_ms});
+}
+
+// A client that uncordons a node that is not cordoned changes nothing, except perhaps who manages
+// which field.
+bool uncordons(NodeSpec seen, const NodeSpec& spec) {
+  if (spec.unschedulable || seen.unschedulable) return !spec.unschedulable;
+  seen.managers = spec.managers;
+  return seen == spec;
+}
+
 // No node responds: more likely the coordinator itself is cut off.
 void hold_loss(Turn& turn, const std::vector<NodeId>& silent) {
   bool said = false;
@@ -84,6 +103,9 @@ void Turn::take(const Heartbeat& event) {
   if (!node) return;
   const bool changed = node->info.trouble != event.trouble;
   const bool was_ready = node->info.health == Health::ready;
+  const bool checked = node->info.check != event.check;
+  const auto started = node->starts.started;
+  if (checked) take_check(*this, event);
   if (changed) {
     // The lease is renewed all the same: pods there keep running, and their ends are reported.
     if (event.trouble)
@@ -93,8 +115,9 @@ void Turn::take(const Heartbeat& event) {
       log(Log::Level::info, named(event.node) + " has recovered");
     record(NodeTroubled{event.node, event.trouble, now.wall_ms});
   }
-  make_ready(*this, event.node, NodeResponded{event.node, now.wall_ms});
-  if (!changed && was_ready) return;
+  make_ready(*this, event.node, NodeResponded{event.node, now.wall_ms, event.started});
+  note_started(event.node, started, event.started);
+  if (!changed && !checked && was_ready) return;
   show(event.node);
   place_soon();
 }
@@ -120,6 +143,7 @@ void Turn::take(const Tick&) {
     if (node.lease.expired()) silent.push_back(id);
   }
   for (NodeId id : late) make_suspect<NodeSuspected>(*this, id);
+  judge_starts();
   if (silent.empty()) return;
   if (!some_ready) return hold_loss(*this, silent);
   for (NodeId id : silent) lose(*this, id);
@@ -132,8 +156,12 @@ void Turn::take(const SpecRequest& event) {
   if (cluster.node(id)->info.spec != event.seen)
     return then(AnswerRequest{event.token, Outcome::conflict});
   return_slots();
-  record(NodeSpecChanged{id, event.spec});
-  log(Log::Level::info, named(id) + " changed" + (event.spec.unschedulable ? ": cordoned" : ""));
+  const bool uncordoned = uncordons(event.seen, event.spec);
+  if (event.seen != event.spec) {
+    record(NodeSpecChanged{id, event.spec});
+    log(Log::Level::info, named(id) + " changed" + (event.spec.unschedulable ? ": cordoned" : ""));
+  }
+  if (uncordoned) reopen(id, "it was uncordoned");
   then(AnswerRequest{event.token, Outcome::done});
   then(PlaceSoon{});
 }

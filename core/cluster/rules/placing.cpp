@@ -48,6 +48,7 @@ void Turn::take(const Want& event) {
 }
 
 void Turn::take(const Freed& event) {
+  note_failed_starts(event);
   cluster.slots().avoid(event.job, event.avoid, now.up_ms);
   cluster.slots().freed(event.job, event.slots, event.quick, event.ran, now.up_ms);
   moved(*this, event.job);
@@ -60,10 +61,19 @@ void Turn::take(const JobLeft& event) {
 
 void Turn::take(const PlaceNow&) {
   Slots& slots = cluster.slots();
-  for (const auto& [id, node] : cluster.nodes())
-    if (!node.info.gone) slots.set_usable(id, node.link && is_ready(node.info));
+  std::vector<NodeId> closed;
+  for (const auto& [id, node] : cluster.nodes()) {
+    if (node.info.gone) continue;
+    slots.set_usable(id, node.link && is_ready(node.info));
+    if (node.starts.closed()) closed.push_back(id);
+  }
+  const std::map<NodeId, uint32_t> probed = let_probes_through(closed);
   Slots::Round round = slots.place(now.up_ms);
-  for (JobId job : round.nowhere) at_once(TellNowhere{job});
+  close_after(probed);
+  for (JobId job : round.nowhere) {
+    at_once(TellNowhere{job});
+    forgive(job);
+  }
   const bool enough = !slots.lacks();
   if (!enough) return_slots();
   for (auto& [job, granted] : round.grants) {

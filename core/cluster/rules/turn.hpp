@@ -5,6 +5,8 @@
 #include "core/cluster/fold/decision.hpp"
 #include "core/cluster/fold/event.hpp"
 
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,6 +42,17 @@ struct Turn {
     return_slots();
     at_once(ShowHealth{health_of(cluster.node(id)->info)});
   }
+
+  // starts.cpp
+  void note_failed_starts(const Freed& event);
+  void note_started(NodeId node, std::optional<uint64_t> before, std::optional<uint64_t> now);
+  void reopen(NodeId node, const std::string& why);
+  void judge_starts();
+  // Around a round of placement: lets one pod through to each closed node whose probe is due.
+  std::map<NodeId, uint32_t> let_probes_through(const std::vector<NodeId>& closed);
+  void close_after(const std::map<NodeId, uint32_t>& probed);
+  // Every node that fits the job failed its pods: that is the job's doing.
+  void forgive(JobId job);
 
   // registration.cpp
   void take(const AgentRegisters& event);

@@ -99,7 +99,9 @@ struct Ingest {
     end.cause = EndCause::returned;
     end.exit_code = 0;
     end.containers.clear();
-    if (pod.active()) sync.avoid.emplace(node, end.message);
+    if (!pod.active()) return;
+    sync.avoid.emplace(node, end.message);
+    ++sync.failed_starts[node];
   }
 
   void operator()(const PodsReported& e) {

@@ -30,6 +30,7 @@ struct Sync {
   QuickEndsOfNodes freed_quickly{};       // those freed by short pods
   RunTimes ran{};                         // of the pods that exited
   std::map<NodeId, std::string> avoid{};  // FreeSlots::avoid
+  std::map<NodeId, uint32_t> failed_starts{};
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes to send launches and kills to (again)
   std::vector<JobDeletion> deletions{};

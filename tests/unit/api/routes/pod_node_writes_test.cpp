@@ -181,5 +181,25 @@ TEST_F(ServerTest, CordonsTaintsAndDeletesNodes) {
   EXPECT_EQ(get("/api/v1/nodes/n1").code, 404);
 }
 
+// The cluster must hear of it, even if the node is not cordoned.
+TEST_F(ServerTest, P15UncordoningANodeWhoseStartsFailIsAChange) {
+  core::NodeInfo node{.id = 1, .name = "n1", .slots = 4};
+  feed.node(node);
+  const auto patch = [&](const std::string& body) {
+    ASSERT_EQ(call(request("PATCH", "/api/v1/nodes/n1",
+                           "Content-Type: application/merge-patch+json\r\n", body))
+                  .code,
+              200);
+  };
+  patch(R"({"spec":{"unschedulable":null}})");
+  EXPECT_EQ(backend.node_changes, 0);
+  node.starts_failing = "pods of 2 users cannot start here";
+  view.health(core::health_of(node));
+  patch(R"({"metadata":{"labels":{}}})");
+  EXPECT_EQ(backend.node_changes, 0);
+  patch(R"({"spec":{"unschedulable":null}})");
+  EXPECT_EQ(backend.node_changes, 1);
+}
+
 }  // namespace
 }  // namespace muster::api

@@ -103,6 +103,7 @@ class FakeBackend final : public Backend {
   }
   void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
                    std::function<void(Status)> done) override {
+    ++node_changes;
     core::NodeInfo node = *view_.node(name)->node;
     if (node.spec != seen) return done(Error{Errc::conflict, "", {}});
     node.spec = std::move(spec);
@@ -251,7 +252,7 @@ class FakeBackend final : public Backend {
   std::optional<Error> refuse;
   std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
   bool running = false;
-  int creates = 0, reads = 0, grow_at = -1, updates = 0;
+  int creates = 0, reads = 0, grow_at = -1, updates = 0, node_changes = 0;
   int32_t run = -2;  // of the last read of a log
   Millis log_at = kStart;
   LogSearch searched;

@@ -272,6 +272,25 @@ TEST_F(JsonTest, NodeAndEventShowConditionsAndReasons) {
   EXPECT_EQ(ready["status"], "False") << "p13";
   EXPECT_EQ(ready["reason"], "SpoolNotWritable");
   EXPECT_EQ(ready["message"], "spool: write: No space left on device");
+  EXPECT_TRUE(condition(get(view.node("n1")), "Healthy").is_null()) << "it has no health check";
+  auto checked = make_node(1, "n1", core::NodeInfo::Health::ready);
+  checked.check = {true, ""};
+  view.health(core::health_of(checked));
+  EXPECT_EQ(condition(get(view.node("n1")), "Healthy")["status"], "True");
+  checked.check.failure = "ERROR: nhc: no /scratch";
+  checked.starts_failing = "pods of 2 users cannot start here: cwd /home/u";
+  view.health(core::health_of(checked));
+  node = get(view.node("n1"));
+  EXPECT_EQ(condition(node, "Healthy")["status"], "False");
+  EXPECT_EQ(condition(node, "Healthy")["message"], "ERROR: nhc: no /scratch");
+  EXPECT_EQ(condition(node, "StartsFailing")["status"], "True") << "p15";
+  EXPECT_TRUE(condition(node, "StartsFailing")["message"].get<std::string>().starts_with(
+      "pods of 2 users cannot start here: cwd /home/u; one pod at a time"));
+  EXPECT_EQ(condition(node, "Ready")["reason"], "HealthCheckFailed");
+  checked.check = {};
+  view.health(core::health_of(checked));
+  node = get(view.node("n1"));
+  EXPECT_EQ(condition(node, "Ready")["reason"], "StartsFailing");
   auto cordoned = make_node(1, "n1", core::NodeInfo::Health::ready);
   cordoned.spec.unschedulable = true;
   feed.node(cordoned);

@@ -31,6 +31,10 @@ inline std::string counts_text(const Map& slots) {
 inline std::string trouble_text(const NodeTrouble& trouble) {
   return trouble ? " " + trouble.reason : " none";
 }
+inline std::string check_text(const HealthCheck& check) {
+  if (!check.runs) return " none";
+  return check.fails() ? " fails: " + check.failure : " passes";
+}
 inline std::string_view health_text(NodeInfo::Health health) {
   switch (health) {
     case NodeInfo::Health::unknown:
@@ -89,6 +93,23 @@ struct RecordText {
   std::string operator()(const NodeSuspected& r) const { return "NodeSuspected " + n(r.node); }
   std::string operator()(const LossHeld& r) const { return "LossHeld " + n(r.node); }
   std::string operator()(const TickPassed&) const { return "TickPassed"; }
+  std::string operator()(const HealthChecked& r) const {
+    return "HealthChecked " + n(r.node) + check_text(r.check);
+  }
+  std::string operator()(const StartsFailed& r) const {
+    return "StartsFailed " + n(r.node) + " " + j(r.job) + " pods=" + std::to_string(r.pods) +
+           (r.user ? " user=" + std::to_string(*r.user) : "") + ": " + r.why;
+  }
+  std::string operator()(const StartsForgiven& r) const {
+    return "StartsForgiven " + n(r.node) + " " + j(r.job);
+  }
+  std::string operator()(const NodeClosed& r) const {
+    return "NodeClosed " + n(r.node) + ": " + r.why;
+  }
+  std::string operator()(const ProbeSent& r) const {
+    return "ProbeSent " + n(r.node) + " wait=" + std::to_string(r.wait_ms / 1000) + "s";
+  }
+  std::string operator()(const StartsCleared& r) const { return "StartsCleared " + n(r.node); }
 };
 
 struct EffectText {
@@ -135,7 +156,9 @@ struct EffectText {
   std::string operator()(const ShowHealth& e) const {
     return "ShowHealth " + n(e.health.id) + " " + std::string(health_text(e.health.health)) +
            (e.health.draining ? " draining" : "") + (e.health.loss_held ? " loss-held" : "") +
-           (e.health.trouble ? trouble_text(e.health.trouble) : "");
+           (e.health.trouble ? trouble_text(e.health.trouble) : "") +
+           (e.health.check.fails() ? " check-fails" : "") +
+           (e.health.starts_failing.empty() ? "" : " starts-failing");
   }
   std::string operator()(const TakeKept& e) const { return "TakeKept " + j(e.job); }
   std::string operator()(const Grant& e) const {

@@ -7,11 +7,14 @@
 //            cluster, with the directory d-a, the boot b1 and epoch 1
 //   jobs [j7/1#0 …]    the jobs answer the last AskJobs: these pods must end
 //   up n1  down n1     its session begins, ends           leaves n1   its agent shuts down
-//   beat n1 [REASON]   a heartbeat, with this trouble
+//   beat n1 [REASON] [started=3] [check=ok|WORD]   a heartbeat, with this trouble; so many
+//   processes
+//            have started there (as before, once it was given); its health check passes or fails
 //   tick 6 [n1 …]      this many ticks, each after a heartbeat of these nodes
 //   spec a [cordon] [taint=KEY:EFFECT] [stale]            delete a
 //   want j1 3 [priority=5 gang]   all slots granted so far have arrived     left j1
-//   free j1 n1=2 [avoid=n1]
+//   free j1 n1=2 [avoid=n1 [failed=1 user=1000]]   so many of its pods, by default 1, could not
+//            start on the node to avoid
 //   place [+5s]        a round of placement, after this time
 //   restart            replaces the cluster by the one that the rows of its nodes make
 //
@@ -131,9 +134,13 @@ class NodesTranscript {
     if (verb == "up") return LinkUp{node_at(1), link_of(node_at(1))};
     if (verb == "down") return LinkDown{node_at(1), link_of(node_at(1))};
     if (verb == "leaves") return AgentLeaves{node_at(1), link_of(node_at(1))};
-    if (verb == "beat")
-      return Heartbeat{node_at(1), link_of(node_at(1)),
-                       words_.size() > 2 ? NodeTrouble{words_[2], "the message"} : NodeTrouble{}};
+    if (verb == "beat") {
+      const NodeId node = node_at(1);
+      const bool troubled = words_.size() > 2 && words_[2].find('=') == std::string::npos;
+      if (has("started")) started_[node] = static_cast<uint64_t>(number(value("started")));
+      if (has("check")) checks_[node] = {true, value("check") == "ok" ? "" : value("check")};
+      return beat(node, troubled ? NodeTrouble{words_[2], "the message"} : NodeTrouble{});
+    }
     if (verb == "spec") return spec();
     if (verb == "delete") return DeleteRequest{++tokens_, words_.at(1)};
     if (verb == "want") return want();
@@ -141,6 +148,14 @@ class NodesTranscript {
     if (verb == "free") return freed();
     if (verb == "place") return PlaceNow{};
     return std::nullopt;
+  }
+
+  Heartbeat beat(NodeId node, NodeTrouble trouble = {}) {
+    Heartbeat beat{node, link_of(node), std::move(trouble)};
+    if (const auto known = started_.find(node); known != started_.end())
+      beat.started = known->second;
+    beat.check = checks_[node];
+    return beat;
   }
 
   Event spec() {
@@ -170,7 +185,13 @@ class NodesTranscript {
     for (const auto& [key, count] : values_)
       if (key != "avoid" && key.starts_with('n'))
         event.slots[static_cast<NodeId>(after_letter(key))] = static_cast<uint32_t>(number(count));
-    if (has("avoid")) event.avoid = {static_cast<NodeId>(after_letter(value("avoid")))};
+    if (has("avoid")) {
+      const auto node = static_cast<NodeId>(after_letter(value("avoid")));
+      event.avoid = {node};
+      event.failed_starts[node] = {static_cast<uint32_t>(number(value("failed", "1"))),
+                                   "cwd /home/u: No such file or directory"};
+    }
+    if (has("user")) event.user = static_cast<uint32_t>(number(value("user")));
     return event;
   }
 
@@ -178,8 +199,7 @@ class NodesTranscript {
     for (int64_t left = number(words_.at(1)); left > 0; --left) {
       now_.wall_ms += tick_ms(settings_.node_grace_ms);
       now_.up_ms += tick_ms(settings_.node_grace_ms);
-      for (size_t i = 2; i < words_.size(); ++i)
-        decided(Heartbeat{node_at(i), link_of(node_at(i))});
+      for (size_t i = 2; i < words_.size(); ++i) decided(beat(node_at(i)));
       decided(Tick{});
     }
   }
@@ -216,6 +236,8 @@ class NodesTranscript {
       row.health = row.gone ? NodeInfo::Health::lost : NodeInfo::Health::unknown;
       row.draining = row.loss_held = false;
       row.trouble = {};
+      row.check = {};
+      row.starts_failing.clear();
       nodes.push_back(row);
       answers_.push_back("row n" + std::to_string(id) + " " + row.name + (row.gone ? " gone" : "") +
                          (row.deleted ? " deleted" : "") +
@@ -235,6 +257,8 @@ class NodesTranscript {
   std::map<NodeId, uint64_t> sessions_;
   std::map<JobId, uint64_t> granted_;
   std::map<JobId, JobObjectPtr> objects_;
+  std::map<NodeId, uint64_t> started_;
+  std::map<NodeId, HealthCheck> checks_;
   JobsAnswered asked_;
   uint64_t links_ = 0, tokens_ = 0;
 };

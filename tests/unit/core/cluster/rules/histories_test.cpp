@@ -42,16 +42,36 @@ enum class NodePlant : uint8_t {
   freed_twice,         // slots are freed twice, so they are granted twice
   slots_kept,          // jobs keep slots that others need
   strangers_ended,     // pods that a restored state does not contain are ended
+  check_unseen,        // a node that fails its health check gets pods
+  failures_unseen,     // a node that starts nothing gets pods
+  recovery_unseen,     // a node that starts pods again gets none
   count,
 };
 
-constexpr const char* kNodePlants[] = {
-    "none",           "tick_skipped",      "lost_too_early",     "loss_unsaid",
-    "session_kept",   "disconnect_unseen", "late_beat_believed", "reboot_unseen",
-    "name_unchecked", "secret_unchecked",  "answer_lost",        "ask_unheard",
-    "health_unshown", "cordon_dropped",    "spec_not_inherited", "drain_unseen",
-    "trouble_unseen", "row_lost",          "freed_twice",        "slots_kept",
-    "strangers_ended"};
+constexpr const char* kNodePlants[] = {"none",
+                                       "tick_skipped",
+                                       "lost_too_early",
+                                       "loss_unsaid",
+                                       "session_kept",
+                                       "disconnect_unseen",
+                                       "late_beat_believed",
+                                       "reboot_unseen",
+                                       "name_unchecked",
+                                       "secret_unchecked",
+                                       "answer_lost",
+                                       "ask_unheard",
+                                       "health_unshown",
+                                       "cordon_dropped",
+                                       "spec_not_inherited",
+                                       "drain_unseen",
+                                       "trouble_unseen",
+                                       "row_lost",
+                                       "freed_twice",
+                                       "slots_kept",
+                                       "strangers_ended",
+                                       "check_unseen",
+                                       "failures_unseen",
+                                       "recovery_unseen"};
 static_assert(sizeof kNodePlants / sizeof *kNodePlants == static_cast<size_t>(NodePlant::count));
 
 constexpr uint32_t kSlots = 2;
@@ -67,6 +87,8 @@ struct Agent {
   uint64_t earlier = 0;   // of the session before
   NodeId node = kNoNode;  // as it was welcomed
   NodeTrouble trouble{};
+  HealthCheck check{};
+  uint64_t started = 0;  // processes of pods
 };
 
 // What the model knows of an incarnation.
@@ -74,12 +96,18 @@ struct Known {
   std::string name, dir, secret;
   int boot = 1;
   bool gone = false, deleted = false, draining = false, cordoned = false, troubled = false;
-  bool held = false;  // its loss
+  bool held = false;                 // its loss
+  bool unwell = false;               // it fails its health check
+  std::map<JobId, uint32_t> failed;  // starts; here, each job is of a user of its own
+  std::optional<uint64_t> started;   // as its agent said last, in this session
+  std::optional<Millis> closed;      // until when it gets no probe
+  Millis wait_ms = 0;                // between two probes
   uint64_t link = 0;
   uint32_t silent = 0;   // ticks since it was heard
   uint32_t granted = 0;  // slots
   bool ready() const { return !gone && link != 0 && silent < kTicksSuspect; }
-  bool takes_pods() const { return ready() && !draining && !cordoned && !troubled; }
+  bool may_be_probed() const { return ready() && !draining && !cordoned && !troubled && !unwell; }
+  bool takes_pods() const { return may_be_probed() && !closed; }
 };
 
 class History {
@@ -134,6 +162,8 @@ class History {
         return;
       case 6:
         agent.trouble = below(3) == 0 ? NodeTrouble{"KeeperNotResponding", "m"} : NodeTrouble{};
+        agent.check = {below(2) == 0, ""};
+        if (agent.check.runs && below(3) == 0) agent.check.failure = "disk";
         return;
       case 7:
         return change(agent.name);
@@ -149,7 +179,7 @@ class History {
         return give_back(1 + below(2));
       case 12:
         // Of a session that has ended.
-        if (agent.earlier != 0) beat(agent.node, agent.earlier, {});
+        if (agent.earlier != 0) beat(agent.node, agent.earlier, Agent());
         return;
       default:
         return ticks();
@@ -206,28 +236,50 @@ class History {
     if (!planted(NodePlant::disconnect_unseen)) decided(LinkDown{agent.node, link});
   }
 
-  void beat(NodeId node, uint64_t link, const NodeTrouble& trouble) {
+  void beat(NodeId node, uint64_t link, const Agent& agent) {
     Known& known = known_.at(node);
     if (known.link == link && !known.gone) {
       known.silent = 0;
       known.held = false;
-      known.troubled = static_cast<bool>(trouble);
+      known.troubled = static_cast<bool>(agent.trouble);
+      known.unwell = agent.check.fails();
+      if (known.started && agent.started > *known.started) open(known);
+      known.started = agent.started;
     }
-    Heartbeat event{node, link, trouble};
+    Heartbeat event{node, link, agent.trouble, agent.started, agent.check};
     if (planted(NodePlant::late_beat_believed))
       if (const auto* it = cluster_->node(node); it && it->link) event.link = *it->link;
     if (planted(NodePlant::trouble_unseen)) event.trouble = {};
+    if (planted(NodePlant::check_unseen)) event.check = {};
+    if (planted(NodePlant::recovery_unseen)) event.started = 0;
     decided(event);
+  }
+
+  static void open(Known& known) {
+    known.failed.clear();
+    known.closed.reset();
+  }
+  // What a tick makes of the starts that failed.
+  void close() {
+    for (auto& [id, known] : known_) {
+      if (known.gone || known.closed || !known.started) continue;
+      const bool many = std::any_of(known.failed.begin(), known.failed.end(), [](const auto& one) {
+        return one.second >= StartWatch::kStarts;
+      });
+      if (!many && known.failed.size() < StartWatch::kUsers) continue;
+      known.wait_ms = StartWatch::kProbeMinMs;
+      known.closed = now_.up_ms + known.wait_ms;
+    }
   }
 
   void ticks() {
     for (Agent& agent : agents_)
-      if (agent.link != 0 && !agent.frozen && broken_.empty())
-        beat(agent.node, agent.link, agent.trouble);
+      if (agent.link != 0 && !agent.frozen && broken_.empty()) beat(agent.node, agent.link, agent);
     for (auto& [id, known] : known_) ++known.silent;
     now_.wall_ms += 1'000;
-    now_.up_ms += 1'000;
+    now_.up_ms += below(50) == 0 ? 60'000 : 1'000;
     if (planted(NodePlant::tick_skipped)) return check_silent();
+    close();
     decided(Tick{});
     if (planted(NodePlant::lost_too_early)) decided(Tick{});
     check_silent();
@@ -250,7 +302,11 @@ class History {
     SpecRequest event{++tokens_, name, {}, {}};
     if (newest != kNoNode) event.seen.unschedulable = known_.at(newest).cordoned != stale;
     event.spec.unschedulable = below(2) == 0;
-    if (newest != kNoNode && !stale) known_.at(newest).cordoned = event.spec.unschedulable;
+    if (newest != kNoNode && !stale) {
+      Known& known = known_.at(newest);
+      known.cordoned = event.spec.unschedulable;
+      if (!known.cordoned && known.closed) open(known);
+    }
     if (planted(NodePlant::cordon_dropped)) event.spec = event.seen;
     using Outcome = AnswerRequest::Outcome;
     request(event, newest == kNoNode ? Outcome::not_found
@@ -301,7 +357,16 @@ class History {
     const NodeId node = held.begin()->first;
     if (--held[node] == 0) held.erase(node);
     if (known_.at(node).granted > 0) --known_.at(node).granted;
-    decided(Freed{job, {{node, 1}}});
+    Freed event{job, {{node, 1}}};
+    event.user = static_cast<uint32_t>(job);
+    if (below(3) == 0) {
+      if (!planted(NodePlant::failures_unseen)) event.failed_starts[node] = {1, "no home"};
+      if (!known_.at(node).gone) ++known_.at(node).failed[job];
+    } else if (below(2) == 0) {
+      for (Agent& agent : agents_)
+        if (agent.node == node && agent.link != 0) ++agent.started;
+    }
+    decided(event);
     if (planted(NodePlant::freed_twice)) decided(Freed{job, {{node, 1}}});
     place();
   }
@@ -313,6 +378,8 @@ class History {
       row.health = row.gone ? NodeInfo::Health::lost : NodeInfo::Health::unknown;
       row.draining = row.loss_held = false;
       row.trouble = {};
+      row.check = {};
+      row.starts_failing.clear();
       nodes.push_back(row);
     }
     cluster_ = std::make_unique<Cluster>(settings_, nodes);
@@ -325,7 +392,9 @@ class History {
     for (auto& [id, known] : known_) {
       known.link = 0;
       known.silent = known.granted = 0;
-      known.draining = known.troubled = known.held = false;
+      known.draining = known.troubled = known.held = known.unwell = false;
+      known.started.reset();
+      open(known);
     }
     shown_.clear();
     for (Agent& agent : agents_) agent.earlier = std::exchange(agent.link, 0);
@@ -448,7 +517,8 @@ class History {
       expect((shown.health == NodeInfo::Health::ready) == known.ready() &&
                  shown.draining == known.draining &&
                  static_cast<bool>(shown.trouble) == known.troubled &&
-                 shown.loss_held == known.held,
+                 shown.check.fails() == known.unwell &&
+                 shown.starts_failing.empty() == !known.closed && shown.loss_held == known.held,
              "a node is shown as it is");
     }
   }
@@ -469,9 +539,16 @@ class History {
   void carry_out(const Grant& e) {
     for (auto [node, count] : e.slots) {
       Known& known = known_.at(node);
-      expect(known.takes_pods(),
-             "only a node that is connected, responding, not draining, not cordoned and not in "
-             "trouble gets pods");
+      if (known.closed && known.may_be_probed()) {
+        expect(*known.closed <= now_.up_ms && count == 1,
+               "a node that starts nothing gets one pod, when it is due");
+        known.wait_ms = std::min(2 * known.wait_ms, StartWatch::kProbeMaxMs);
+        known.closed = now_.up_ms + known.wait_ms;
+      } else {
+        expect(known.takes_pods(),
+               "only a node that is connected, responding, not draining, not cordoned, not in "
+               "trouble and healthy gets pods");
+      }
       expect(e.links.at(node) == known.link, "a grant names the node's session");
       known.granted += count;
       expect(known.granted <= kSlots, "no slot is granted twice");
@@ -508,6 +585,7 @@ class History {
     known.link = agent.link;
     known.silent = 0;
     known.held = false;
+    known.started.reset();
     decided(LinkUp{agent.node, agent.link});
   }
   void carry_out(const DropLink& e) {
