@@ -265,6 +265,63 @@ class Users(Served):
         self.assertEqual(self.ask("bob", "GET", f"{JOBS}/j")[0], 404)
         self.assertEqual(self.ask("alice", "DELETE", f"{JOBS}/j")[0], 200)
 
+    def test_owner_cannot_release_what_an_operator_holds(self):
+        self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "1")
+        self.create("daemon", sh_job("j", "while [ ! -e " + str(self.dir / "go") + " ]; do sleep 0.05; done", 3, parallelism=2))
+
+        def status():
+            return self.ask("olga", "GET", f"{JOBS}/j")[1]["status"]
+
+        eventually(lambda: status().get("ready") == 1, "one of two pods runs")
+        held = self.run_as("olga", "hold", "job/j", "--reason", "the license server is down")
+        self.assertEqual(held.returncode, 0, held.stderr)
+        (self.dir / "go").touch()
+        eventually(lambda: status().get("succeeded") == 1 and status()["ready"] == 0, "what runs ends and counts")
+        time.sleep(0.5)
+        self.assertEqual(status()["succeeded"], 1, "nothing new starts")
+        why = self.run_as("olga", "why", "job/j").stdout
+        for part in (name("olga"), "the license server is down", "only operators can release it"):
+            self.assertIn(part, why)
+        self.assertIn(f"{name('olga')}, ", self.run_as("olga", "get", "jobs", "-o", "wide").stdout)
+        self.assertIn("Held", self.run_as("olga", "get", "jobs").stdout)
+        self.assertIn("Held by", self.run_as("olga", "describe", "job/j").stdout)
+        # A restart keeps the hold.
+        self.coordinator.kill()
+        self.coordinator.wait()
+        self.start_coordinator()
+        self.assertEqual([c["reason"] for c in status()["conditions"] if c["type"] == "muster.dev/Held"], ["HeldByOperator"])
+        self.assertEqual(self.run_as("olga", "release", "job/j").returncode, 0)
+
+    def test_users_hold_only_their_own_jobs(self):
+        self.create("alice", sh_job("j", "true", 2))
+        self.assertEqual(self.run_as("alice", "hold", "job/j").returncode, 0)
+        self.assertNotEqual(self.run_as("bob", "release", "job/j").returncode, 0)
+        self.assertEqual(self.run_as("alice", "release", "job/j").returncode, 0)
+        self.assertEqual(self.run_as("olga", "hold", "job/j", "--reason", "maintenance").returncode, 0)
+        refused = self.run_as("alice", "release", "job/j")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(f"{name('olga')} holds the job: maintenance; only operators can release it", refused.stderr)
+        code, job = self.ask("alice", "GET", f"{JOBS}/j")
+        job["spec"]["parallelism"] = 1
+        self.assertEqual(self.ask("alice", "PUT", f"{JOBS}/j", job)[0], 200)
+        self.assertIn("Held", self.run_as("alice", "get", "jobs").stdout, "a PUT does not touch the hold")
+        self.assertEqual(self.ask("alice", "DELETE", f"{JOBS}/j")[0], 200, "a job on hold can be deleted")
+
+    def test_only_operators_change_the_priority_of_a_job(self):
+        self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "1")
+        for job, script in (("first", "sleep 1000"), ("second", f"touch {self.dir}/work/second")):
+            self.create("daemon", sh_job(job, script, 1))
+        eventually(lambda: self.ask("olga", "GET", f"{JOBS}/first")[1]["status"].get("ready") == 1, "the first runs")
+        self.create("alice", sh_job("hers", "true", 1, suspend=True))
+        refused = self.run_as("alice", "set", "job/hers", "--priority", "9")
+        self.assertIn("only operators may do that", refused.stderr)
+        before = self.ask("olga", "GET", f"{JOBS}/second")[1]["spec"]
+        done = self.run_as("olga", "set", "job/second", "--priority", "9")
+        self.assertIn("has priority 9", done.stdout, done.stderr)
+        eventually((self.dir / "work/second").exists, "it preempts the first")
+        eventually(lambda: self.ask("olga", "GET", f"{JOBS}/second")[1]["status"].get("succeeded") == 1, "it succeeds")
+        self.assertEqual(self.ask("olga", "GET", f"{JOBS}/second")[1]["spec"], before, "its object is as it was")
+
     def test_audit_log_names_user_verb_and_code(self):
         self.create("alice", sh_job("j", "echo s3cr3t", 1, suspend=True))
         self.ask("bob", "DELETE", f"{JOBS}/j")

@@ -83,7 +83,7 @@ void print_events(ApiClient& client, const std::string& ns, const std::string& j
 // `why`: the coordinator's explanation, or null.
 std::string job_state(const Json& job, const Json& why) {
   for (const char* type : {"muster.dev/Damaged", "Failed", "Complete", "Suspended", "FailureTarget",
-                           "SuccessCriteriaMet"}) {
+                           "SuccessCriteriaMet", "muster.dev/Held"}) {
     const Json& c = condition_of(job, type);
     if (c.is_null()) continue;
     const std::string reason = text_at(c, {"reason"}), message = text_at(c, {"message"});

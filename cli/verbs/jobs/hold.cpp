@@ -1,0 +1,116 @@
+// muster hold, release, set: what operators do to a job without touching its owner's object.
+// Repeating a change is not an error.
+#include "cli/verbs/jobs/hold.hpp"
+
+#include "cli/verbs/words.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/news/attempts.hpp"
+#include "client/terminal/exit_codes.hpp"
+
+#include <charconv>
+#include <functional>
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+// Sends one request for each job, and tells what it did.
+int change_each(const Target& target, const std::vector<std::string>& names, const char* what,
+                const std::optional<Json>& body, const std::string& done) {
+  const auto client = connect(target);
+  int code = kDone;
+  for (const std::string& name : names) {
+    const std::string path = own_path(target.ns, name, what);
+    const auto answer = body ? client->replace(path, dumped(*body)) : client->remove(path, "");
+    if (!answer || !answer->ok()) {
+      code = fail(answer ? refusal(*answer) : answer.error());
+      if (code == kUnreachable) return code;
+      continue;
+    }
+    std::cout << kind_name(Kind::job) << "/" << name << " " << done << std::endl;
+  }
+  return code;
+}
+
+}  // namespace
+
+int execute(const HoldOptions& options) {
+  if (!options.hold)
+    return change_each(options.target, options.names, "hold", std::nullopt, "released");
+  return change_each(options.target, options.names, "hold", Json{{"reason", options.reason}},
+                     "held: no new pods start, running pods continue");
+}
+
+int execute(const SetOptions& options) {
+  if (!options.priority)
+    return change_each(options.target, options.names, "priority", std::nullopt,
+                       "has the priority of its template");
+  return change_each(options.target, options.names, "priority",
+                     Json{{"priority", *options.priority}},
+                     "has priority " + std::to_string(*options.priority));
+}
+
+Verb hold_verb() {
+  auto w = std::make_shared<Raw<HoldOptions, std::vector<std::string>>>();
+  return {
+      .title = {"Jobs", "hold", "Keep a job from starting new pods; running pods continue"},
+      .rows = {{"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything, kRequired},
+               {"--reason", "TEXT", "Reason, shown by muster why, describe and get jobs -o wide",
+                &w->o.reason}},
+      .asks = {&w->o.target},
+      .footer =
+          "Pods that already have a node keep running. Only operators can release what an operator "
+          "holds;\n`muster why` shows who holds a job, since when and why.\n"
+          "Example:\n  muster hold job/sweep --reason 'the license server is down'",
+      .finish = [w](const Given&) -> Judged {
+        return judged(read_job_names(w->what, w->o.names), w->o);
+      }};
+}
+
+Verb release_verb() {
+  auto w = std::make_shared<Raw<HoldOptions, std::vector<std::string>>>();
+  w->o.hold = false;
+  return {.title = {"Jobs", "release", "Release a held job"},
+          .rows = {{"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything,
+                    kRequired}},
+          .asks = {&w->o.target},
+          .footer = "Example:\n  muster release job/sweep",
+          .finish = [w](const Given&) -> Judged {
+            return judged(read_job_names(w->what, w->o.names), w->o);
+          }};
+}
+
+Verb set_verb() {
+  struct Words {
+    SetOptions o;
+    std::vector<std::string> what;
+    std::string priority;
+  };
+  auto w = std::make_shared<Words>();
+  return {
+      .title = {"Jobs", "set", "Override the priority of a job (operators only)"},
+      .rows = {{"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything, kRequired},
+               {"--priority", "N",
+                "Priority that replaces the one in the job's template, or none for the "
+                "template's again",
+                &w->priority, kAnything, kRequired}},
+      .asks = {&w->o.target},
+      .footer =
+          "The job's object stays as it is, and its owner cannot undo the override.\n"
+          "Examples:\n  muster set job/urgent --priority 1000\n"
+          "  muster set job/urgent --priority none",
+      .finish = [w](const Given&) -> Judged {
+        if (w->priority != "none") {
+          const std::string& text = w->priority;
+          int32_t number = 0;
+          const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+          if (read.ec != std::errc() || read.ptr != text.data() + text.size())
+            return Usage{"--priority: `" + text + "`: must be a whole number, or none"};
+          w->o.priority = number;
+        }
+        return judged(read_job_names(w->what, w->o.names), w->o);
+      }};
+}
+
+}  // namespace muster::cli

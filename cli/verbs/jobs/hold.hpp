@@ -1,0 +1,28 @@
+// Options of the verbs that change a job beside its object.
+#pragma once
+
+#include "cli/verbs/verb.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+struct HoldOptions {
+  Target target;
+  bool hold = true;  // else release
+  std::vector<std::string> names;
+  std::string reason;  // of a hold; may be empty
+};
+int execute(const HoldOptions& options);
+
+struct SetOptions {
+  Target target;
+  std::vector<std::string> names;
+  std::optional<int32_t> priority;  // absent: the template's again
+};
+int execute(const SetOptions& options);
+
+}  // namespace muster::cli
