@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
 #include "base/secret.hpp"
+#include "base/version.hpp"
 #include "trust/tls/checked.hpp"
 #include "trust/tls/link.hpp"
 #include "trust/tls/proof.hpp"
@@ -253,6 +254,8 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setTakesLaunches(true);
   hello.setTakesTemplates(executor_.takes_templates());
   hello.setJoinsContainers(true);
+  hello.setVersion(kVersion);
+  hello.setKeeperVersion(executor_.keeper_version());
   hello.setAddress(host_name());
   const std::string ip = options_.node_ip.empty() ? own_address(*link_->stream) : options_.node_ip;
   run_dirs_.set_ip(ip);

@@ -37,11 +37,12 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 14;       // newest version spoken
+constexpr uint32_t kVersion = 15;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 3;   // newest version of the spool's segments (spool_format.hpp)
 
 // The first version in which ...
+constexpr uint32_t kSaysVersion = 15;  // the welcome says which version of muster the keeper is
 constexpr uint32_t kFiles = 14;  // processes write to files and get signals; ends say what was used
 constexpr uint32_t kTemplates =
     13;  // permits come with the bytes of a template, orders with settings
@@ -118,6 +119,7 @@ enum class Type : uint8_t {
                  // scratch:text no_scratch:text no_mounts:text (since version 11): where pods'
                  // directories are, else why there are none; why `can` lacks mounts
                  // memory:text (since version 12): where in-memory ones are; empty: nowhere
+                 // program:text (since version 15): the version of muster
   refused,       // why:text
   living,        // key pid:i32 age_ms:i64 killing:u8 note:text
                  // enqueued:u8 (since version 4)

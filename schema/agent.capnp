@@ -43,6 +43,8 @@ struct Hello {
   takesLaunches @27 :Bool;     # obeys the launches in the answer to a report
   takesTemplates @28 :Bool;    # reads PodTemplate.bytes
   joinsContainers @29 :Bool;   # heeds the container of Agent.exec; else commands join the first
+  version @30 :Text;           # of the agent; empty: not known
+  keeperVersion @31 :Text;     # of its keeper, likewise
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator

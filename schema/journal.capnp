@@ -416,6 +416,15 @@ struct NodeRow {
   strangers @20 :List(Stranger);      # pods running there that a restored state does not know
   ip @21 :Text;                       # where other nodes reach it; empty: unknown
   leftMs @22 :Int64;                  # when its agent announced its shutdown; 0: not since it registered
+  reasons @23 :List(NodeReason);
+}
+
+# Who cordoned or tainted a node, when and why.
+struct NodeReason {
+  what @0 :Text;                      # "cordon", or a taint as KEY:EFFECT
+  by @1 :Text;
+  atMs @2 :Int64;
+  text @3 :Text;
 }
 
 # An object that clients store in muster (core/kept.hpp).

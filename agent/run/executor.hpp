@@ -96,6 +96,8 @@ class Executor {
   // try again; any other error ends the agent.
   virtual Result<Inventory> connect(Listener& listener) = 0;
   virtual Limits limits() const = 0;
+  // The version of the keeper; empty: not known, or there is none. Valid while connected.
+  virtual std::string keeper_version() const { return {}; }
   // Whether it starts queued orders on its own (core::node::StartOrder::queued); valid while
   // connected.
   virtual bool queues() const { return false; }

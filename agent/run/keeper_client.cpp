@@ -405,6 +405,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
         abilities_.no_mounts = in.text();
       }
       if (abilities_.confines) abilities_.memory = in.text();
+      if (version_ >= keeper::kSaysVersion) abilities_.version = in.text();
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));

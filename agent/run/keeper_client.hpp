@@ -159,7 +159,8 @@ class KeeperClient {
     bool mounts = false;      // it can give processes their own mounts; else no_mounts says why
     std::string scratch{};    // where pods' directories are; empty: no_scratch says why
     std::string no_scratch{}, no_mounts{};
-    std::string memory{};  // where those in memory are; empty: nowhere
+    std::string memory{};   // where those in memory are; empty: nowhere
+    std::string version{};  // of muster; empty: the keeper is too old to say
   };
 
   virtual ~KeeperClient() noexcept(false) {}

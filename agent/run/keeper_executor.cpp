@@ -150,6 +150,10 @@ Executor::Limits KeeperExecutor::limits() const {
   return {can.memory_limit, can.cpu_limit, can.no_limits};
 }
 
+std::string KeeperExecutor::keeper_version() const {
+  return keeper_ == nullptr ? "" : keeper_->abilities().version;
+}
+
 Result<core::InputTablePtr> KeeperExecutor::inputs_of(const core::node::PodTemplate& job) {
   if (job.inputs_file.empty()) return core::InputTablePtr();
   return input_file_.read(job.inputs_file);

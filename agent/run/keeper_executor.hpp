@@ -44,6 +44,7 @@ class KeeperExecutor final : public Executor,
   ~KeeperExecutor() noexcept override = default;
   Result<Inventory> connect(Executor::Listener& listener) override;
   Limits limits() const override;
+  std::string keeper_version() const override;
   bool queues() const override;
   core::node::Trouble check() override;
   kj::Promise<void> settled() override;

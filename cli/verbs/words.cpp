@@ -43,6 +43,17 @@ std::optional<Usage> read_pod_or_job(const std::string& word, std::string& pod, 
   return std::nullopt;
 }
 
+FlagRow reason_row(std::string& reason) {
+  return {"--reason", "TEXT", "Reason, shown by muster why, describe and get nodes -o wide",
+          &reason};
+}
+
+Json cordon_patch(const std::string& reason) {
+  Json patch = {{"spec", {{"unschedulable", true}}}};
+  if (!reason.empty()) patch["metadata"]["annotations"]["muster.dev/cordon-reason"] = reason;
+  return patch;
+}
+
 std::optional<Usage> check_set(const std::string& flag, const std::string& text) {
   if (text.empty()) return std::nullopt;
   auto set = core::IndexSet::parse_strict(text, kIndexMax + 1);

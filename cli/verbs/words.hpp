@@ -3,6 +3,7 @@
 
 #include "base/clock.hpp"
 #include "cli/verbs/verb.hpp"
+#include "client/terminal/json.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -33,6 +34,10 @@ std::optional<Usage> read_job_names(std::vector<std::string> words,
 
 // Reads "POD" or "pod/POD" into `pod`, "job/J" into `job`.
 std::optional<Usage> read_pod_or_job(const std::string& word, std::string& pod, std::string& job);
+
+// --reason of a change of nodes, and the patch that cordons one.
+FlagRow reason_row(std::string& reason);
+Json cordon_patch(const std::string& reason);
 
 // Checks that `text` is an index set, such as "3,7-9", or empty.
 std::optional<Usage> check_set(const std::string& flag, const std::string& text);

@@ -339,6 +339,9 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link) 
   }
   for (auto label : hello.getLabels()) out.labels[label.getKey()] = label.getValue();
   out.address = hello.getAddress();
+  auto version = hello.getVersion(), keeper = hello.getKeeperVersion();
+  out.agent_version = utf8_prefix({version.begin(), version.size()}, kVersionMax);
+  out.keeper_version = utf8_prefix({keeper.begin(), keeper.size()}, kVersionMax);
   auto no_limits = hello.getNoLimits();
   out.limits = {hello.getEnforcesMemory(), hello.getEnforcesCpu(),
                 utf8_prefix({no_limits.begin(), no_limits.size()}, kMessageMax)};

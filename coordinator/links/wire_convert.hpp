@@ -18,6 +18,7 @@ namespace muster::coordinator {
 
 inline constexpr unsigned kHelloPodsMax = 1'000'000;  // pods in each list of a registration
 inline constexpr unsigned kContainersMax = 256;       // of one pod; more are dropped
+inline constexpr size_t kVersionMax = 64;             // bytes, likewise
 inline constexpr size_t kMessageMax = 4 << 10;        // bytes; longer text is truncated
 
 // `invalid`: it exceeds the limits for agents (core/cluster/nodes/node_rules.hpp).

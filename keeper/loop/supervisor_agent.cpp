@@ -1,5 +1,6 @@
 // The supervisor's end of the agent's connection. There is one at a time; a new one replaces it.
 #include "base/exec_exit.hpp"
+#include "base/version.hpp"
 #include "keeper/kernel/tell.hpp"
 #include "keeper/loop/supervisor.hpp"
 
@@ -151,7 +152,8 @@ void Supervisor::on_hello(Reader in) {
       .text(spaces_.dirs == nullptr ? "" : spaces_.dirs->path())
       .text(spaces_.no_dirs)
       .text(spaces_.no_mounts)
-      .text(spaces_.dirs == nullptr ? "" : spaces_.dirs->memory_path());
+      .text(spaces_.dirs == nullptr ? "" : spaces_.dirs->memory_path())
+      .text(muster::kVersion);
   for (auto& [entry, process] : processes_) {
     if (!shown(process->key)) continue;
     if (process->committed) {

@@ -474,9 +474,10 @@ std::string encode_node(const core::NodeInfo& node) {
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
                                 memory_bytes, resources, node_labels, address, ip, strangers,
                                 created_ms, left_ms, spec, gone, deleted, health, draining, trouble,
-                                heartbeat_ms, changed_ms, loss_held, limits, check,
-                                starts_failing] = node;
-  [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
+                                heartbeat_ms, changed_ms, loss_held, limits, agent_version,
+                                keeper_version, check, starts_failing] = node;
+  [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers, reasons] =
+      spec;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::NodeRow>();
   out.setVersion(wire::NODE_VERSION);
@@ -514,6 +515,15 @@ std::string encode_node(const core::NodeInfo& node) {
   out.setManagers(text(managers));
   out.setGone(node.gone);
   out.setDeleted(deleted);
+  i = 0;
+  auto reasons_out = out.initReasons(static_cast<uint32_t>(reasons.size()));
+  for (const auto& [what, by, at_ms, why] : reasons) {
+    auto to = reasons_out[i++];
+    to.setWhat(text(what));
+    to.setBy(text(by));
+    to.setAtMs(at_ms);
+    to.setText(text(why));
+  }
   return packed(message);
 }
 
@@ -545,6 +555,9 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
     node.spec.managers = text_back(in.getManagers());
     node.gone = in.getGone();
     node.deleted = in.getDeleted();
+    for (auto one : in.getReasons())
+      node.spec.reasons.push_back({text_back(one.getWhat()), text_back(one.getBy()), one.getAtMs(),
+                                   text_back(one.getText())});
     return node;
   });
 }

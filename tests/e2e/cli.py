@@ -452,6 +452,28 @@ class Daemons(Cluster):
         self.muster("cordon", "nope", code=3)
         self.muster("delete", "job/stays")
 
+    def test_node_shows_who_cordoned_and_tainted_it_and_why(self):
+        self.muster("cordon", "n1", "--reason", "replace DIMM")
+        self.muster("create", "-f", "-", stdin=manifest("waits", "true", 1, 1))
+        poll("why names the reason", lambda: "replace DIMM" in self.muster("why", "job/waits").stdout)
+        self.muster("uncordon", "n1")
+        self.muster("wait", "job/waits", "--timeout", f"{DEADLINE:g}s")
+        self.assertEqual(self.muster("taint", "n1", "course=hpc1:NoSchedule", "--reason", "the HPC course").stdout, "node/n1 tainted\n")
+        wide, described = self.muster("get", "nodes", "-o", "wide").stdout, self.muster("describe", "node/n1").stdout
+        version = json.loads(self.muster("version", "--client", "-o", "json").stdout)["client"]["version"]
+        for part in ("course=hpc1:NoSchedule", "the HPC course"):
+            self.assertIn(part, wide)
+            self.assertIn(part, described)
+        self.assertIn(f"agent {version}, keeper {version}", described)
+        self.assertIn(version, wide)
+        poll("events say what was done", lambda: all(
+            text in self.muster("describe", "node/n1").stdout for text in
+            ("cordoned the node: replace DIMM", "uncordoned the node", "added the taint course=hpc1:NoSchedule: the HPC course")))
+        self.assertEqual(self.muster("taint", "n1", "course-").stdout, "node/n1 untainted\n")
+        self.assertNotIn("hpc1", self.muster("get", "nodes", "-o", "wide").stdout)
+        for words, why in ((["n1"], "taint how?"), (["a:NoSchedule"], "taint what?"), (["n1", "a:"], "must be KEY")):
+            self.assertIn(why, self.muster("taint", *words, code=2).stderr)
+
     def refused(self, *words, stdin=None):
         """Runs a command that must be refused; returns the lines of its error output."""
         r = self.muster(*words, stdin=stdin, code=5)

@@ -44,6 +44,9 @@ CODES = {
     ("PATCH", f"{DEFAULT}/pods/p/exec"): 405,
     ("TRACE", f"{JOBS}/j"): 405,
     ("POST", f"{KUBE}/events"): 422,  # the body is empty
+    # The body is a Job, so that nothing changes.
+    ("PUT", f"{DEFAULT}/jobs/j/hold"): 400,
+    ("PUT", f"{DEFAULT}/jobs/j/priority"): 400,
     ("POST", EVENTS): 422,
     ("POST", LEASES): 422,
     ("POST", f"{MINE}/backups"): 400,

@@ -5,10 +5,19 @@
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
+#include "api/view/query/object_json.hpp"
+#include "base/printable.hpp"
+#include "base/text/time_text.hpp"
+#include "core/cluster/nodes/node_reasons.hpp"
 #include "core/spec/values/violations.hpp"
+
+#include <memory>
+#include <utility>
 
 namespace muster::api {
 namespace {
+
+constexpr size_t kReasonMax = 1'024;  // bytes
 
 core::StringMap strings(const Json& object, const std::string& path, core::Violations& found) {
   core::StringMap map;
@@ -47,6 +56,30 @@ std::vector<core::Taint> taints(const Json& list, core::Violations& found) {
   return all;
 }
 
+// What a client says about its change, and removes it from the object, of which it is no part.
+Result<core::GivenReasons> take_reasons(Json& node) {
+  core::GivenReasons given;
+  core::Violations found;
+  const auto meta = node.find("metadata");
+  if (meta == node.end() || !meta->is_object()) return given;
+  const auto all = meta->find("annotations");
+  if (all == meta->end() || !all->is_object()) return given;
+  all->erase(kReasonsKey);
+  for (auto [key, into] :
+       {std::pair(kCordonReasonKey, &given.cordon), std::pair(kTaintReasonKey, &given.taint)}) {
+    const auto said = all->find(key);
+    if (said == all->end()) continue;
+    if (said->is_string()) *into = visible(said->get<std::string>());
+    if (*into && (*into)->size() > kReasonMax)
+      found.invalid("metadata.annotations." + std::string(key),
+                    said->get<std::string>().substr(0, 64),
+                    "must have at most " + std::to_string(kReasonMax) + " bytes");
+    all->erase(said);
+  }
+  if (!found.empty()) return Error{Errc::invalid, "the node is invalid", found.take()};
+  return given;
+}
+
 // The settings in a Node that a client wrote, without the labels that the agent reports.
 Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   core::Violations found;
@@ -78,20 +111,49 @@ bool sets_unschedulable(const std::string& body) {
   return json.is_object() && find_path(json, {"spec", "unschedulable"}) != nullptr;
 }
 
+Json node_event(const core::NodeInfo& node, const core::NodeNews& news, const core::Kept& event,
+                Millis now) {
+  const std::string at = time_text(now);
+  return {
+      {"kind", "Event"},
+      {"apiVersion", "v1"},
+      {"metadata",
+       {{"name", event.name},
+        {"namespace", event.ns},
+        {"uid", event.uid},
+        {"creationTimestamp", at}}},
+      {"involvedObject",
+       {{"kind", "Node"}, {"name", node.name}, {"uid", node.work_dir_id}, {"apiVersion", "v1"}}},
+      {"reason", news.reason},
+      {"message", news.message},
+      {"source", {{"component", "coordinator"}}},
+      {"firstTimestamp", at},
+      {"lastTimestamp", at},
+      {"count", 1},
+      {"type", "Normal"},
+      {"eventTime", nullptr},
+      {"reportingComponent", "coordinator"},
+      {"reportingInstance", ""}};
+}
+
 }  // namespace
 
 kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad_options(options.error());
-  MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node)](
-                      const Shown& seen) -> Result<core::NodeSpec> {
+  MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node),
+                   now = options_.now()](const Shown& seen) -> Result<core::NodeSpec> {
     const Json base(node_json(*seen.node, seen.version));
     auto json = written(SentBody::of(exchange, body), base);
     if (!json.ok()) return json.error();
     if (!version_holds(version_text(*json), seen.version)) return Error{Errc::conflict, "", {}};
+    auto given = take_reasons(*json);
+    if (!given.ok()) return given.error();
     auto spec = node_spec(*json, *seen.node);
     if (!spec.ok()) return spec.error();
+    spec->reasons =
+        core::reasons_after(seen.node->spec, *spec, *given, exchange.caller.called(), now);
     return tracked(std::move(*spec), seen, *json, writer);
   };
   return change(exchange, target, options->dry, sets_unschedulable(body), std::move(make),
@@ -116,13 +178,19 @@ kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
   if (name && *name != target.name)
     return exchange.bad("metadata.name: the object does not match the request (" + target.name +
                         ")");
-  MakeNode make = [config, force = options->force, writer = writer(exchange, *options, Kind::node)](
-                      const Shown& seen) -> Result<core::NodeSpec> {
+  auto given = take_reasons(config);
+  if (!given.ok()) return exchange.send_error(given.error(), "nodes", target.name);
+  MakeNode make = [&exchange, config, given = *given, force = options->force,
+                   writer = writer(exchange, *options, Kind::node),
+                   now = options_.now()](const Shown& seen) -> Result<core::NodeSpec> {
     if (!version_holds(version_text(config), seen.version)) return Error{Errc::conflict, "", {}};
     auto made = applied("Node", node_document(seen), config, writer, force);
     if (!made.ok()) return made.error();
     auto spec = node_spec(*made, *seen.node);
     if (!spec.ok()) return spec.error();
+    spec->annotations.erase(kReasonsKey);
+    spec->reasons =
+        core::reasons_after(seen.node->spec, *spec, given, exchange.caller.called(), now);
     spec->managers = managers_text(*made);
     return spec;
   };
@@ -145,17 +213,30 @@ kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, b
     return respond(exchange, {.kind = Kind::node, .node = &pretended, .version = shown->version});
   }
   Call call = new_call();
+  auto news = core::news_of(shown->node->spec, *spec, exchange.caller.called());
   backend_.change_node(target.name, shown->node->spec, *spec, std::move(call.done));
-  return call.promise.then([this, &exchange, target, uncordons, make = std::move(make),
-                            tries](Status status) mutable -> kj::Promise<void> {
+  return call.promise.then([this, &exchange, target, uncordons, make = std::move(make), tries,
+                            news = std::move(news)](Status status) mutable -> kj::Promise<void> {
     if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
       return change(exchange, target, false, uncordons, std::move(make), tries - 1);
     const auto now = view_.node(target.name);
     if (!status.ok() || !now)
       return exchange.send_error({status.ok() ? Errc::not_found : status.error().code, "", {}},
                                  "nodes", target.name);
+    for (const core::NodeNews& one : news) tell(*now->node, one);
     return respond(exchange, *now);
   });
+}
+
+// Stored like an event of a client. One that is lost is still in the audit log.
+void NodeRoutes::tell(const core::NodeInfo& node, const core::NodeNews& news) {
+  auto event = std::make_shared<core::Kept>();
+  event->kind = core::KeptKind::event;
+  event->ns = "default";
+  event->uid = random_uid();
+  event->name = node.name + "." + event->uid.substr(0, 8);
+  event->json = dumped(node_event(node, news, *event, options_.now()));
+  backend_.write_kept(nullptr, std::move(event), {}, [](const Status&) {});
 }
 
 kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,

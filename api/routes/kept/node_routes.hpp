@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/request/route_base.hpp"
+#include "core/cluster/nodes/node_reasons.hpp"
 
 #include <functional>
 
@@ -20,6 +21,7 @@ class NodeRoutes final : private RouteBase {
   // `uncordons`: the request sets spec.unschedulable, so it matters even if it changes nothing.
   Promise change(Exchange& exchange, const Target& target, bool dry, bool uncordons, MakeNode make,
                  int tries);
+  void tell(const core::NodeInfo& node, const core::NodeNews& news);
 };
 
 }  // namespace muster::api

@@ -126,6 +126,15 @@ OrderedJson starts_failing_json(const core::NodeInfo& node, const std::string& s
                           node.name + "` lets all through"}};
 }
 
+// Who cordoned and tainted the node, when and why, as the text of a JSON list.
+std::string reasons_text(const core::NodeSpec& spec) {
+  OrderedJson all = OrderedJson::array();
+  for (const core::NodeReason& one : spec.reasons)
+    all.push_back(
+        {{"what", one.what}, {"by", one.by}, {"at", time_text(one.at_ms)}, {"reason", one.text}});
+  return dumped(all);
+}
+
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   OrderedJson labels = ordered(core::labels_of(node));
   const ReadyCondition r = ready_condition(node);
@@ -162,6 +171,7 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
                       {"creationTimestamp", time_text(node.created_ms)},
                       {"labels", std::move(labels)},
                       {"annotations", ordered(node.spec.annotations)}};
+  if (!node.spec.reasons.empty()) meta["annotations"][kReasonsKey] = reasons_text(node.spec);
   if (!node.spec.managers.empty()) meta["managedFields"] = parse_ordered(node.spec.managers);
   OrderedJson json = {
       {"kind", "Node"},
@@ -185,8 +195,8 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
           {"bootID", node.boot_id},
           {"kernelVersion", ""},
           {"osImage", ""},
-          {"containerRuntimeVersion", "muster://"},
-          {"kubeletVersion", ""},
+          {"containerRuntimeVersion", "muster://" + node.keeper_version},
+          {"kubeletVersion", node.agent_version},
           {"kubeProxyVersion", ""},
           {"operatingSystem", "linux"},
           {"architecture", ""}}}}}};

@@ -25,6 +25,11 @@ struct ReadyCondition {
 };
 ReadyCondition ready_condition(const core::NodeInfo& node);
 
+// The annotation of a Node that shows who cordoned and tainted it, when and why; only the server
+// writes it. With a change, clients say why in one of the other two, which are not stored.
+inline constexpr char kReasonsKey[] = "muster.dev/reasons";
+inline constexpr char kCordonReasonKey[] = "muster.dev/cordon-reason";
+inline constexpr char kTaintReasonKey[] = "muster.dev/taint-reason";
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version);
 OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version);
 

@@ -1,5 +1,6 @@
 #include "api/view/render/misfits.hpp"
 
+#include "core/cluster/nodes/node_reasons.hpp"
 #include "core/cluster/slots/free_node.hpp"
 #include "core/job/shown/hold_text.hpp"
 #include "core/spec/fields/owner.hpp"
@@ -50,7 +51,11 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
   if (node.check.fails()) return Misfit{"not ready", "HealthCheckFailed: " + node.check.failure};
   if (!node.starts_failing.empty())
     return Misfit{"not ready", "StartsFailing: " + node.starts_failing};
-  if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
+  if (node.spec.unschedulable) {
+    const core::NodeReason* const why = core::reason_of(node.spec, core::kCordon);
+    return Misfit{"cordoned",
+                  why == nullptr ? "cordoned" : "cordoned by " + core::who_and_why(*why)};
+  }
   if (!core::enforces(node, demand))
     return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
   const core::StringMap labels = core::labels_of(node);
@@ -63,8 +68,13 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
     return Misfit{"excluded", demand.affinity.required
                                   ? "labels do not match the job's nodeSelector and nodeAffinity"
                                   : "labels do not match the job's nodeSelector"};
-  if (!core::admits(node, labels, demand))
-    return Misfit{"tainted", "has taints that the job does not tolerate"};
+  if (!core::admits(node, labels, demand)) {
+    std::string why;
+    for (const core::NodeReason& one : node.spec.reasons)
+      why += (why.empty() ? " (" : "; ") + one.what + " by " + core::who_and_why(one);
+    return Misfit{"tainted",
+                  "has taints that the job does not tolerate" + why + (why.empty() ? "" : ")")};
+  }
   core::Amounts room = core::capacity_of(node);
   if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
   if (used >= node.slots)

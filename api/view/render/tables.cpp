@@ -198,6 +198,23 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
           "<none>"};
 }
 
+std::string taints_text(const core::NodeSpec& spec) {
+  std::string text;
+  for (const core::Taint& taint : spec.taints)
+    text += (text.empty() ? "" : ",") + taint.key + (taint.value.empty() ? "" : "=" + taint.value) +
+            ":" + taint.effect;
+  return text.empty() ? "<none>" : text;
+}
+
+// "cordon by olga, 5m ago: replace DIMM"
+std::string reasons_text(const core::NodeSpec& spec, Millis now_ms) {
+  std::string text;
+  for (const core::NodeReason& one : spec.reasons)
+    text += (text.empty() ? "" : "; ") + one.what + " by " + one.by + ", " +
+            span_text(now_ms - one.at_ms) + " ago" + (one.text.empty() ? "" : ": " + one.text);
+  return text.empty() ? "<none>" : text;
+}
+
 OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
   std::string state = core::is_ready(node) ? "Ready" : node.draining ? "Draining" : "NotReady";
   if (has_left(node)) {
@@ -207,10 +224,17 @@ OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
   }
   if (node.spec.unschedulable) state += ",SchedulingDisabled";
   const std::string& at = node.ip.empty() ? node.address : node.ip;
-  return {node.name,  state,
-          "<none>",   span_text(now_ms - node.created_ms),
-          "",         at.empty() ? "<none>" : at,
-          node.slots, node.boot_id};
+  return {node.name,
+          state,
+          "<none>",
+          span_text(now_ms - node.created_ms),
+          node.agent_version,
+          at.empty() ? "<none>" : at,
+          node.slots,
+          node.boot_id,
+          node.keeper_version,
+          taints_text(node.spec),
+          reasons_text(node.spec, now_ms)};
 }
 
 // When the event last happened, from the first of its time fields that is set.
@@ -340,7 +364,10 @@ OrderedJson table_columns(Kind kind) {
                       {"Version", "string", "", 0},
                       {"Address", "string", "", 1},
                       {"Slots", "integer", "", 1},
-                      {"Boot-ID", "string", "", 1}});
+                      {"Boot-ID", "string", "", 1},
+                      {"Keeper", "string", "", 1},
+                      {"Taints", "string", "", 1},
+                      {"Reasons", "string", "", 1}});
     case Kind::event:
       return columns({{"Last Seen", "string", "", 0},
                       {"Type", "string", "", 0},

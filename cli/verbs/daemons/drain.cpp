@@ -20,6 +20,7 @@ struct DrainOptions {
   std::string node;
   bool now = false;                   // evict at once
   std::optional<Millis> deadline_ms;  // evict after this time
+  std::string reason;                 // may be empty
 };
 
 namespace {
@@ -83,7 +84,7 @@ int execute(const DrainOptions& options) {
   Signals signals;
   const auto client = connect(options.target);
   auto cordoned = change_object(*client, object_path(Kind::node, "", options.node),
-                                {{"spec", {{"unschedulable", true}}}});
+                                cordon_patch(options.reason));
   if (!cordoned) return fail(cordoned.error());
   const std::string node = "node/" + options.node;
   std::cout << node << " cordoned: it gets no new pods" << std::endl;
@@ -139,7 +140,8 @@ Verb drain_verb() {
                    {"--deadline", "T",
                     "Evict pods that are still running after this time, such as 2h (default: wait "
                     "for them)",
-                    &w->deadline}},
+                    &w->deadline},
+                   reason_row(w->o.reason)},
           .asks = {&w->o.target, ""},
           .footer =
               "Examples:\n  muster drain node-a\n  muster drain node-a --deadline 2h\n"

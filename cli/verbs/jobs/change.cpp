@@ -40,7 +40,7 @@ Json patch_of(const ChangeOptions& options) {
       return {{"metadata", {{"annotations", {{std::string(core::kScaleDownKey), "finish"}}}}},
               {"spec", {{"parallelism", *options.parallelism}}}};
     case What::cordon:
-      return {{"spec", {{"unschedulable", true}}}};
+      return cordon_patch(options.reason);
     case What::uncordon:
       return {{"spec", {{"unschedulable", nullptr}}}};
   }
@@ -135,8 +135,10 @@ std::optional<Usage> read_throttle(ChangeWords& w) {
 Verb change_of_nodes(What change, const char* name, const char* help, const std::string& example) {
   auto w = std::make_shared<ChangeWords>();
   w->o.what = change;
+  FlagRows rows = {{"what", "NODE...", "Nodes, by name", &w->what, kAnything, kRequired}};
+  if (change == What::cordon) rows.push_back(reason_row(w->o.reason));
   return {.title = {"Nodes", name, help},
-          .rows = {{"what", "NODE...", "Nodes, by name", &w->what, kAnything, kRequired}},
+          .rows = std::move(rows),
           .asks = {&w->o.target, ""},
           .footer = "Example:\n  " + example,
           .finish = [w](const Given&) -> Judged {
@@ -204,7 +206,7 @@ Verb throttle_verb() {
 
 Verb cordon_verb() {
   return change_of_nodes(What::cordon, "cordon", "Mark a node unschedulable",
-                         "muster cordon node-a");
+                         "muster cordon node-a --reason 'replace DIMM'");
 }
 
 Verb uncordon_verb() {

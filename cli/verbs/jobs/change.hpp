@@ -14,6 +14,7 @@ struct ChangeOptions {
   bool cron = false;                   // of cron jobs: suspend, resume
   std::optional<int32_t> completions;  // scale; also sets parallelism
   std::optional<int32_t> parallelism;  // scale, throttle
+  std::string reason{};                // cordon; may be empty
 };
 
 int execute(const ChangeOptions& options);

@@ -56,9 +56,11 @@ void print_conditions(const Json& object) {
   std::cout << "Conditions:\n" << aligned(rows, "  ");
 }
 
-void print_events(ApiClient& client, const std::string& ns, const std::string& job) {
-  auto list = object(client, object_path(Kind::event, ns) + "?fieldSelector=" +
-                                 url_encoded("involvedObject.kind=Job,involvedObject.name=" + job));
+void print_events(ApiClient& client, const std::string& ns, const std::string& kind,
+                  const std::string& name) {
+  auto list = object(
+      client, object_path(Kind::event, ns) + "?fieldSelector=" +
+                  url_encoded("involvedObject.kind=" + kind + ",involvedObject.name=" + name));
   if (!list) return;
   const Json& items = at(*list, {"items"});
   if (!items.is_array() || items.empty()) {
@@ -209,7 +211,7 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
     std::cout << "Failures:\n"
               << failures_text(*failures, "  ") << "  " << more_text(*failures, options.name, ns)
               << "\n";
-  print_events(client, ns, options.name);
+  print_events(client, ns, "Job", options.name);
   std::cout.flush();
   return kDone;
 }
@@ -265,6 +267,37 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
   return kDone;
 }
 
+// "agent 0.1.0, keeper 0.1.0"
+std::string node_versions(const Json& node) {
+  const auto said = [&node](const char* member) {
+    return none_if_empty(text_at(node, {"status", "nodeInfo", member}));
+  };
+  std::string keeper = said("containerRuntimeVersion");
+  if (keeper.starts_with("muster://")) keeper = none_if_empty(keeper.substr(9));
+  return "agent " + said("kubeletVersion") + ", keeper " + keeper;
+}
+
+// Its taints, and who cordoned and tainted it, when and why, line by line.
+void add_taints(const Json& node, Rows& rows) {
+  std::string taints;
+  for (const Json& taint : at(node, {"spec", "taints"})) {
+    const std::string value = text_at(taint, {"value"});
+    taints += (taints.empty() ? "" : ",") + text_at(taint, {"key"}) +
+              (value.empty() ? "" : "=" + value) + ":" + text_at(taint, {"effect"});
+  }
+  rows.push_back({"Taints:", none_if_empty(taints)});
+  const Json reasons =
+      Json::parse(text_at(node, {"metadata", "annotations", "muster.dev/reasons"}), nullptr, false);
+  if (!reasons.is_array()) return;
+  const char* head = "Reasons:";
+  for (const Json& one : reasons) {
+    const std::string why = text_at(one, {"reason"});
+    rows.push_back({head, text_at(one, {"what"}) + " by " + text_at(one, {"by"}) + ", " +
+                              text_at(one, {"at"}) + (why.empty() ? "" : ": " + why)});
+    head = "";
+  }
+}
+
 int describe_node(ApiClient& client, const DescribeOptions& options) {
   auto found = object(client, object_path(Kind::node, "", options.name));
   if (!found) return fail(found.error());
@@ -275,7 +308,9 @@ int describe_node(ApiClient& client, const DescribeOptions& options) {
                {"Schedulable:",
                 unschedulable.is_boolean() && unschedulable.get<bool>() ? "no (cordoned)" : "yes"},
                {"Capacity:", labels_text(at(node, {"status", "capacity"}))},
-               {"Boot id:", none_if_empty(text_at(node, {"status", "nodeInfo", "bootID"}))}};
+               {"Boot id:", none_if_empty(text_at(node, {"status", "nodeInfo", "bootID"}))},
+               {"Versions:", node_versions(node)}};
+  add_taints(node, rows);
   std::cout << aligned(rows, "");
   print_conditions(node);
   auto list =
@@ -293,6 +328,7 @@ int describe_node(ApiClient& client, const DescribeOptions& options) {
   }
   if (count > 0) std::cout << aligned(pods, "  ");
   if (count > kPodsMax) std::cout << "  ... and " << count - kPodsMax << " more\n";
+  print_events(client, "default", "Node", options.name);
   std::cout.flush();
   return kDone;
 }

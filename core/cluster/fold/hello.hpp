@@ -32,6 +32,7 @@ struct Hello {
   std::string address;  // host name
   std::string ip{};
   LimitSupport limits{};
+  std::string agent_version{}, keeper_version{};  // empty: not known
   std::vector<PodId> running, waiting, ended;
 };
 

@@ -19,6 +19,15 @@ struct Taint {
   bool operator==(const Taint&) const = default;
 };
 
+// Who cordoned or tainted a node, when and why.
+struct NodeReason {
+  std::string what;  // "cordon", or a taint as KEY:EFFECT
+  std::string by;    // the user
+  Millis at_ms = 0;
+  std::string text{};  // may be empty
+  bool operator==(const NodeReason&) const = default;
+};
+
 // What operators set on a Node through the API. It belongs to the node's name, so the next
 // incarnation inherits it.
 struct NodeSpec {
@@ -26,7 +35,8 @@ struct NodeSpec {
   std::vector<Taint> taints;
   StringMap labels;  // added to the agent's, which they override
   StringMap annotations;
-  std::string managers;  // metadata.managedFields as JSON; empty: none
+  std::string managers;               // metadata.managedFields as JSON; empty: none
+  std::vector<NodeReason> reasons{};  // of the cordon and the taints, in that order
   bool operator==(const NodeSpec&) const = default;
 };
 
@@ -88,6 +98,8 @@ struct NodeInfo {
   Millis changed_ms = 0;    // when health last changed
   bool loss_held = false;   // silent for --node-grace, but not lost: no node is ready
   LimitSupport limits{};    // known once its agent has registered
+  // Likewise; empty if not known.
+  std::string agent_version{}, keeper_version{};
   HealthCheck check{};
   // Why it gets no pods but one at a time, to see whether they start (start_watch.hpp); empty: it
   // gets all.

@@ -149,6 +149,8 @@ NodeInfo Registration::next_info(NodeId old, bool same, NodeId known) const {
   info.address = hello.address;
   info.ip = hello.ip;
   info.limits = hello.limits;
+  info.agent_version = hello.agent_version;
+  info.keeper_version = hello.keeper_version;
   info.limits.required = turn.settings().require_limits;
   info.draining = false;
   info.left_ms = 0;

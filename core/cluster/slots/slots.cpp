@@ -42,13 +42,12 @@ Slots::Site* Slots::site(NodeId node) {
 
 void Slots::set_node(const NodeInfo& info) {
   Site& site = sites_[info.id];
-  if (site.info.id != kNoNode) {
+  if (capacity_of(site.info) != capacity_of(info) || site.info.slots != info.slots) {
     all_.add(capacity_of(site.info), -1);
-    all_slots_ -= site.info.slots;
+    all_.add(capacity_of(info), 1);
+    all_slots_ += info.slots - uint64_t{site.info.slots};
+    ++all_changes_;
   }
-  all_.add(capacity_of(info), 1);
-  all_slots_ += info.slots;
-  ++all_changes_;
   site.info = info;
   site.labels = labels_of(info);
   std::vector<Taint> taints;

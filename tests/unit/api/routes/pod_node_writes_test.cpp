@@ -201,5 +201,39 @@ TEST_F(ServerTest, P15UncordoningANodeWhoseStartsFailIsAChange) {
   EXPECT_EQ(backend.node_changes, 1);
 }
 
+TEST_F(ServerTest, CordonAndTaintsShowWhoWhenAndWhy) {
+  feed.node({.id = 1, .name = "n1", .slots = 4});
+  auto patch = [&](const std::string& body) {
+    return call(request("PATCH", "/api/v1/nodes/n1",
+                        "Content-Type: application/merge-patch+json\r\n", body));
+  };
+  auto notes = [&]() -> Json {
+    return get("/api/v1/nodes/n1").json()["metadata"].value("annotations", Json::object());
+  };
+  ASSERT_EQ(patch(R"({"metadata":{"annotations":{"muster.dev/cordon-reason":"replace DIMM"}},)"
+                  R"("spec":{"unschedulable":true}})")
+                .code,
+            200);
+  Json reasons = Json::parse(notes().value("muster.dev/reasons", ""), nullptr, false);
+  ASSERT_EQ(reasons.size(), 1u) << notes().dump();
+  EXPECT_EQ(reasons[0]["what"], "cordon");
+  EXPECT_EQ(reasons[0]["reason"], "replace DIMM");
+  const std::string by = reasons[0]["by"];
+  EXPECT_FALSE(by.empty());
+  EXPECT_FALSE(notes().contains("muster.dev/cordon-reason")) << "it is input only";
+  const std::string events = get("/api/v1/events").body;
+  EXPECT_NE(events.find(by + " cordoned the node: replace DIMM"), std::string::npos) << events;
+  EXPECT_NE(events.find("NodeNotSchedulable"), std::string::npos) << events;
+  // Only the server writes it, and sending it back changes nothing.
+  ASSERT_EQ(patch(R"({"metadata":{"annotations":{"muster.dev/reasons":"[]"}}})").code, 200);
+  EXPECT_EQ(Json::parse(notes().value("muster.dev/reasons", ""), nullptr, false), reasons);
+  EXPECT_FALSE(view.node("n1")->node->spec.annotations.contains("muster.dev/reasons"));
+  ASSERT_EQ(patch(R"({"spec":{"unschedulable":null}})").code, 200);
+  EXPECT_FALSE(notes().contains("muster.dev/reasons"));
+  EXPECT_TRUE(patch(R"({"metadata":{"annotations":{"muster.dev/taint-reason":")" +
+                    std::string(2000, 'x') + R"("}}})")
+                  .is_status("Invalid"));
+}
+
 }  // namespace
 }  // namespace muster::api

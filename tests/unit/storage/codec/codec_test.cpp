@@ -565,6 +565,7 @@ TEST(Codec, NodesRoundTripWithoutVolatileState) {
   node.spec.labels = {{"zone", "1"}};
   node.spec.annotations = {{"note", "x"}};
   node.spec.managers = R"([{"manager":"me"}])";
+  node.spec.reasons = {{"cordon", "olga", kNow, "replace DIMM"}, {"d:NoExecute", "olga", 7, ""}};
   node.resources = {{"nvidia.com/gpu", 4}};
   NodeInfo seen = node;
   seen.health = NodeInfo::Health::ready;

@@ -54,6 +54,10 @@ class Tables : public ::testing::Test {
     auto cordoned = make_node(2, "n2", core::NodeInfo::Health::ready);
     cordoned.spec.unschedulable = true;
     cordoned.address = "10.0.0.2";
+    cordoned.agent_version = "0.2.0";
+    cordoned.keeper_version = "0.1.0";
+    cordoned.spec.taints = {{"course", "hpc1", "NoSchedule"}};
+    cordoned.spec.reasons = {{"cordon", "olga", kStart, "replace DIMM"}};
     feed.node(cordoned);
     feed.node(make_node(3, "n3", core::NodeInfo::Health::lost));
     auto leaving = make_node(4, "n4", core::NodeInfo::Health::ready);
