@@ -18,6 +18,37 @@ constexpr const char* kNodesComponent = "muster";
 
 }  // namespace
 
+std::shared_ptr<core::Kept> node_event(const core::NodeInfo& node, const std::string& unique,
+                                       const NodeEventText& text, Millis now) {
+  auto event = std::make_shared<core::Kept>();
+  event->kind = core::KeptKind::event;
+  event->ns = kNodesNamespace;
+  event->name = node.name + "." + unique;
+  event->uid = node.work_dir_id + "." + unique;
+  const std::string at = time_text(now);
+  event->json = dumped(Json{
+      {"kind", "Event"},
+      {"apiVersion", "v1"},
+      {"metadata",
+       {{"name", event->name},
+        {"namespace", event->ns},
+        {"uid", event->uid},
+        {"creationTimestamp", at}}},
+      {"involvedObject",
+       {{"kind", "Node"}, {"name", node.name}, {"uid", node.work_dir_id}, {"apiVersion", "v1"}}},
+      {"reason", text.reason},
+      {"message", text.message},
+      {"source", {{"component", kNodesComponent}}},
+      {"firstTimestamp", at},
+      {"lastTimestamp", at},
+      {"count", 1},
+      {"type", text.type},
+      {"eventTime", nullptr},
+      {"reportingComponent", kNodesComponent},
+      {"reportingInstance", ""}});
+  return event;
+}
+
 void NodeEvents::start() {
   if (std::exchange(running_, true)) return;
   work_ = rounds().eagerlyEvaluate([this](kj::Exception&& failed) {
@@ -64,36 +95,10 @@ void NodeEvents::write(const core::NodeInfo& node, const char* type, const char*
   const Millis now = now_();
   made_.push_back(now);
   // As Kubernetes' clients name events, from the time; two of one millisecond differ in the rest.
-  char suffix[24];
-  std::snprintf(suffix, sizeof suffix, ".%016" PRIx64,
+  char unique[24];
+  std::snprintf(unique, sizeof unique, "%016" PRIx64,
                 static_cast<uint64_t>(now) * 1'000'000 + ++last_ % 1'000'000);
-  auto event = std::make_shared<core::Kept>();
-  event->kind = core::KeptKind::event;
-  event->ns = kNodesNamespace;
-  event->name = node.name + suffix;
-  event->uid = node.work_dir_id + suffix;
-  const std::string at = time_text(now);
-  event->json = Json{
-      {"kind", "Event"},
-      {"apiVersion", "v1"},
-      {"metadata",
-       {{"name", event->name},
-        {"namespace", event->ns},
-        {"uid", event->uid},
-        {"creationTimestamp", at}}},
-      {"involvedObject",
-       {{"kind", "Node"}, {"name", node.name}, {"uid", node.work_dir_id}, {"apiVersion", "v1"}}},
-      {"reason", reason},
-      {"message", message},
-      {"source", {{"component", kNodesComponent}}},
-      {"firstTimestamp", at},
-      {"lastTimestamp", at},
-      {"count", 1},
-      {"type", type},
-      {"eventTime", nullptr},
-      {"reportingComponent", kNodesComponent},
-      {"reportingInstance",
-       ""}}.dump();
+  auto event = node_event(node, unique, {type, reason, message}, now);
   backend_.write_kept(nullptr, std::move(event), {}, [name = node.name](const Status& written) {
     if (!written.ok())
       log::debug("an event of node {} was not written: {}", name, written.error().message);

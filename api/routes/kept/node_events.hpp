@@ -16,11 +16,20 @@
 #include <kj/timer.h>
 
 #include <deque>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
 namespace muster::api {
+
+struct NodeEventText {
+  std::string type;  // Normal or Warning
+  std::string reason, message;
+};
+// An event about the node, to be stored; `unique` tells it from others of the node.
+std::shared_ptr<core::Kept> node_event(const core::NodeInfo& node, const std::string& unique,
+                                       const NodeEventText& text, Millis now);
 
 class NodeEvents {
  public:

@@ -4,10 +4,10 @@
 #include "api/kube/schema/fields.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
+#include "api/routes/kept/node_events.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
 #include "api/view/query/object_json.hpp"
 #include "base/printable.hpp"
-#include "base/text/time_text.hpp"
 #include "core/cluster/nodes/node_reasons.hpp"
 #include "core/spec/values/violations.hpp"
 
@@ -111,31 +111,6 @@ bool sets_unschedulable(const std::string& body) {
   return json.is_object() && find_path(json, {"spec", "unschedulable"}) != nullptr;
 }
 
-Json node_event(const core::NodeInfo& node, const core::NodeNews& news, const core::Kept& event,
-                Millis now) {
-  const std::string at = time_text(now);
-  return {
-      {"kind", "Event"},
-      {"apiVersion", "v1"},
-      {"metadata",
-       {{"name", event.name},
-        {"namespace", event.ns},
-        {"uid", event.uid},
-        {"creationTimestamp", at}}},
-      {"involvedObject",
-       {{"kind", "Node"}, {"name", node.name}, {"uid", node.work_dir_id}, {"apiVersion", "v1"}}},
-      {"reason", news.reason},
-      {"message", news.message},
-      {"source", {{"component", "coordinator"}}},
-      {"firstTimestamp", at},
-      {"lastTimestamp", at},
-      {"count", 1},
-      {"type", "Normal"},
-      {"eventTime", nullptr},
-      {"reportingComponent", "coordinator"},
-      {"reportingInstance", ""}};
-}
-
 }  // namespace
 
 kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
@@ -230,12 +205,8 @@ kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, b
 
 // Stored like an event of a client. One that is lost is still in the audit log.
 void NodeRoutes::tell(const core::NodeInfo& node, const core::NodeNews& news) {
-  auto event = std::make_shared<core::Kept>();
-  event->kind = core::KeptKind::event;
-  event->ns = "default";
-  event->uid = random_uid();
-  event->name = node.name + "." + event->uid.substr(0, 8);
-  event->json = dumped(node_event(node, news, *event, options_.now()));
+  auto event =
+      node_event(node, random_uid(), {"Normal", news.reason, news.message}, options_.now());
   backend_.write_kept(nullptr, std::move(event), {}, [](const Status&) {});
 }
 
