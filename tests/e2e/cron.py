@@ -93,6 +93,37 @@ class Schedules(World):
             else:
                 eventually(lambda: self.call("GET", path)[0] == 404, "the job is gone")
 
+    def test_operations_of_the_api(self):
+        """Those of Kubernetes' conformance: create, get, list, watch, update, patch, status, delete, delete the collection."""
+        group = self.call("GET", "/apis/batch/v1")[1]["resources"]
+        self.assertLessEqual({"cronjobs", "cronjobs/status"}, {one["name"] for one in group})
+        made = [self.create(dict(cron_job(f"c{i}", "*/1 * * * *", suspend=True), metadata={"name": f"c{i}", "labels": {"set": "one"}}))
+                for i in range(3)]
+        self.assertEqual(self.cron("c0")["spec"]["concurrencyPolicy"], "Allow")
+        for path in (CRONS, "/apis/batch/v1/cronjobs"):
+            self.assertEqual(len(self.call("GET", f"{path}?labelSelector=set%3Done")[1]["items"]), 3)
+        began = self.call("GET", CRONS)[1]["metadata"]["resourceVersion"]
+        code, patched = self.call("PATCH", f"{CRONS}/c0", {"metadata": {"annotations": {"patched": "true"}}})
+        self.assertEqual((code, patched["metadata"]["annotations"]["patched"]), (200, "true"))
+        patched["metadata"]["annotations"]["updated"] = "true"
+        code, updated = self.call("PUT", f"{CRONS}/c0", patched)
+        self.assertEqual((code, updated["metadata"]["annotations"]["updated"]), (200, "true"))
+        self.assertEqual(self.call("PUT", f"{CRONS}/c0", patched)[0], 409, "of a version that is over")
+        at = "2020-01-01T00:00:00Z"
+        code, shown = self.call("PATCH", f"{CRONS}/c0/status", {"metadata": {"annotations": {"s": "1"}}, "status": {"lastScheduleTime": at}})
+        self.assertEqual((code, shown["status"]["lastScheduleTime"]), (200, at))
+        shown["status"]["lastScheduleTime"] = "2020-01-02T00:00:00Z"
+        self.assertEqual(self.call("PUT", f"{CRONS}/c0/status", shown)[1]["status"]["lastScheduleTime"], "2020-01-02T00:00:00Z")
+        self.assertEqual(self.call("GET", f"{CRONS}/c0/status")[1]["metadata"]["uid"], made[0]["metadata"]["uid"])
+        self.assertEqual(self.call("DELETE", f"{CRONS}/c0")[0], 200)
+        eventually(lambda: self.call("GET", f"{CRONS}/c0")[0] == 404, "it is gone")
+        self.assertEqual(self.call("DELETE", f"{CRONS}?labelSelector=set%3Done")[0], 200)
+        eventually(lambda: not self.call("GET", CRONS)[1]["items"], "the rest, too")
+        seen = [(json.loads(line)["type"], json.loads(line)["object"]["metadata"]["name"])
+                for line in self.call("GET", f"{CRONS}?watch=1&resourceVersion={began}&timeoutSeconds=1")[1].splitlines()]
+        self.assertEqual(seen[-3:], [("DELETED", "c0"), ("DELETED", "c1"), ("DELETED", "c2")])
+        self.assertEqual(set(seen[:-3]), {("MODIFIED", "c0")})
+
     def test_commands(self):
         run = self.run_muster
         made = run("create", "cronjob", "nightly", "--schedule", "30 2 * * *", "--time-zone", "Europe/Berlin", "--", "echo", "night")
