@@ -77,6 +77,7 @@ constexpr Rule kRules[] = {
     // Commands run as the owner of the job.
     {"muster.dev", "pods", "exec", "get create update delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},
+    {"muster.dev", "shares", "", "list", Reach::all},
     {"muster.dev", "links", "", "list", Reach::all},
     {"muster.dev", "users", "token", "create", Reach::self},
     {"muster.dev", "tokens", "", "list delete", Reach::self},

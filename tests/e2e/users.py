@@ -642,11 +642,10 @@ class Owners(RootKeeper):
             after = eventually(lambda: (now := self.succeeded(jobs))["bob"] >= before["bob"] + 40 and now, "more of them", 90)
             had = {user: after[user] - before[user] for user in after}
             self.assertTrue(0.35 <= had["bob"] / sum(had.values()) <= 0.65, had)
-            share = self.run_as("alice", "share").stdout.splitlines()
+            share = eventually(lambda: (rows := self.run_as("alice", "share").stdout.splitlines())[2:] and rows, "both users")
             self.assertEqual(share[0].split(), ["USER", "HELD", "RECENT", "WEIGHT", "WAITING"])
             self.assertEqual({line.split()[0] for line in share[1:]}, {name("alice"), name("bob")})
-            why = self.run_as("bob", "why", f"job/b-{seconds[-1]}").stdout
-            self.assertIn("2 users share the cluster", why)
+            eventually(lambda: "2 users share the cluster" in self.run_as("bob", "why", f"job/b-{seconds[-1]}").stdout, "why")
             for job, user in jobs.items():
                 self.ask(user, "DELETE", f"{JOBS}/{job}")
             eventually(lambda: not self.ask("olga", "GET", JOBS)[1]["items"], "the end of all", 60)

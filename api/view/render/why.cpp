@@ -414,8 +414,10 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
                                      : "its pods are about to be created";
   }
-  if ((out.state == "Running" || out.state == "Starting") && pending > 0)
+  if ((out.state == "Running" || out.state == "Starting") && pending > 0) {
     out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
+    explain_share(view, job, now, out);
+  }
   if (out.state != "Pending") tell_priority(job, out);
   tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")

@@ -61,7 +61,7 @@ Verb hold_verb() {
       .asks = {&w->o.target},
       .footer =
           "Pods that already have a node keep running. Only operators can release what an operator "
-          "holds;\n`muster why` shows who holds a job, since when and why.\n"
+          "holds.\nTo see who holds a job, since when and why, use `muster why`.\n"
           "Example:\n  muster hold job/sweep --reason 'the license server is down'",
       .finish = [w](const Given&) -> Judged {
         return judged(read_job_names(w->what, w->o.names), w->o);

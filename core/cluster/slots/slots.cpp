@@ -17,7 +17,7 @@ constexpr Millis kSoonerMs = 100;
 // Expected of a pod about which nothing is known, beyond what it has already run.
 constexpr Millis kUnknownMs = 3'600'000;
 // As many ends of a job's pods as its average covers, about.
-constexpr uint32_t kRunsMax = 64;
+constexpr uint32_t kRunTimesMax = 64;
 // How often what users hold is added to their use.
 constexpr Millis kNoteUseMs = 1'000;
 
@@ -170,7 +170,7 @@ void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, const Quic
   auto it = clients_.find(job);
   if (it == clients_.end()) return;
   RunTimes& known = it->second.ran;
-  if (ran.count > 0 && known.count >= kRunsMax) known = {known.count / 2, known.total_ms / 2};
+  if (ran.count > 0 && known.count >= kRunTimesMax) known = {known.count / 2, known.total_ms / 2};
   known.add(ran);
   for (auto [node, count] : slots) release(it->second, node, count);
   for (const auto& [node, ends] : quick)
