@@ -403,7 +403,7 @@ Slots::Round Slots::place(Millis now) {
     if (entry.free > 0) ahead.push_back(std::move(entry));
   }
   survey();
-  if (patient_ && now >= planned_ms_ + kPlanEveryMs) plan_anew(now);
+  if (patient_ && now >= next_plan_ms_) plan_anew(now);
   std::vector<WaitingJob> jobs = waiting();
   if (jobs.empty()) return round;
   last_served_ = jobs.front().job;
@@ -519,6 +519,7 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round
     longest = job.job;
   }
   if (!longest || patient_) return;
+  if (now < next_plan_ms_) return round.again_in(next_plan_ms_ - now);
   patient_ = longest;
   plan_anew(now);
   if (!patient_) clients_.at(*longest).short_since = now;  // nothing fits it: let another job try
@@ -527,7 +528,6 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round
 // Keeps the reservation where it is, unless another place is clearly sooner.
 void Slots::plan_anew(Millis now) {
   auto it = clients_.find(*patient_);
-  planned_ms_ = now;
   if (it == clients_.end() || it->second.wanted() == 0 || !may_have(it->second)) {
     reservations_.erase(*patient_);
     patient_.reset();
@@ -554,14 +554,17 @@ void Slots::plan_anew(Millis now) {
   start_ms_ = best->start_ms;
 }
 
-// What is free on each node, and when the pods of jobs that may not outrank this one end there.
-std::vector<Outlook> Slots::outlook(const Client& client, Millis now) const {
+// What is free on each node, and when the pods of other jobs are likely to end there.
+std::vector<Outlook> Slots::outlook(const Client& client, Millis now) {
   std::map<NodeId, std::vector<Ending>> endings;
+  size_t places = 0;
   for (const auto& [id, other] : clients_) {
     if (&other == &client) continue;
+    places += other.held.size();
     for (auto [node, count] : other.held)
       endings[node].push_back({ends_at(other, node, now), count, &other.demand});
   }
+  next_plan_ms_ = now + kPlanEveryMs + static_cast<Millis>(places / kPlacesPerMs);
   std::vector<Outlook> nodes;
   for (const auto& [id, site] : sites_) {
     if (!site.usable) continue;

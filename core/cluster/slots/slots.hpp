@@ -49,8 +49,10 @@ class Slots {
 
   // How long a job that needs much at once competes with the others before it gets a reservation.
   static constexpr Millis kPatienceMs = 1'000;
-  // Minimum interval between two plans of a reservation.
+  // Minimum interval between two plans of a reservation, and by how much it grows with the places
+  // where jobs hold slots: a plan looks at all of them.
   static constexpr Millis kPlanEveryMs = 50;
+  static constexpr size_t kPlacesPerMs = 50;
   // How long a job keeps away from a node that could not start its pods.
   static constexpr Millis kAvoidMs = 300'000;
   // Minimum interval between two preemptions.
@@ -182,7 +184,7 @@ class Slots {
   bool has_its_share(const Client& client) const;
   std::optional<Millis> runs_ms(const Client& client) const;
   Millis ends_at(const Client& client, NodeId node, Millis now) const;
-  std::vector<Outlook> outlook(const Client& client, Millis now) const;
+  std::vector<Outlook> outlook(const Client& client, Millis now);
   bool still_good(JobId job) const;
   void be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round& round);
   void plan_anew(Millis now);
@@ -209,7 +211,7 @@ class Slots {
   JobId last_served_ = 0;
   std::optional<JobId> patient_;        // the job that patience gave a reservation
   Millis start_ms_ = 0;                 // when that is likely to be complete
-  Millis planned_ms_ = 0;               // when it was planned
+  Millis next_plan_ms_ = 0;             // no plan is made before
   std::optional<Millis> preempted_ms_;  // time of the last preemption
   size_t tainted_ = 0;                  // nodes with NoExecute taints
 };
