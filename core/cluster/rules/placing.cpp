@@ -16,22 +16,15 @@ void moved(Turn& turn, JobId job) {
 // How often what users have had is written down; a crash forgets as much.
 constexpr Millis kNoteEveryMs = 60'000;
 
-// Whether somebody has had more than the note says. Time alone lowers uses, and needs no note.
-bool has_grown(const std::map<UserId, double>& uses, const std::map<UserId, double>& noted) {
-  return std::any_of(uses.begin(), uses.end(), [&noted](const auto& one) {
-    const auto before = noted.find(one.first);
-    return before == noted.end() || one.second > before->second;
-  });
-}
-
 }  // namespace
 
 // With every tick.
 void Turn::note_uses() {
   Slots& slots = cluster.slots();
   slots.note_use(now.up_ms);
-  if (now.wall_ms >= cluster.noted().at_ms + kNoteEveryMs &&
-      has_grown(slots.uses(), cluster.noted().uses))
+  const Millis age_ms = now.wall_ms - cluster.noted().at_ms;
+  // Time alone lowers uses, and needs no note.
+  if ((age_ms >= kNoteEveryMs || age_ms < 0) && slots.take_used() && !slots.uses().empty())
     record(UsesNoted{{now.wall_ms, slots.uses()}});
   ShowShares shares{slots.standings(), std::nullopt};
   if (const auto awaited = slots.awaited()) {

@@ -25,7 +25,7 @@ std::vector<double> level(const std::vector<Sharer>& sharers, double amount) {
   for (const Sharer& one : sharers) {
     shares.push_back(one.wanted);
     wanted += one.wanted;
-    high = std::max(high, (one.held + one.wanted) / one.weight);
+    high = std::max(high, (one.held + std::min(one.wanted, amount)) / one.weight);
   }
   if (wanted <= amount) return shares;
   for (int i = 0; i < kHalvings; ++i) {

@@ -192,20 +192,28 @@ struct Placer {
 
   // Lends kept places to jobs whose pods are likely to end before the reservation is complete.
   void backfill(const std::vector<WaitingJob*>& jobs) {
-    for (const Kept& one : std::exchange(kept, {})) {
-      FreeNode lent = nodes[one.node];
+    for (Kept& one : kept) {
+      std::vector<WaitingJob*> quick;
+      std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(quick), [&](const WaitingJob* job) {
+        return job->runs_ms && std::max<Millis>(*job->runs_ms, 1) <= one.for_ms &&
+               !job->reservation && job->wanted > 0;
+      });
+      if (quick.empty()) continue;
+      FreeNode& node = nodes[one.node];
+      FreeNode lent = node;
       lent.free = one.slots;
       lent.room.add(one.amounts, 1);
       Placer placer{{std::move(lent)}, one.slots};
-      std::vector<WaitingJob*> quick;
-      std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(quick), [&](const WaitingJob* job) {
-        return job->runs_ms && *job->runs_ms <= one.for_ms && !job->reservation && job->wanted > 0;
-      });
       placer.share(std::move(quick));
-      nodes[one.node].room.lower_to(placer.nodes.front().room);
       for (const auto& [job, places] : placer.grants)
-        for (auto [node, count] : places) grants[job][node] += count;
+        for (auto [id, count] : places) grants[job][id] += count;
+      // What is left can be lent on.
+      one.slots = static_cast<uint32_t>(placer.free);
+      one.amounts = placer.nodes.front().room;
+      node.room.lower_to(one.amounts);
+      one.amounts.add(node.room, -1);
     }
+    std::erase_if(kept, [](const Kept& one) { return one.slots == 0; });
   }
 
   // Serves jobs of one priority.
@@ -245,7 +253,7 @@ Grants place_all(std::vector<FreeNode> nodes, std::vector<WaitingJob>& jobs) {
   });
   Placer placer{std::move(nodes)};
   for (const FreeNode& n : placer.nodes) placer.free += n.free;
-  for (auto it = order.begin(); it != order.end() && placer.free > 0;) {
+  for (auto it = order.begin(); it != order.end() && (placer.free > 0 || !placer.kept.empty());) {
     auto end = std::find_if(it, order.end(), [it](const WaitingJob* j) {
       return demand_of(*j).priority != demand_of(**it).priority;
     });

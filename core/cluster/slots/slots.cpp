@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 namespace muster::core {
@@ -18,6 +19,8 @@ constexpr Millis kSoonerMs = 100;
 constexpr Millis kUnknownMs = 3'600'000;
 // As many ends of a job's pods as its average covers, about.
 constexpr uint32_t kRunTimesMax = 64;
+// The longest pause between two plans of a job that fits nowhere.
+constexpr Millis kPauseMaxMs = 60'000;
 // How often what users hold is added to their use.
 constexpr Millis kNoteUseMs = 1'000;
 
@@ -159,7 +162,7 @@ void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObject
   client.pending = pending;
   client.received = received;
   if (client.wanted() == 0) {
-    reservations_.erase(job);
+    drop_reservation(job);
     client.short_since.reset();
   }
   forget_idle(job);
@@ -191,7 +194,7 @@ void Slots::left(JobId job) {
   auto it = clients_.find(job);
   if (it == clients_.end()) return;
   while (!it->second.held.empty()) release(it->second, it->second.held.begin()->first, UINT32_MAX);
-  reservations_.erase(job);
+  drop_reservation(job);
   clients_.erase(it);
 }
 
@@ -256,7 +259,7 @@ void Slots::survey() {
     users += sharing.jobs == 0;
     ++sharing.jobs;
     sharing.wanting += wants;
-    sharing.share.held += client.pods * client.cost;
+    sharing.share.held += share_of(client);
     sharing.over = sharing.over || client.pods > sharing.left;
     sharing.left -= std::min(sharing.left, client.pods);
   }
@@ -282,7 +285,7 @@ std::vector<WaitingJob> Slots::waiting() {
     WaitingJob job{id, client.wanted(), &client.demand};
     job.begun = client.demand.gang && client.pods > 0;
     job.cost = client.cost;
-    job.share = client.pods * job.cost;
+    job.share = share_of(client);
     job.user = &client.sharing->share;
     job.runs_ms = runs_ms(client);
     if (client.demand.placement != PlacementChoice::usual) job.held = &client.held;
@@ -307,7 +310,7 @@ void Slots::renew_reservations(std::vector<WaitingJob>& jobs, Millis now) const 
     const auto found = reservations_.find(job.job);
     if (found == reservations_.end()) continue;
     job.reservation = &found->second;
-    if (job.job == patient_) job.starts_in_ms = std::max<Millis>(0, start_ms_ - now);
+    if (job.job == patient_) job.starts_in_ms = std::max<Millis>(0, lend_until_ms_ - now);
   }
 }
 
@@ -327,8 +330,8 @@ void Slots::grant(const Grants& grants, Millis now, Round& round) {
       }
     }
     client.short_since.reset();
-    if (client.wanted() == 0 || job == patient_) reservations_.erase(job);
-    if (job == patient_) patient_.reset();  // it has what it waited for
+    client.pause_ms = 0;
+    if (client.wanted() == 0 || job == patient_) drop_reservation(job);  // it has what it needs
   }
 }
 
@@ -388,6 +391,7 @@ void Slots::look_elsewhere(Millis now, Round& round) {
 
 Slots::Round Slots::place(Millis now) {
   Round round;
+  if (!first_ms_) first_ms_ = now;
   note_use(now);
   look_elsewhere(now, round);
   if (tainted_ > 0) leave_tainted(now, round);
@@ -439,13 +443,21 @@ std::map<UserId, double> Slots::held_by_users() const {
   std::map<UserId, double> held;
   const double all = std::max<double>(1, static_cast<double>(all_slots_));
   for (const auto& [id, client] : clients_)
-    if (client.owner && client.pods > 0)
-      held[*client.owner] += client.pods * cost(client.demand) / all;
+    if (client.owner && client.pods > 0) held[*client.owner] += share_of(client) / all;
   return held;
 }
 
+// Prefetched pods hold nothing yet; which of a node's pods those are is not known here.
 void Slots::note_use(Millis now) {
   if (use_noted_ms_ && now < *use_noted_ms_ + kNoteUseMs) return;
+  for (auto& [id, client] : clients_) {
+    double real = 0;
+    for (auto [node, count] : client.held)
+      if (const Site* s = site(node))
+        real += s->used > s->info.slots ? double(count) * s->info.slots / s->used : count;
+    client.real = client.pods > 0 ? real / client.pods : 1;
+    used_ |= client.pods > 0;
+  }
   if (use_noted_ms_) use_.pass(held_by_users(), now - *use_noted_ms_);
   use_noted_ms_ = now;
 }
@@ -453,12 +465,15 @@ void Slots::note_use(Millis now) {
 // Whether the job holds at least what an equal division among users, and among its user's jobs,
 // would give it.
 bool Slots::has_its_share(const Client& client) const {
-  double weights = 0;
-  for (const auto& [user, sharing] : sharing_) weights += sharing.share.weight;
-  const Sharing& own = sharing_.at(client.owner);
+  const Sharing& own = *client.sharing;
   const double share =
-      static_cast<double>(all_slots_) * own.share.weight / weights / static_cast<double>(own.jobs);
-  return client.pods > 0 && client.pods * cost(client.demand) >= share;
+      static_cast<double>(all_slots_) * own.share.weight / weights_ / static_cast<double>(own.jobs);
+  return client.pods > 0 && share_of(client) >= share;
+}
+
+void Slots::drop_reservation(JobId job) {
+  reservations_.erase(job);
+  if (job == patient_) patient_.reset();
 }
 
 std::vector<Slots::Standing> Slots::standings() const {
@@ -509,7 +524,8 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round
       round.again_in(due - now);
       continue;
     }
-    if (has_its_share(client)) continue;
+    const bool begun = client.demand.gang && client.pods > 0;
+    if (reservations_.contains(job.job) || (!begun && has_its_share(client))) continue;
     if (longest) {
       const Client& other = clients_.at(*longest);
       if (std::pair(-other.demand.priority, *other.short_since) <=
@@ -518,20 +534,30 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round
     }
     longest = job.job;
   }
-  if (!longest || patient_) return;
+  if (!longest) return;
+  if (patient_ && clients_.at(*longest).demand.priority <= clients_.at(*patient_).demand.priority)
+    return;
   if (now < next_plan_ms_) return round.again_in(next_plan_ms_ - now);
+  if (patient_) drop_reservation(*patient_);
   patient_ = longest;
+  patient_ms_ = now;
+  lend_until_ms_ = std::numeric_limits<Millis>::max();
   plan_anew(now);
-  if (!patient_) clients_.at(*longest).short_since = now;  // nothing fits it: let another job try
+  if (patient_) return;
+  // Nothing fits it: let other jobs try first.
+  Client& client = clients_.at(*longest);
+  client.pause_ms = std::clamp(2 * client.pause_ms, kPatienceMs, kPauseMaxMs);
+  client.short_since = now + client.pause_ms - kPatienceMs;
 }
 
 // Keeps the reservation where it is, unless another place is clearly sooner.
 void Slots::plan_anew(Millis now) {
   auto it = clients_.find(*patient_);
-  if (it == clients_.end() || it->second.wanted() == 0 || !may_have(it->second)) {
-    reservations_.erase(*patient_);
-    patient_.reset();
-    return;
+  if (it == clients_.end() || it->second.wanted() == 0 || !may_have(it->second))
+    return drop_reservation(*patient_);
+  if (now - patient_ms_ > kUnknownMs) {  // it waits for pods that do not end
+    it->second.short_since = now + kUnknownMs;
+    return drop_reservation(*patient_);
   }
   Client& client = it->second;
   const std::vector<Outlook> nodes = outlook(client, now);
@@ -542,16 +568,14 @@ void Slots::plan_anew(Millis now) {
     if (start_ms &&
         (!best || *start_ms - best->start_ms <= std::max(kSoonerMs, (*start_ms - now) / 8))) {
       start_ms_ = *start_ms;
+      lend_until_ms_ = std::min(lend_until_ms_, start_ms_);
       return;
     }
   }
-  if (!best) {
-    reservations_.erase(job.job);
-    patient_.reset();
-    return;
-  }
+  if (!best) return drop_reservation(job.job);
   reservations_[job.job] = best->places;
   start_ms_ = best->start_ms;
+  lend_until_ms_ = std::min(lend_until_ms_, start_ms_);
 }
 
 // What is free on each node, and when the pods of other jobs are likely to end there.
@@ -579,7 +603,7 @@ std::vector<Outlook> Slots::outlook(const Client& client, Millis now) {
 
 // By when the job's pods on the node are likely to have ended.
 Millis Slots::ends_at(const Client& client, NodeId node, Millis now) const {
-  const Millis since = client.since.at(node);
+  const Millis since = std::max(client.since.at(node), first_ms_.value_or(now));
   const Millis ran_ms = std::max<Millis>(0, now - since);
   const std::optional<Millis> runs = runs_ms(client);
   if (!runs) return now + kUnknownMs + ran_ms;
@@ -667,6 +691,7 @@ void Slots::preempt(const std::vector<WaitingJob>& all, Millis now, Round& round
     }
     for (auto [node, count] : made.places)
       if (job.user_left) *job.user_left -= std::min(*job.user_left, count);
+    if (job.job == patient_) patient_.reset();  // it gets this room instead
     reservations_[job.job] = std::move(made.places);
     for (const auto& [victim, slots] : made.victims) {
       Client& client = clients_.at(victim);

@@ -100,6 +100,8 @@ class Slots {
   // Counts what users hold up to now.
   void note_use(Millis now);
   const std::map<UserId, double>& uses() const { return use_.all(); }
+  // Whether anybody has held anything since the last call.
+  bool take_used() { return std::exchange(used_, false); }
   // The job that places are being kept for, and when all of them are likely to be free, on the
   // clock of place().
   struct Awaited {
@@ -150,6 +152,8 @@ class Slots {
     double cost = 1;                 // of a pod, in slots of the cluster; from survey()
     uint64_t costed = 0;             // all_changes_ then
     std::map<NodeId, Millis> since;  // the last grant there
+    double real = 1;                 // part of its pods that are not prefetched; from note_use()
+    Millis pause_ms = 0;             // after a plan that failed
     RunTimes ran;                    // of its pods, the recent ones first of all
     bool asked = false;  // it has called want() since the start, so it can give slots back
     std::map<NodeId, uint32_t> held;
@@ -180,7 +184,9 @@ class Slots {
   void grant(const Grants& grants, Millis now, Round& round);
   void survey();
   double cost(const Demand& demand) const;
+  double share_of(const Client& client) const { return client.pods * client.real * client.cost; }
   std::map<UserId, double> held_by_users() const;
+  void drop_reservation(JobId job);
   bool has_its_share(const Client& client) const;
   std::optional<Millis> runs_ms(const Client& client) const;
   Millis ends_at(const Client& client, NodeId node, Millis now) const;
@@ -211,6 +217,10 @@ class Slots {
   JobId last_served_ = 0;
   std::optional<JobId> patient_;        // the job that patience gave a reservation
   Millis start_ms_ = 0;                 // when that is likely to be complete
+  Millis lend_until_ms_ = 0;            // what was first expected: its places are not lent beyond
+  Millis patient_ms_ = 0;               // when it got that
+  std::optional<Millis> first_ms_;      // of the first round
+  bool used_ = false;                   // somebody has held something since take_used()
   Millis next_plan_ms_ = 0;             // no plan is made before
   std::optional<Millis> preempted_ms_;  // time of the last preemption
   size_t tainted_ = 0;                  // nodes with NoExecute taints

@@ -430,9 +430,19 @@ TEST(Placement, KeptPlacesAreLentToPodsThatEndInTime) {
       unknown{.job = 4, .wanted = 9};
   quick.runs_ms = 60'000;
   slow.runs_ms = 60'001;
-  const Grants grants = place(nodes, {unknown, slow, waits, quick});
+  Grants grants = place(nodes, {unknown, slow, waits, quick});
   EXPECT_EQ(granted(grants, 2), 2u);
   EXPECT_EQ(granted(grants, 3) + granted(grants, 4), 0u);
+  Demand low;
+  low.priority = -1;
+  WaitingJob other{.job = 5, .wanted = 9, .demand = &low};
+  other.runs_ms = 1;
+  grants = place(nodes, {other, waits, quick});
+  EXPECT_EQ(granted(grants, 2), 2u);
+  EXPECT_EQ(granted(grants, 5), 1u) << "what is left is lent to lower priorities";
+  waits.starts_in_ms = 0;
+  other.runs_ms = 0;
+  EXPECT_TRUE(place(nodes, {other, waits}).empty()) << "it is due";
 }
 
 TEST(FairShare, LevelsWhatEachHas) {
@@ -447,6 +457,7 @@ TEST(FairShare, LevelsWhatEachHas) {
   EXPECT_EQ(of({{0, 2}, {0, 100}}, 10), (std::vector<long>{2, 8})) << "no more than wanted";
   EXPECT_EQ(of({{0, 100, 3}, {0, 100, 1}}, 8), (std::vector<long>{6, 2}));
   EXPECT_EQ(of({{5, 1}, {0, 1}}, 10), (std::vector<long>{1, 1}));
+  EXPECT_EQ(of({{0, 1e15}, {0, 100}, {0, 100}}, 12), (std::vector<long>{4, 4, 4}));
   EXPECT_TRUE(of({}, 10).empty());
 }
 

@@ -417,6 +417,66 @@ TEST(Slots, AJobWithItsShareGetsNoReservation) {
   EXPECT_EQ(play.slots.awaited()->job, 3u) << "it has nothing";
 }
 
+TEST(Slots, UsersWhoAreGoneHaveNoShare) {
+  Play play;
+  for (NodeId id = 1; id <= 4; ++id) play.node(id, 8, 8000);
+  for (JobId id = 10; id < 60; ++id) {
+    play.job(id, 1, 0, false, "", static_cast<uint32_t>(id));
+    play.round();
+    play.end(id, play.jobs.at(id).runs.begin()->first, 1, false, std::nullopt);
+  }
+  play.job(1, 1, 0, false, "8", 1001);
+  play.round();
+  play.job(2, 100, 0, false, "1", 1002);
+  play.round();
+  ASSERT_EQ(play.running(2), 24u);
+  play.jobs.at(1).pending = 1;
+  play.want(1);
+  play.round();
+  play.round(Slots::kPatienceMs);
+  ASSERT_TRUE(play.slots.awaited()) << "it has a quarter, not half";
+  EXPECT_EQ(play.slots.awaited()->job, 1u);
+}
+
+// Patience must not move what preemption has made room for: other pods would be preempted again.
+TEST(Slots, RoomMadeByPreemptionStaysWhereItIs) {
+  Play play;
+  play.deaf = true;
+  play.node(1, 4);
+  play.job(1, 4);
+  play.round();
+  play.node(2, 4);
+  play.job(2, 100);
+  play.round();
+  play.end(2, 2, 1, true, std::nullopt, 20'000);  // its pods are expected to end soon
+  play.round();
+  play.job(3, 4, 10, true);
+  play.round();
+  const NodeId there = play.notified.begin()->second.begin()->first;
+  const JobId victim = play.notified.begin()->first;
+  ASSERT_EQ(play.victims(victim), 4u);
+  for (int i = 0; i < 4; ++i) {
+    play.round(Slots::kPatienceMs);
+    play.end(victim, there, 1, true, std::nullopt);
+    play.round();
+  }
+  EXPECT_EQ(play.running(3), 4u);
+  EXPECT_EQ(play.victims(1) + play.victims(2), 4u);
+}
+
+TEST(Slots, APrefetchedPodHoldsNothing) {
+  Play play;
+  play.node(1, 4);
+  play.job(1, 100, 0, false, "", 1001);
+  play.round();
+  play.end(1, 1, 4, true, Millis{10});
+  play.round(10);
+  ASSERT_GT(play.slots.used(1), 8u);
+  play.slots.note_use(play.now + 2'000);
+  ASSERT_EQ(play.slots.standings().size(), 1u);
+  EXPECT_DOUBLE_EQ(play.slots.standings()[0].held, 1);
+}
+
 TEST(Slots, PrefetchOnlyForPlainJobsOfTheHighestPriority) {
   auto ahead = [](int32_t other, bool gang, const std::string& cpu) {
     Play play;
@@ -532,6 +592,8 @@ struct Day {
   };
   Play play;
   std::map<JobId, Millis> runs_ms;
+  std::map<JobId, Millis> slow_ms;  // of every fifth pod, if it differs
+  uint32_t started = 0;
   std::multimap<Millis, Running> running;  // by end
   std::map<JobId, Millis> first;           // when the job's first pod started
   std::map<JobId, double> slot_ms;         // that its pods had, a whole node as all its slots
@@ -554,7 +616,9 @@ struct Day {
         for (auto [node, count] : job.runs)
           for (uint32_t i = before[id][node]; i < count; ++i) {
             first.try_emplace(id, play.now);
-            running.emplace(play.now + runs_ms.at(id), Running{id, node, play.now});
+            const bool slow = slow_ms.contains(id) && ++started % 5 == 0;
+            running.emplace(play.now + (slow ? slow_ms : runs_ms).at(id),
+                            Running{id, node, play.now});
           }
       Millis next = std::min(end, play.now + round.again_ms.value_or(end));
       if (!running.empty()) next = std::min(next, running.begin()->first);
@@ -564,7 +628,7 @@ struct Day {
       while (!running.empty() && running.begin()->first <= play.now) {
         const Running one = running.begin()->second;
         running.erase(running.begin());
-        play.end(one.job, one.node, 1, again, std::nullopt, runs_ms.at(one.job));
+        play.end(one.job, one.node, 1, again, std::nullopt, play.now - one.since);
       }
     }
   }
@@ -630,6 +694,21 @@ TEST(Day, ShortPodsFlowAroundAReservation) {
   day.run(60'000, false);
   ASSERT_TRUE(day.first.contains(3));
   EXPECT_LE(day.first.at(3) - asked, 302'000);
+}
+
+// Pods that run much longer than the average look overdue, and put off what is expected; what is
+// lent is not put off with it.
+TEST(Day, AGangDoesNotWaitForWhatIsLentAgainAndAgain) {
+  Day day;
+  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  day.job(1, 100'000, 1'000);
+  day.slow_ms[1] = 10'000;
+  day.run(60'000, true);
+  day.job(2, 32, 60'000, {}, true);
+  const Millis asked = day.play.now;
+  day.run(30'000, true);
+  ASSERT_TRUE(day.first.contains(2));
+  EXPECT_LE(day.first.at(2) - asked, 15'000);
 }
 
 TEST(Day, WhoHasHadMoreGetsLess) {
