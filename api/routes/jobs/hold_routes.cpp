@@ -83,7 +83,9 @@ kj::Promise<void> HoldRoutes::set_priority(Exchange& exchange, const Target& job
   if (!json.ok()) return exchange.bad(json.error().message);
   const Json given = json->value("priority", Json());
   const int64_t most = kPriorityMax, least = -kPriorityMax;
-  if (!given.is_number_integer() || given.get<int64_t>() > most || given.get<int64_t>() < least)
+  if (!given.is_number_integer() ||
+      (given.is_number_unsigned() && given.get<uint64_t>() > uint64_t{kPriorityMax}) ||
+      given.get<int64_t>() > most || given.get<int64_t>() < least)
     return exchange.bad("priority: must be a whole number, " + std::to_string(least) + " to " +
                         std::to_string(most));
   return change(exchange, job, static_cast<int32_t>(given.get<int64_t>()));

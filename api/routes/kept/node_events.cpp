@@ -69,7 +69,11 @@ void NodeEvents::look() {
   while (!made_.empty() && made_.front() + kNodesHourMs <= now) made_.pop_front();
   view_.each(Kind::node, "", nullptr, [this](const Shown& shown) {
     const core::NodeInfo& node = *shown.node;
-    if (node.gone) return;
+    if (node.gone) {  // the next incarnation begins anew
+      starts_failing_.erase(node.name);
+      unhealthy_.erase(node.name);
+      return;
+    }
     tell(starts_failing_, node, !node.starts_failing.empty(), "StartsFailing", node.starts_failing,
          "StartsSucceeding", "the node gets pods again");
     tell(unhealthy_, node, node.check.fails(), "HealthCheckFailed", node.check.failure,

@@ -68,6 +68,9 @@ void Cluster::end(NodeId id, Millis at_ms) {
   Node& node = nodes_.at(id);
   node.info.gone = true;
   node.info.loss_held = false;
+  node.info.check = {};
+  node.info.starts_failing.clear();
+  node.starts.clear();
   node.info.health = NodeInfo::Health::lost;
   node.info.changed_ms = at_ms;
   node.link.reset();

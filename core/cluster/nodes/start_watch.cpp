@@ -1,6 +1,7 @@
 #include "core/cluster/nodes/start_watch.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace muster::core {
 
@@ -18,10 +19,22 @@ std::string StartWatch::verdict() const {
   std::map<std::optional<uint32_t>, uint32_t> users;
   uint32_t most = 0;
   for (const auto& [job, of] : failed) most = std::max(most, users[of.user] += of.starts);
+  const std::string cause = owned() ? " (the coordinator's log has the cause)" : ": " + why;
   if (users.size() >= kUsers)
-    return "pods of " + std::to_string(users.size()) + " users cannot start here: " + why;
-  if (most >= kStarts) return std::to_string(most) + " starts in a row have failed here: " + why;
+    return "pods of " + std::to_string(users.size()) + " users cannot start here" + cause;
+  if (most >= kStarts) return std::to_string(most) + " starts in a row have failed here" + cause;
   return {};
+}
+
+bool StartWatch::owned() const {
+  return std::any_of(failed.begin(), failed.end(),
+                     [](const auto& one) { return one.second.user.has_value(); });
+}
+
+Millis StartWatch::next_wait_ms() const {
+  std::set<std::optional<uint32_t>> users;
+  for (const auto& [job, of] : failed) users.insert(of.user);
+  return owned() && users.size() == 1 ? kProbeMinMs : std::min(2 * wait_ms, kProbeMaxMs);
 }
 
 void StartWatch::clear() {

@@ -43,8 +43,13 @@ struct StartWatch {
   bool closed() const { return wait_ms > 0; }
   void note(JobId job, std::optional<uint32_t> user, uint32_t starts, const std::string& reason,
             Millis up_ms);
-  // Why the node is to be closed; empty: it is not.
+  // Why the node is to be closed; empty: it is not. Everybody may read it, so where jobs have
+  // owners it does not say what their pods said.
   std::string verdict() const;
+  bool owned() const;  // pods of jobs with owners are among them
+  // After a probe: until the next one. It does not grow while only one owner's pods have failed,
+  // so that nobody can keep a node closed for others.
+  Millis next_wait_ms() const;
   void clear();
 };
 

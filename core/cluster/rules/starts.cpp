@@ -53,7 +53,9 @@ void Turn::judge_starts() {
   for (auto [id, job] : old) record(StartsForgiven{id, job});
   for (auto& [id, why] : black) {
     if (cluster.node(id)->starts.verdict().empty()) continue;  // it was of what is old
+    const StartWatch& starts = cluster.node(id)->starts;
     log(Log::Level::warn, named(id) + " gets no new pods (StartsFailing): " + why +
+                              (starts.owned() ? ": " + starts.why : "") +
                               "; one is let through in " + duration_text(StartWatch::kProbeMinMs));
     record(NodeClosed{id, std::move(why), now.up_ms + StartWatch::kProbeMinMs, now.wall_ms});
     show(id);
@@ -85,7 +87,7 @@ void Turn::close_after(const std::map<NodeId, uint32_t>& probed) {
     slots.set_node(node.info);
     slots.set_usable(id, false);
     if (slots.used(id) <= used) continue;
-    const Millis wait_ms = std::min(2 * node.starts.wait_ms, StartWatch::kProbeMaxMs);
+    const Millis wait_ms = node.starts.next_wait_ms();
     log(Log::Level::info, named(id) + " gets one pod, to see whether it starts; the next in " +
                               duration_text(wait_ms));
     record(ProbeSent{id, wait_ms, now.up_ms + wait_ms});

@@ -25,6 +25,7 @@ struct Applier {
   void tell(JobEvent::Kind kind, PodKey pod = {}, const std::string& note = "") {
     JobEvent event{kind, at, pod, s.events_total++};
     if (!note.empty()) s.notes.emplace(event.nr, note);
+    if (s.notes.size() > kNotesMax) s.notes.erase(s.notes.begin());
     if (touched) touched->events.push_back(event);
     s.events.push_back(event);
     if (s.events.size() <= kEventsMax) return;

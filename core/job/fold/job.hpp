@@ -29,6 +29,7 @@
 namespace muster::core {
 
 constexpr uint32_t kFinishedPodsMax = 10'000;  // finished pods kept per job; the oldest go first
+constexpr size_t kNotesMax = 20;               // events that say why somebody did something
 constexpr uint32_t kEventsMax = 1'000;         // events kept per job, warnings included
 
 // An event of the job (job-semantics 13), as facts; its text is generated when it is shown.

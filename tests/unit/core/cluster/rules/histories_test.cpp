@@ -305,7 +305,7 @@ class History {
     if (newest != kNoNode && !stale) {
       Known& known = known_.at(newest);
       known.cordoned = event.spec.unschedulable;
-      if (!known.cordoned && known.closed) open(known);
+      if (!known.cordoned) open(known);
     }
     if (planted(NodePlant::cordon_dropped)) event.spec = event.seen;
     using Outcome = AnswerRequest::Outcome;
@@ -542,7 +542,9 @@ class History {
       if (known.closed && known.may_be_probed()) {
         expect(*known.closed <= now_.up_ms && count == 1,
                "a node that starts nothing gets one pod, when it is due");
-        known.wait_ms = std::min(2 * known.wait_ms, StartWatch::kProbeMaxMs);
+        known.wait_ms = known.failed.size() == 1
+                            ? StartWatch::kProbeMinMs
+                            : std::min(2 * known.wait_ms, StartWatch::kProbeMaxMs);
         known.closed = now_.up_ms + known.wait_ms;
       } else {
         expect(known.takes_pods(),
