@@ -235,8 +235,10 @@ Result<wire::Process::Client> Agent::join_pod(const core::node::PodTemplatePtr& 
   const bool known = sessions_.has(session, pod);
   if (job->job != pod.job || !(known || node_.runs(pod)))
     return Error{Errc::not_found, "the pod is not on this node"};
-  if (const auto wanted = command.container;
-      wanted && !known && *wanted < job->containers.size() && !node_.runs(pod, *wanted))
+  // Of the first container, the keeper knows best: its start may not be reported yet.
+  if (const auto wanted = command.container; wanted && *wanted != job->init_containers && !known &&
+                                             *wanted < job->containers.size() &&
+                                             !node_.runs(pod, *wanted))
     return Error{Errc::invalid,
                  "container " + job->containers[*wanted].what.name + " is not running"};
   return sessions_.join(job, pod, session, std::move(command), node_.devices_of(pod));

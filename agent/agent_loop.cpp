@@ -180,7 +180,8 @@ kj::Promise<void> Agent::watch_executor() {
 }
 
 void Agent::hold_starts() {
-  node_.executor_in_trouble(executor_trouble_ || (check_ && !check_->failure().empty()));
+  node_.executor_in_trouble(executor_trouble_);
+  node_.hold_new_pods(check_ && !check_->failure().empty());
 }
 
 void Agent::show_trouble(core::node::Trouble trouble) {

@@ -60,7 +60,9 @@ HealthCheck::HealthCheck(kj::Timer& timer, std::string command, Millis every_ms,
       failure_("the first health check has not ended yet") {}
 
 HealthCheck::~HealthCheck() {
-  if (child_ > 0) kill();
+  if (child_ <= 0) return;
+  kill();
+  waitpid(child_, nullptr, WNOHANG);
 }
 
 kj::Promise<void> HealthCheck::run() {
@@ -99,8 +101,11 @@ kj::Promise<std::string> HealthCheck::watch(kj::TimePoint deadline) {
   }
   if (timer_.now() >= deadline) {
     kill();
-    return "the health check took longer than " + std::to_string(timeout_ms_ / 1000) + " s" +
-           (last_.empty() ? "" : ": " + last_);
+    std::string failure = "the health check took longer than " +
+                          std::to_string(timeout_ms_ / 1000) + " s" +
+                          (last_.empty() ? "" : ": " + last_);
+    become(failure);
+    return gone().then([failure = std::move(failure)] { return failure; });
   }
   return timer_.afterDelay(kCheckPollMs * kj::MILLISECONDS).then([this, deadline] {
     return watch(deadline);
@@ -139,9 +144,16 @@ std::string HealthCheck::verdict(int status) {
 void HealthCheck::kill() {
   ::kill(-child_, SIGKILL);
   ::kill(child_, SIGKILL);
-  while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+}
+
+// Not even SIGKILL ends a process that waits for a dead disk, and whoever waited for it would hang
+// as well.
+kj::Promise<void> HealthCheck::gone() {
+  if (waitpid(child_, nullptr, WNOHANG) != 0) {
+    child_ = 0;
+    return kj::READY_NOW;
   }
-  child_ = 0;
+  return timer_.afterDelay(kCheckPollMs * kj::MILLISECONDS).then([this] { return gone(); });
 }
 
 void HealthCheck::become(std::string failure) {

@@ -2,7 +2,8 @@
 // it. Slurm's HealthCheckProgram does the same, so a script of Node Health Check fits as it is.
 //
 // The command fails if it exits with anything but 0 or takes longer than kTimeoutMs; then it and
-// its process group are killed. The last line that it wrote says why. Until the first check has
+// its process group are killed, and the next check waits until it is gone. The last line that it
+// wrote says why. Until the first check has
 // ended, the node does not pass.
 //
 // One check at a time; the next one begins `every_ms` after the end of the last. Its output is read
@@ -42,6 +43,7 @@ class HealthCheck {
   void read();
   std::string verdict(int status);
   void kill();
+  kj::Promise<void> gone();
   void become(std::string failure);
 
   kj::Timer& timer_;

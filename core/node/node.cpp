@@ -41,7 +41,7 @@ bool Node::may_start(Millis now) const {
 }
 
 bool Node::cannot_start(Millis now) const {
-  return executor_in_trouble_ || now < fault_until_;
+  return executor_in_trouble_ || new_pods_held_ || now < fault_until_;
 }
 
 std::string Node::why_not(Millis now) const {
@@ -326,7 +326,7 @@ void Node::start_due(Orders& orders, Millis now) {
 
 void Node::start_waiting(Orders& orders, Millis now) {
   std::vector<PodId> passed;  // skipped: no contact, or others hold their devices
-  while (!waiting_.empty() && may_start(now)) {
+  while (!waiting_.empty() && may_start(now) && !new_pods_held_) {
     PodId id = waiting_.front();
     auto found = pods_.find(id);
     if (found == pods_.end() || found->second.running) {
@@ -400,7 +400,7 @@ std::optional<Millis> Node::withdraw_queued(Orders& orders, Millis now) {
 
 void Node::set_room(Orders& orders, Millis now) {
   if (!executor_queues_) return;
-  const bool faulty = now < fault_until_;
+  const bool faulty = new_pods_held_ || now < fault_until_;
   const uint32_t room = faulty ? 0 : slots_ - std::min(slots_, running_ - queued_);
   if (std::exchange(room_, room) != room) orders.room = room;
 }

@@ -96,6 +96,8 @@ class Node {
   void executor_queues(bool queues) { executor_queues_ = queues; }
   // Whether the executor does not answer or cannot persist what it does.
   void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
+  // Whether pods that have not begun must not. Others go on with their next containers.
+  void hold_new_pods(bool hold) { new_pods_held_ = hold; }
   // How many processes have started, of those that this object was told of.
   uint64_t started() const { return started_; }
   // Why nothing starts after a start that failed for a reason of the node. No trouble: it may.
@@ -219,6 +221,7 @@ class Node {
   bool connected_ = false;
   bool stopping_ = false;
   bool executor_in_trouble_ = false;
+  bool new_pods_held_ = false;
   bool executor_queues_ = false;
   Millis hold_until_ = 0;     // nothing starts before this
   Millis fault_hold_ms_ = 0;  // the last hold after a node fault; 0: a process started since

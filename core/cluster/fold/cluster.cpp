@@ -152,8 +152,8 @@ struct NodeApplier {
   void operator()(const LossHeld& r) const { c.nodes_.at(r.node).info.loss_held = true; }
   void operator()(const HealthChecked& r) const {
     NodeInfo& info = c.nodes_.at(r.node).info;
+    if (info.check.fails() != r.check.fails()) info.changed_ms = r.at_ms;
     info.check = r.check;
-    info.changed_ms = r.at_ms;
   }
   void operator()(const StartsFailed& r) const {
     c.nodes_.at(r.node).starts.note(r.job, r.user, r.pods, r.why, r.up_ms);

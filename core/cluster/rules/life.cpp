@@ -51,6 +51,10 @@ void lose(Turn& turn, NodeId id) {
 
 void take_check(Turn& turn, const Heartbeat& event) {
   const bool failed = turn.cluster.node(event.node)->info.check.fails();
+  if (failed && event.check.fails()) {  // only the words differ, perhaps by a time in them
+    turn.record(HealthChecked{event.node, event.check, turn.now.wall_ms});
+    return turn.at_once(ShowHealth{health_of(turn.cluster.node(event.node)->info)});
+  }
   if (event.check.fails())
     turn.log(Log::Level::warn,
              turn.named(event.node) +
@@ -103,9 +107,11 @@ void Turn::take(const Heartbeat& event) {
   if (!node) return;
   const bool changed = node->info.trouble != event.trouble;
   const bool was_ready = node->info.health == Health::ready;
-  const bool checked = node->info.check != event.check;
+  const bool checked =
+      node->info.check.fails() != event.check.fails() || node->info.check.runs != event.check.runs;
+  const bool said = node->info.check != event.check;
   const auto started = node->starts.started;
-  if (checked) take_check(*this, event);
+  if (said) take_check(*this, event);
   if (changed) {
     // The lease is renewed all the same: pods there keep running, and their ends are reported.
     if (event.trouble)

@@ -64,6 +64,16 @@ TEST_F(HealthCheckTest, TakesNoLongerThanItsTimeout) {
   EXPECT_EQ(result("sleep 100 & echo started"), "") << "what it leaves behind is not waited for";
 }
 
+TEST_F(HealthCheckTest, TheNextCheckFollowsOneThatWasKilled) {
+  TempDir dir;
+  start("if [ -e " + dir.path() + "/x ]; then exit 0; fi; touch " + dir.path() + "/x; sleep 1000",
+        500);
+  wait_for(2);
+  ASSERT_EQ(said_.size(), 2u);
+  EXPECT_EQ(said_[0], "the health check took longer than 0 s");
+  EXPECT_EQ(said_[1], "");
+}
+
 TEST_F(HealthCheckTest, IsRepeatedAndReportsOnlyChanges) {
   TempDir dir;
   const std::string bad = dir.path() + "/bad";

@@ -356,6 +356,25 @@ TEST_F(P15Faults, StartFaultAfterInitContainerIsFailure) {
   EXPECT_NE(next().find("-j1/0#0 start-failed/126"), std::string::npos);
 }
 
+// As while a health check fails.
+TEST_F(P15Faults, HeldNewPodsAreReturnedAndOthersGoOn) {
+  welcome();
+  auto plan = std::make_shared<PodPlan>();
+  plan->init_containers = 1;
+  plan->restarts = true;
+  ASSERT_TRUE(node.launch(kTerm, {{pod(0), 30'000, plan}}, now));
+  EXPECT_EQ(next(), "start j1/0#0");
+  node.hold_new_pods(true);
+  launch({1});
+  ended(0, 0, 5);
+  EXPECT_EQ(next().substr(0, 11), "start j1/0#") << "its next container";
+  pass(Node::kWaitMaxMs);
+  EXPECT_NE(next().find("-j1/1#0 returned/0"), std::string::npos);
+  node.hold_new_pods(false);
+  launch({2});
+  EXPECT_EQ(next(), "start j1/2#0");
+}
+
 TEST_F(P15Faults, P27WithoutSuccessorStartedPodsAreLostAndOthersReturned) {
   node.executor_queues(true);
   welcome();
