@@ -2,9 +2,9 @@
 // it. Slurm's HealthCheckProgram does the same, so a script of Node Health Check fits as it is.
 //
 // The command fails if it exits with anything but 0 or takes longer than kTimeoutMs; then it and
-// its process group are killed, and the next check waits until it is gone. The last line that it
-// wrote says why. Until the first check has
-// ended, the node does not pass.
+// its process group are killed. That is reported at once, but the next check waits until this one
+// is gone. The last line that it wrote says why it failed. Until the first check has ended, the
+// node does not pass.
 //
 // One check at a time; the next one begins `every_ms` after the end of the last. Its output is read
 // as it comes and not kept, so the command never waits for us.
@@ -29,7 +29,7 @@ class HealthCheck {
   // `command` is for sh -c. `changed` is called after each change of failure().
   HealthCheck(kj::Timer& timer, std::string command, Millis every_ms, std::function<void()> changed,
               Millis timeout_ms = kTimeoutMs);
-  ~HealthCheck();
+  ~HealthCheck();  // kills a check that runs, and does not wait for it
   HealthCheck(const HealthCheck&) = delete;
   HealthCheck& operator=(const HealthCheck&) = delete;
 
