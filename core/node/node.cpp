@@ -305,7 +305,8 @@ std::optional<Millis> Node::start_by(PodId id, Step step, Millis now) const {
   const auto found = pods_.find(id);
   if (found == pods_.end() || found->second.stop || !found->second.run.starting(step))
     return std::nullopt;
-  return may_start(now) ? std::min(lease_until_, fence_of(found->second)) : now;
+  if (!may_start(now) || held(found->second)) return now;
+  return std::min(lease_until_, fence_of(found->second));
 }
 
 void Node::start_due(Orders& orders, Millis now) {
@@ -313,7 +314,7 @@ void Node::start_due(Orders& orders, Millis now) {
   for (PodId id : std::exchange(due_, {})) {
     Pod& pod = pods_.at(id);
     if (pod.stop) continue;
-    if (now >= fence_of(pod)) {
+    if (now >= fence_of(pod) || held(pod)) {
       due_.insert(id);
       continue;
     }

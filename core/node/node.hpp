@@ -14,6 +14,7 @@
 //  - nothing starts outside the lease, or while a fenced pod is still alive; a start order carries
 //    the end of the lease, and a process that missed it waits here for the next lease;
 //  - while the executor is in trouble (pulse.hpp), nothing starts and waiting pods are returned;
+//  - while new pods are held, the same applies to pods of which no process has started yet;
 //  - after a start that failed for a reason of the node (no memory, a full disk), nothing starts
 //  for
 //    a while, which doubles each time until a process has started;
@@ -96,7 +97,8 @@ class Node {
   void executor_queues(bool queues) { executor_queues_ = queues; }
   // Whether the executor does not answer or cannot persist what it does.
   void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
-  // Whether pods that have not begun must not. Others go on with their next containers.
+  // Whether pods that have not begun must not, as while a health check fails. Others go on: their
+  // next containers start, and failed ones are restarted in place.
   void hold_new_pods(bool hold) { new_pods_held_ = hold; }
   // How many processes have started, of those that this object was told of.
   uint64_t started() const { return started_; }
@@ -176,6 +178,7 @@ class Node {
   bool in_charge(Millis now) const;
   bool may_start(Millis now) const;
   bool cannot_start(Millis now) const;
+  bool held(const Pod& pod) const { return new_pods_held_ && !pod.run.ran(); }
   std::string why_not(Millis now) const;
   Pods::iterator adopt(PodId id, const Origin& origin, Millis grace_ms);
   void stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis now);

@@ -361,18 +361,64 @@ TEST_F(P15Faults, HeldNewPodsAreReturnedAndOthersGoOn) {
   welcome();
   auto plan = std::make_shared<PodPlan>();
   plan->init_containers = 1;
-  plan->restarts = true;
   ASSERT_TRUE(node.launch(kTerm, {{pod(0), 30'000, plan}}, now));
   EXPECT_EQ(next(), "start j1/0#0");
   node.hold_new_pods(true);
   launch({1});
+  EXPECT_EQ(next(), "") << "a slot is free, but the pod is new";
   ended(0, 0, 5);
-  EXPECT_EQ(next().substr(0, 11), "start j1/0#") << "its next container";
+  EXPECT_EQ(next().substr(0, 12), "start j1/0#0") << "its next container";
   pass(Node::kWaitMaxMs);
-  EXPECT_NE(next().find("-j1/1#0 returned/0"), std::string::npos);
+  EXPECT_EQ(next(), "report 2 -j1/1#0 returned/0");
   node.hold_new_pods(false);
   launch({2});
   EXPECT_EQ(next(), "start j1/2#0");
+}
+
+TEST_F(P15Faults, HeldNewPodsLeaveTheQueueOfTheExecutor) {
+  node.executor_queues(true);
+  welcome();
+  launch({0, 1, 2});
+  EXPECT_EQ(next(), "room 2; queue j1/0#0; queue j1/1#0; queue j1/2#0");
+  started(0);
+  EXPECT_EQ(next(), "report 1 +j1/0#0");
+  node.hold_new_pods(true);
+  EXPECT_EQ(next(), "room 0");
+  pass(Node::kWaitMaxMs);
+  EXPECT_EQ(next(), "withdraw j1/1#0; withdraw j1/2#0") << "the first one runs";
+  node.hold_new_pods(false);
+  EXPECT_EQ(next(), "room 2");
+}
+
+// The agent holds the order of a pod that needs a config map.
+TEST_F(P15Faults, HeldNewPodsDoNotStartOnceTheirOrderIsPassedOn) {
+  welcome();
+  auto plan = std::make_shared<PodPlan>();
+  plan->init_containers = 1;
+  ASSERT_TRUE(node.launch(kTerm, {{pod(0), 30'000, plan}}, now));
+  EXPECT_EQ(next(), "start j1/0#0");
+  node.hold_new_pods(true);
+  EXPECT_EQ(node.start_by(pod(0), {}, now), now);
+  node.hold_new_pods(false);
+  EXPECT_EQ(node.start_by(pod(0), {}, now), now + kLease);
+  node.hold_new_pods(true);
+  ended(0, 0, 5);
+  EXPECT_EQ(next().substr(0, 12), "start j1/0#0");
+  EXPECT_EQ(node.start_by(pod(0), {1, 0}, now), now + kLease) << "the pod has begun";
+}
+
+TEST_F(P15Faults, HeldPodOfSeveralProcessesGoesOnOnceOneHasStarted) {
+  welcome();
+  auto plan = std::make_shared<PodPlan>();
+  plan->containers = 2;
+  ASSERT_TRUE(node.launch(kTerm, {{pod(0), 30'000, plan}}, now));
+  EXPECT_EQ(next(), "start j1/0#0; start j1/0#0");
+  node.hold_new_pods(true);
+  node.process_ended({.pod = pod(0), .ended_at = now, .unstarted = true});
+  pass(Node::kHoldMs);
+  EXPECT_EQ(next(), "") << "nothing of it is known to run";
+  node.process_started({pod(0), {1, 0}, 100, now});
+  EXPECT_EQ(next().substr(0, 12), "start j1/0#0");
 }
 
 TEST_F(P15Faults, P27WithoutSuccessorStartedPodsAreLostAndOthersReturned) {

@@ -468,6 +468,25 @@ TEST_F(PodRunTest, AFailedInitContainerIsRestartedInPlace) {
   EXPECT_EQ(next(), "- exited/0 pid=110 restarts=1 (exited/0 x1, exited/0)");
 }
 
+// As while a health check fails.
+TEST_F(PodRunTest, AFailedContainerIsRestartedWhileNewPodsAreHeld) {
+  begin({.restarts = true, .restart_delay_ms = 10'000});
+  EXPECT_EQ(next(), "start 0.0");
+  started({0, 0}, 100);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 ready");
+  node->hold_new_pods(true);
+  launch(nullptr, 1);
+  ended({0, 0}, 1, 1);
+  EXPECT_EQ(next(), "start 0.1") << "the other pod is new";
+  started({0, 1}, 101);
+  EXPECT_EQ(next(), "+ pid=101 restarts=1 ready; forget 1");
+  ended({0, 1}, 1, 2);
+  EXPECT_EQ(next(), "+ pid=101 restarts=1 not-ready");
+  now += 10'000;
+  ASSERT_TRUE(node->heartbeat_answered(kTerm, now));
+  EXPECT_EQ(next().substr(0, 9), "start 0.2") << "nor does a delay change anything";
+}
+
 TEST_F(PodRunTest, ExitCodeIsThatOfFirstFailedContainer) {
   begin({.containers = 3});
   EXPECT_EQ(next(), "start 0.0; start 1.0; start 2.0");
