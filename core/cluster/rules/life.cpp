@@ -51,15 +51,12 @@ void lose(Turn& turn, NodeId id) {
 
 void take_check(Turn& turn, const Heartbeat& event) {
   const bool failed = turn.cluster.node(event.node)->info.check.fails();
-  if (failed && event.check.fails()) {  // only the words differ, perhaps by a time in them
-    turn.record(HealthChecked{event.node, event.check, turn.now.wall_ms});
-    return turn.at_once(ShowHealth{health_of(turn.cluster.node(event.node)->info)});
-  }
-  if (event.check.fails())
+  const bool fails = event.check.fails();
+  if (fails && !failed)
     turn.log(Log::Level::warn,
              turn.named(event.node) +
                  " fails its health check and gets no new pods: " + event.check.failure);
-  else if (failed)
+  else if (failed && !fails)
     turn.log(Log::Level::info, turn.named(event.node) + " passes its health check");
   turn.record(HealthChecked{event.node, event.check, turn.now.wall_ms});
 }
@@ -107,11 +104,11 @@ void Turn::take(const Heartbeat& event) {
   if (!node) return;
   const bool changed = node->info.trouble != event.trouble;
   const bool was_ready = node->info.health == Health::ready;
-  const bool checked =
-      node->info.check.fails() != event.check.fails() || node->info.check.runs != event.check.runs;
-  const bool said = node->info.check != event.check;
+  const bool checked = node->info.check != event.check;
+  // Only the words of the failure differ, perhaps by a time in them.
+  const bool reworded = checked && node->info.check.fails() && event.check.fails();
   const auto started = node->starts.started;
-  if (said) take_check(*this, event);
+  if (checked) take_check(*this, event);
   if (changed) {
     // The lease is renewed all the same: pods there keep running, and their ends are reported.
     if (event.trouble)
@@ -123,9 +120,12 @@ void Turn::take(const Heartbeat& event) {
   }
   make_ready(*this, event.node, NodeResponded{event.node, now.wall_ms, event.started});
   note_started(event.node, started, event.started);
-  if (!changed && !checked && was_ready) return;
-  show(event.node);
-  place_soon();
+  if (changed || (checked && !reworded) || !was_ready) {
+    show(event.node);
+    place_soon();
+  } else if (reworded) {
+    at_once(ShowHealth{health_of(node->info)});
+  }
 }
 
 void Turn::take(const AgentLeaves& event) {
