@@ -397,11 +397,12 @@ class Exec(Case):
         eventually(lambda: runs("prepare") and runs("sidecar"), "the init containers run")
         run_in("prepare")
         run_in("sidecar")
-        refusal("main", "container main is not running")
-        refusal("none", f"container none is not valid for pod {self.pods_of(self.it, 'all')[0]['metadata']['name']}")
+        pod_name = self.pods_of(self.it, "all")[0]["metadata"]["name"]
+        refusal("main", f"pod {pod_name}: its container does not run")  # as the keeper says: it is the first
+        refusal("none", f"container none is not valid for pod {pod_name}")
         self.assertIn("job/all has no pod in which container side is running", run_in("side", code=5))
         self.assertEqual(over_websocket("prepare"), ("prepare\n", {"metadata": {}, "status": "Success"}))
-        self.assertEqual(over_websocket("main")[1]["message"], "Internal error occurred: container main is not running")
+        self.assertEqual(over_websocket("main")[1]["message"], "Internal error occurred: its container does not run")
         (folder / "prepared").touch()
         eventually(lambda: runs("main") and runs("side"), "the containers run")
         for name in ("sidecar", "main", "side"):

@@ -255,6 +255,45 @@ TEST_F(AgentTest, HollowContainersAreRestartedAndReported) {
   EXPECT_THAT((world.containers[{7, 0, 0}]), testing::HasSubstr(" x"));
 }
 
+// Both containers of a pod that waits for a slot. A hollow executor refuses every command.
+TEST_F(AgentTest, CommandsInTheFirstContainerAreLeftToTheExecutor) {
+  AgentOptions full = options();
+  full.slots = 1;
+  full.hollow_duration_ms = 3'600'000;
+  AgentThread agent(full);
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  auto two = [](wire::PodTemplate::Builder job) {
+    auto containers = job.initContainers(2);
+    for (unsigned i : {0u, 1u}) {
+      containers[i].setName(i == 0 ? "main" : "other");
+      containers[i].initCommand(1).set(0, "true");
+    }
+  };
+  launch(0, 2, two);
+  wait_for("the first pod", [&] { return world.starts.contains({7, 0, 0}); });
+  auto refusal = [&](PodId pod, int32_t container) {
+    auto request = KJ_ASSERT_NONNULL(world.agent).execRequest();
+    request.setEpoch(3);
+    request.setNonce(11);
+    auto job = request.initTemplate();
+    job.setJob(7);
+    job.setGeneration(1);
+    job.setJobName("j");
+    job.setJobUid("u");
+    two(job);
+    write_pod(pod, request.initPod());
+    request.setSession("0123456789abcdef0123456789abcdef");
+    request.initCommand(1).set(0, "true");
+    request.setContainer(container);
+    auto answer = request.send().wait(io.waitScope);
+    return to_string(answer.getResult().getRefused().getMessage());
+  };
+  const std::string asked = "this node starts no processes";
+  for (int32_t container : {-1, 0}) EXPECT_EQ(refusal({7, 1, 0}, container), asked);
+  EXPECT_EQ(refusal({7, 1, 0}, 1), "container other is not running");
+  EXPECT_EQ(refusal({7, 0, 0}, 1), asked) << "it runs there";
+}
+
 TEST_F(AgentTest, ReportsExtendedResourcesAndNeverOvercommitsThem) {
   AgentOptions with = options();
   with.resources = {{"nvidia.com/gpu", 3}};
