@@ -140,7 +140,7 @@ void PodRun::remember_run(size_t container) {
   if (!one.has_end) return;
   RunEndOf<BootInstant> run{static_cast<uint16_t>(container), one.end, one.end_used};
   run.end.restarts = one.end_instance;
-  add_run(runs_, std::move(run));
+  add_run(runs_, run);
 }
 
 bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {

@@ -309,7 +309,7 @@ struct Applier {
       if (now.phase != phase || !now.last) continue;
       RunEnd run{static_cast<uint16_t>(i), *now.last};
       run.end.restarts = now.restarts - (phase == ContainerPhase::running ? 1 : 0);
-      if (run.end.restarts >= 0) add_run(pod.runs, std::move(run));
+      if (run.end.restarts >= 0) add_run(pod.runs, run);
     }
   }
 
