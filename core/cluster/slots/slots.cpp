@@ -199,7 +199,7 @@ void Slots::left(JobId job) {
 }
 
 bool Slots::lacks() {
-  survey();
+  if (user_pods_max_ > 0) survey();  // grants have changed what users may have
   return std::any_of(clients_.begin(), clients_.end(), [this](const auto& one) {
     return one.second.wanted() > 0 && may_have(one.second);
   });
