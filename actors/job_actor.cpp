@@ -216,7 +216,7 @@ void JobActor::use_again(core::Decision& decision) {
       [](const core::Effect& effect) { return std::holds_alternative<core::FreeSlots>(effect); });
   if (free == decision.effects.end()) return;
   auto& freed = std::get<core::FreeSlots>(*free);
-  for (const auto& [node, why] : freed.avoid) keeps_on_.erase(node);
+  for (const auto& [node, failed] : freed.avoid) keeps_on_.erase(node);
   core::SlotsGranted again;
   for (auto [node, count] : freed.slots) {
     auto session = keeps_on_.find(node);
@@ -374,12 +374,11 @@ void JobActor::act(const core::FreeSlots& order, const Durable&) {
   freed.ran = std::exchange(ran_, {});
   freed.ran.add(order.ran);
   if (!order.avoid.empty()) freed.user = core::owner_uid(job_.object().meta.annotations);
-  for (const auto& [node, why] : order.avoid) {
+  freed.failed_starts = order.avoid;
+  for (const auto& [node, failed] : order.avoid) {
     freed.avoid.push_back(node);
-    const auto pods = order.failed_starts.find(node);
-    freed.failed_starts[node] = {pods == order.failed_starts.end() ? 1 : pods->second, why};
     log::warn("job {}: n{} cannot start its pods, which are placed elsewhere: {}",
-              job_.object().meta.name, node, why);
+              job_.object().meta.name, node, failed.why);
   }
   send(around_.cluster, std::move(freed));
 }

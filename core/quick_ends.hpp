@@ -1,5 +1,6 @@
-// How long pods ran: the ends of short pods on a node, as the basis of prefetch, and of all pods of
-// a job, as the basis of what is expected of its next ones.
+// What a job tells the cluster of its pods' ends: how long they ran (of short pods on each node, as
+// the basis of prefetch, and of all, as the basis of what is expected of the next ones), and which
+// could not be started.
 #pragma once
 
 #include "base/clock.hpp"
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 namespace muster::core {
 
@@ -28,6 +30,13 @@ struct RunTimes {
     total_ms += other.total_ms;
   }
   bool operator==(const RunTimes&) const = default;
+};
+
+// Starts of a job's pods that a node could not make for a reason of its own.
+struct FailedStarts {
+  uint32_t pods = 0;
+  std::string why;  // what the first of them said
+  bool operator==(const FailedStarts&) const = default;
 };
 
 using QuickEndsOfNodes = std::map<NodeId, QuickEnds>;

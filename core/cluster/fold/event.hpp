@@ -83,16 +83,11 @@ struct Want {
 struct Freed {
   JobId job = 0;
   std::map<NodeId, uint32_t> slots;
-  QuickEndsOfNodes quick{};     // of these, the ones freed by short pods
-  std::vector<NodeId> avoid{};  // nodes that could not start a pod of the job
-  // How many pods of the job each of those could not start, and why.
-  struct FailedStarts {
-    uint32_t pods = 0;
-    std::string why;
-  };
-  std::map<NodeId, FailedStarts> failed_starts{};
-  std::optional<uint32_t> user{};  // the job's owner, where there are several
-  RunTimes ran{};                  // of the job's pods that have exited since the last one
+  QuickEndsOfNodes quick{};                        // of these, the ones freed by short pods
+  std::vector<NodeId> avoid{};                     // nodes that could not start a pod of the job
+  std::map<NodeId, FailedStarts> failed_starts{};  // on each of those
+  std::optional<uint32_t> user{};                  // the job's owner, where there are several
+  RunTimes ran{};  // of the job's pods that have exited since the last one
 };
 // Nothing is left of the job's pods.
 struct JobLeft {

@@ -60,10 +60,9 @@ struct AskSlots {
 struct FreeSlots {
   std::map<NodeId, uint32_t> slots;
   QuickEndsOfNodes quick{};
-  // Nodes that could not start a pod of this job for a reason of their own, and what they said.
-  std::map<NodeId, std::string> avoid{};
-  std::map<NodeId, uint32_t> failed_starts{};  // how many pods each of those could not start
-  RunTimes ran{};                              // of these pods
+  // Nodes that could not start a pod of this job for a reason of their own.
+  std::map<NodeId, FailedStarts> avoid{};
+  RunTimes ran{};  // of these pods
 };
 
 // To agents: which pods of this job have ended there and are not acknowledged? Each agent answers

@@ -323,7 +323,7 @@ struct EffectText {
   std::string operator()(const AskSlots& e) { return "AskSlots " + std::to_string(e.wanted); }
   std::string operator()(const FreeSlots& e) {
     std::string text = slots_text(e.slots, "FreeSlots");
-    for (const auto& [node, why] : e.avoid) text += " avoid " + node_text(node);
+    for (const auto& [node, failed] : e.avoid) text += " avoid " + node_text(node);
     return text;
   }
   std::string operator()(const AnswerReconcile& e) {

@@ -110,7 +110,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});
   if (!sync.freed.empty())
     sync.order(FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly),
-                         std::move(sync.avoid), std::move(sync.failed_starts), sync.ran});
+                         std::move(sync.avoid), sync.ran});
   if (sync.granted || job.slots_wanted() != wanted_before) sync.order(AskSlots{job.slots_wanted()});
   if (sync.wake_ms) sync.order(WakeAt{*sync.wake_ms});
   bool over = job.finished() || job.state().orphaned;

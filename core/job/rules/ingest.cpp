@@ -100,8 +100,7 @@ struct Ingest {
     end.exit_code = 0;
     end.containers.clear();
     if (!pod.active()) return;
-    sync.avoid.emplace(node, end.message);
-    ++sync.failed_starts[node];
+    ++sync.avoid.try_emplace(node, FailedStarts{0, end.message}).first->second.pods;
   }
 
   void operator()(const PodsReported& e) {

@@ -25,12 +25,11 @@ struct Sync {
 
   // Collected while events are ingested:
   std::vector<PodsStarted::Start> starts{};
-  std::vector<PodsEnded::One> ends{};     // not judged yet; see judge.cpp
-  std::map<NodeId, uint32_t> freed{};     // slots that no longer hold a pod of this job
-  QuickEndsOfNodes freed_quickly{};       // those freed by short pods
-  RunTimes ran{};                         // of the pods that exited
-  std::map<NodeId, std::string> avoid{};  // FreeSlots::avoid
-  std::map<NodeId, uint32_t> failed_starts{};
+  std::vector<PodsEnded::One> ends{};      // not judged yet; see judge.cpp
+  std::map<NodeId, uint32_t> freed{};      // slots that no longer hold a pod of this job
+  QuickEndsOfNodes freed_quickly{};        // those freed by short pods
+  RunTimes ran{};                          // of the pods that exited
+  std::map<NodeId, FailedStarts> avoid{};  // FreeSlots::avoid
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes to send launches and kills to (again)
   std::vector<JobDeletion> deletions{};

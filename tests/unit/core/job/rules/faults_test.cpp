@@ -29,7 +29,7 @@ PodsReported not_here(PodKey pod) {
   return {1, Play::kNode, {}, {end}};
 }
 
-std::map<NodeId, std::string> avoided(const Play& play) {
+std::map<NodeId, FailedStarts> avoided(const Play& play) {
   for (const Effect& effect : play.effects())
     if (const auto* freed = std::get_if<FreeSlots>(&effect)) return freed->avoid;
   return {};
@@ -45,8 +45,9 @@ TEST(NotHere, P15PodThatNodeCannotStartMovesUncounted) {
       std::find_if(decision.effects.begin(), decision.effects.end(),
                    [](const auto& e) { return std::holds_alternative<FreeSlots>(e); });
   ASSERT_NE(freed, decision.effects.end());
-  EXPECT_EQ(std::get<FreeSlots>(*freed).avoid,
-            (std::map<NodeId, std::string>{{Play::kNode, "cwd /data: No such file or directory"}}));
+  EXPECT_EQ(
+      std::get<FreeSlots>(*freed).avoid,
+      (std::map<NodeId, FailedStarts>{{Play::kNode, {1, "cwd /data: No such file or directory"}}}));
   EXPECT_EQ(play.state().failed, 0u);
   EXPECT_TRUE(play.state().failed_indexes.empty());
   EXPECT_TRUE(play.pod({0, 1})) << "its replacement, at once";
