@@ -1,7 +1,6 @@
 #include "core/cluster/nodes/start_watch.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace muster::core {
 
@@ -15,10 +14,16 @@ void StartWatch::note(JobId job, std::optional<uint32_t> user, uint32_t starts,
   of.last_ms = up_ms;
 }
 
-std::string StartWatch::verdict() const {
+std::map<std::optional<uint32_t>, uint32_t> StartWatch::by_user() const {
   std::map<std::optional<uint32_t>, uint32_t> users;
+  for (const auto& [job, of] : failed) users[of.user] += of.starts;
+  return users;
+}
+
+std::string StartWatch::verdict() const {
+  const auto users = by_user();
   uint32_t most = 0;
-  for (const auto& [job, of] : failed) most = std::max(most, users[of.user] += of.starts);
+  for (const auto& [user, starts] : users) most = std::max(most, starts);
   const std::string cause = owned() ? " (the coordinator's log has the cause)" : ": " + why;
   if (users.size() >= kUsers)
     return "pods of " + std::to_string(users.size()) + " users cannot start here" + cause;
@@ -32,9 +37,7 @@ bool StartWatch::owned() const {
 }
 
 Millis StartWatch::next_wait_ms() const {
-  std::set<std::optional<uint32_t>> users;
-  for (const auto& [job, of] : failed) users.insert(of.user);
-  return owned() && users.size() == 1 ? kProbeMinMs : std::min(2 * wait_ms, kProbeMaxMs);
+  return owned() && by_user().size() == 1 ? kProbeMinMs : std::min(2 * wait_ms, kProbeMaxMs);
 }
 
 void StartWatch::clear() {

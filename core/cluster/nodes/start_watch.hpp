@@ -51,6 +51,9 @@ struct StartWatch {
   // so that nobody can keep a node closed for others.
   Millis next_wait_ms() const;
   void clear();
+
+ private:
+  std::map<std::optional<uint32_t>, uint32_t> by_user() const;  // starts that failed
 };
 
 }  // namespace muster::core

@@ -167,8 +167,6 @@ void Turn::take(const SpecRequest& event) {
     record(NodeSpecChanged{id, event.spec});
     log(Log::Level::info, named(id) + " changed" + (event.spec.unschedulable ? ": cordoned" : ""));
   }
-  if (uncordoned && !cluster.node(id)->starts.failed.empty() && !cluster.node(id)->starts.closed())
-    record(StartsCleared{id, now.wall_ms});
   if (uncordoned) reopen(id, "it was uncordoned");
   then(AnswerRequest{event.token, Outcome::done});
   then(PlaceSoon{});

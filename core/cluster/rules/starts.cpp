@@ -18,16 +18,15 @@ void Turn::note_failed_starts(const Freed& event) {
 // Both counts are of the same session.
 void Turn::note_started(NodeId id, std::optional<uint64_t> before, std::optional<uint64_t> now_is) {
   if (!before || !now_is || *now_is <= *before) return;
-  const StartWatch& starts = cluster.node(id)->starts;
-  if (starts.closed())
-    reopen(id, "a pod has started there");
-  else if (!starts.failed.empty())
-    record(StartsCleared{id, now.wall_ms});
+  reopen(id, "a pod has started there");
 }
 
 void Turn::reopen(NodeId id, const std::string& why) {
-  if (!cluster.node(id)->starts.closed()) return;
+  const StartWatch& starts = cluster.node(id)->starts;
+  const bool closed = starts.closed();
+  if (!closed && starts.failed.empty()) return;
   record(StartsCleared{id, now.wall_ms});
+  if (!closed) return;
   log(Log::Level::info, named(id) + " gets pods again: " + why);
   show(id);
   place_soon();
@@ -52,8 +51,8 @@ void Turn::judge_starts() {
   }
   for (auto [id, job] : old) record(StartsForgiven{id, job});
   for (auto& [id, why] : black) {
-    if (cluster.node(id)->starts.verdict().empty()) continue;  // it was of what is old
     const StartWatch& starts = cluster.node(id)->starts;
+    if (starts.verdict().empty()) continue;  // it was of what is old
     log(Log::Level::warn, named(id) + " gets no new pods (StartsFailing): " + why +
                               (starts.owned() ? ": " + starts.why : "") +
                               "; one is let through in " + duration_text(StartWatch::kProbeMinMs));

@@ -46,6 +46,7 @@ struct Turn {
   // starts.cpp
   void note_failed_starts(const Freed& event);
   void note_started(NodeId node, std::optional<uint64_t> before, std::optional<uint64_t> now);
+  // Forgets the starts that failed; a node that is closed because of them is open again.
   void reopen(NodeId node, const std::string& why);
   void judge_starts();
   // Around a round of placement: lets one pod through to each closed node whose probe is due.
