@@ -1,5 +1,6 @@
 #include "agent/health_check.hpp"
 
+#include "agent/run/spawn_clean.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 
@@ -22,31 +23,6 @@ namespace {
 constexpr Millis kCheckPollMs = 100;
 constexpr size_t kShownMax = 400;  // bytes of the line that is shown
 constexpr size_t kReadsMax = 64;  // of 4 KiB at a time; a command that never stops must not hold us
-
-pid_t spawn_check(const std::string& command, int output, int& error) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, output, 1);
-  posix_spawn_file_actions_adddup2(&files, output, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);  // KJ blocks some
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string shell = "sh", flag = "-c", text = command;
-  std::array<char*, 4> argv{shell.data(), flag.data(), text.data(), nullptr};
-  pid_t pid = 0;
-  error = posix_spawn(&pid, "/bin/sh", &files, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return error == 0 ? pid : 0;
-}
 
 }  // namespace
 
@@ -87,7 +63,9 @@ std::string HealthCheck::start() {
   kj::AutoCloseFd theirs(ends[1]);
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   int error = 0;
-  child_ = spawn_check(command_, theirs.get(), error);
+  std::string shell = "sh", flag = "-c", text = command_;
+  const std::array<char*, 4> argv{shell.data(), flag.data(), text.data(), nullptr};
+  child_ = spawn_clean("/bin/sh", argv.data(), environ, theirs.get(), POSIX_SPAWN_SETPGROUP, error);
   return child_ > 0 ? "" : std::string("cannot run the health check: ") + std::strerror(error);
 }
 

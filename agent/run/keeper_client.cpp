@@ -1,6 +1,7 @@
 #include "agent/run/keeper_client.hpp"
 
 #include "agent/run/environment.hpp"
+#include "agent/run/spawn_clean.hpp"
 #include "base/log.hpp"
 #include "base/peer/unix_address.hpp"
 #include "keeper/protocol.hpp"
@@ -65,20 +66,6 @@ pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string
     why = "keeper.log: " + std::string(std::strerror(errno));
     return 0;
   }
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, log.get(), 1);
-  posix_spawn_file_actions_adddup2(&files, log.get(), 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);  // KJ blocks some
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::string path = options.keeper_path, work_dir = options.work_dir, cluster = options.cluster_id;
   std::array<char*, 4> argv{path.data(), work_dir.data(), cluster.data(), nullptr};
   std::vector<std::string> variables = keeper_environment();
@@ -93,13 +80,11 @@ pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string
   std::vector<char*> env;
   for (auto& variable : variables) env.push_back(variable.data());
   env.push_back(nullptr);
-  pid_t pid = 0;
-  int error = posix_spawn(&pid, path.c_str(), &files, &attributes, argv.data(), env.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (error == 0) return pid;
-  why = path + ": " + std::strerror(error);
-  return 0;
+  int error = 0;
+  const pid_t pid =
+      spawn_clean(path.c_str(), argv.data(), env.data(), log.get(), POSIX_SPAWN_SETSID, error);
+  if (pid == 0) why = path + ": " + std::strerror(error);
+  return pid;
 }
 
 // The last line of the keeper's log, for error messages.
