@@ -349,7 +349,7 @@ void JobActor::follow_kill(const core::KillPods::One& kill, const Durable& durab
   send(by.actor, FollowKill{kill.pod, kill.node, kill.deadline_ms, durable});
 }
 
-// True if placement must be told something new.
+// True if the scheduler needs a new copy of the object.
 bool JobActor::place_as_wished() {
   const auto& set = job_.state().priority;
   const std::optional<int32_t> priority = set ? set->priority : std::nullopt;

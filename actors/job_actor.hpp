@@ -129,7 +129,7 @@ class JobActor : public GatedActor<job_actor> {
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
   std::optional<Want> asked_;  // the last one sent
-  // What placement is told of the job (core::placed_object), and what it was made from.
+  // The object that the scheduler gets (core::placed_object), and what it was made from.
   core::JobObjectPtr placed_, placed_from_;
   std::optional<int32_t> placed_priority_;
   std::map<NodeId, uint64_t> keeps_on_;  // nodes where it may reuse freed slots, with sessions

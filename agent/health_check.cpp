@@ -124,8 +124,8 @@ void HealthCheck::kill() {
   ::kill(child_, SIGKILL);
 }
 
-// Not even SIGKILL ends a process that waits for a dead disk, and whoever waited for it would hang
-// as well.
+// A process stuck in uninterruptible I/O does not die of SIGKILL. Blocking in waitpid() would stop
+// the agent's loop, too.
 kj::Promise<void> HealthCheck::gone() {
   if (waitpid(child_, nullptr, WNOHANG) != 0) {
     child_ = 0;

@@ -35,7 +35,7 @@ struct Caller {
 
   // Whether the caller may see and change everyone's objects.
   bool unlimited() const { return role == Role::operators || role == Role::admin; }
-  // What others are told of the caller. Without roles, all callers count as one.
+  // The caller's name as others see it. Without roles, all callers have the same.
   std::string called() const {
     if (!who.name.empty()) return who.name;
     return distinguished ? "uid " + std::to_string(who.uid) : "local";

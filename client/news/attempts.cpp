@@ -52,18 +52,10 @@ std::string attempt_cause(const Json& attempt) {
   return message.empty() ? text : text + ": " + message;
 }
 
-namespace {
-
-std::string run_end(const Json& run) {
+std::string run_cause(const Json& run) {
   std::string text = exit_text(number_at(run, {"exitCode"}), number_at(run, {"signal"}));
   if (text_at(run, {"cause"}) == "out-of-memory") text += ", OOMKilled";
-  return text;
-}
-
-}  // namespace
-
-std::string run_cause(const Json& run) {
-  return run_end(run) + ", run " + std::to_string(number_at(run, {"run"})) + " of " +
+  return text + ", run " + std::to_string(number_at(run, {"run"})) + " of " +
          text_at(run, {"container"});
 }
 

@@ -29,7 +29,8 @@ std::string attempt_cause(const Json& attempt);
 
 // Of an entry of its `runs`: "exit 3, run 0 of main".
 std::string run_cause(const Json& run);
-// "exit 3, exit 3", of a pod's annotation muster.dev/runs; empty: it has had no earlier runs.
+// "exit 3, run 0 of main; exit 3, run 1 of main", of a pod's annotation muster.dev/runs; empty: it
+// has had no earlier runs.
 std::string runs_of(const Json& pod);
 
 // "failure (FailIndex)", "success", "not counted (Ignore)", "not counted (removed)".

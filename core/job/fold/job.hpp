@@ -266,7 +266,7 @@ class Job {
   std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;
 };
 
-// What placement is told of the job: its object, with the priority that an operator gave it.
+// The job's object as the scheduler sees it: with the priority that an operator gave it.
 JobObjectPtr placed_object(const Job& job);
 
 }  // namespace muster::core

@@ -599,6 +599,10 @@ struct Day {
   std::map<JobId, double> slot_ms;         // that its pods had, a whole node as all its slots
   std::map<JobId, uint32_t> size;          // of a pod, in slots
 
+  Day(NodeId nodes, uint32_t slots, uint64_t cpu_millis = 0) {
+    for (NodeId id = 1; id <= nodes; ++id) play.node(id, slots, cpu_millis);
+  }
+
   void job(JobId id, uint32_t pods, Millis ms, std::optional<uint32_t> owner = {},
            bool gang = false, const std::string& cpu = "") {
     runs_ms[id] = ms;
@@ -641,8 +645,7 @@ struct Day {
 };
 
 TEST(Day, OneJobOfOneUserGetsAsMuchAsManyJobsOfAnother) {
-  Day day;
-  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  Day day(4, 8);
   for (JobId id = 1; id <= 31; ++id) day.job(id, 1000, 1000 + static_cast<Millis>(id), 1001);
   day.run(5'000, true);
   day.job(32, 1000, 1000, 1002);
@@ -653,8 +656,7 @@ TEST(Day, OneJobOfOneUserGetsAsMuchAsManyJobsOfAnother) {
 }
 
 TEST(Day, AGangStartsWithinSecondsAmongShortPods) {
-  Day day;
-  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  Day day(4, 8);
   day.job(1, 10, 3'600'000);  // ten slots are taken for an hour
   day.run(1'000, true);
   day.job(2, 100'000, 200);
@@ -667,8 +669,7 @@ TEST(Day, AGangStartsWithinSecondsAmongShortPods) {
 }
 
 TEST(Day, PodsOfAWholeNodeGetHalfBesideSmallOnes) {
-  Day day;
-  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8, 8000);
+  Day day(4, 8, 8000);
   day.job(1, 100'000, 700);
   day.run(5'000, true);
   day.job(2, 8, 20'000, {}, false, "8");
@@ -680,8 +681,7 @@ TEST(Day, PodsOfAWholeNodeGetHalfBesideSmallOnes) {
 
 // The gang's slots are kept for it until long pods end; pods that end before that use them.
 TEST(Day, ShortPodsFlowAroundAReservation) {
-  Day day;
-  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  Day day(4, 8);
   day.job(1, 30, 600'000);
   day.run(10, true);
   day.job(2, 100'000, 1'000);
@@ -699,8 +699,7 @@ TEST(Day, ShortPodsFlowAroundAReservation) {
 // Pods that run much longer than the average look overdue, and put off what is expected; what is
 // lent is not put off with it.
 TEST(Day, AGangDoesNotWaitForWhatIsLentAgainAndAgain) {
-  Day day;
-  for (NodeId id = 1; id <= 4; ++id) day.play.node(id, 8);
+  Day day(4, 8);
   day.job(1, 100'000, 1'000);
   day.slow_ms[1] = 10'000;
   day.run(60'000, true);
@@ -712,8 +711,7 @@ TEST(Day, AGangDoesNotWaitForWhatIsLentAgainAndAgain) {
 }
 
 TEST(Day, WhoHasHadMoreGetsLess) {
-  Day day;
-  day.play.node(1, 32);
+  Day day(1, 32);
   day.play.slots.restore_use(1001, 0.5, 0);  // exactly a fair share of two
   day.job(1, 1000, 1000, 1001);
   day.job(2, 1000, 1000, 1002);
