@@ -327,6 +327,7 @@ void JobActor::perform(const core::Effect& effect, const Durable& durable) {
 }
 
 void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
+  place_as_wished();
   std::map<std::pair<NodeId, uint64_t>, std::vector<PodId>> lists;
   for (const auto& [pod, node, link] : order.pods) {
     // Skip an order that the same batch made obsolete: the pod was stopped or has ended since.
@@ -335,7 +336,7 @@ void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
     lists[{node, link}].push_back({job_.id(), pod.index, pod.attempt});
   }
   for (auto& [to, pods] : lists)
-    durable.link().launch(to.first, to.second, std::move(pods), job_.object_ptr());
+    durable.link().launch(to.first, to.second, std::move(pods), launched_);
 }
 
 void JobActor::act(const core::KillPods& order, const Durable& durable) {
@@ -351,12 +352,13 @@ void JobActor::follow_kill(const core::KillPods::One& kill, const Durable& durab
 
 // True if the scheduler needs a new copy of the object.
 bool JobActor::place_as_wished() {
-  const auto& set = job_.state().priority;
-  const std::optional<int32_t> priority = set ? set->priority : std::nullopt;
-  if (placed_ && placed_from_ == job_.object_ptr() && placed_priority_ == priority) return false;
+  const auto& set = job_.state().overrides;
+  const core::Overrides overrides = set ? set->overrides : core::Overrides{};
+  if (placed_ && placed_from_ == job_.object_ptr() && placed_overrides_ == overrides) return false;
   placed_from_ = job_.object_ptr();
-  placed_priority_ = priority;
+  placed_overrides_ = overrides;
   placed_ = core::placed_object(job_);
+  launched_ = core::launched_object(job_);
   return true;
 }
 

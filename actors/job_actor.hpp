@@ -131,7 +131,8 @@ class JobActor : public GatedActor<job_actor> {
   std::optional<Want> asked_;  // the last one sent
   // The object that the scheduler gets (core::placed_object), and what it was made from.
   core::JobObjectPtr placed_, placed_from_;
-  std::optional<int32_t> placed_priority_;
+  core::Overrides placed_overrides_;
+  core::JobObjectPtr launched_;          // likewise, that the nodes get
   std::map<NodeId, uint64_t> keeps_on_;  // nodes where it may reuse freed slots, with sessions
   core::RunTimes ran_;                   // of pods whose slots were reused; for the next Freed
   uint64_t wake_round_ = 0;

@@ -155,7 +155,10 @@ class KeptObjects : public GatedActor<kept_actor> {
     static constexpr Limits kConfigMaps{"config maps", core::kConfigMapsMax,
                                         core::kConfigMapsBytesMax},
         kNamespaces{"namespaces", core::kNamespacesMax, core::kNamespacesMax * core::kKeptBytesMax},
-        kCronJobs{"cron jobs", core::kCronJobsMax, core::kCronJobsBytesMax};
+        kCronJobs{"cron jobs", core::kCronJobsMax, core::kCronJobsBytesMax},
+        kQueues{"queues", core::kQueuesMax, core::kQueuesMax * core::kKeptBytesMax},
+        kPriorityClasses{"priority classes", core::kPriorityClassesMax,
+                         core::kPriorityClassesMax * core::kKeptBytesMax};
     switch (kind) {
       case core::KeptKind::config_map:
         return &kConfigMaps;
@@ -163,6 +166,10 @@ class KeptObjects : public GatedActor<kept_actor> {
         return &kNamespaces;
       case core::KeptKind::cron_job:
         return &kCronJobs;
+      case core::KeptKind::queue:
+        return &kQueues;
+      case core::KeptKind::priority_class:
+        return &kPriorityClasses;
       case core::KeptKind::lease:
       case core::KeptKind::event:
         break;

@@ -213,7 +213,7 @@ class Thread final : public ApiThread, public api::Backend {
     ask(job, std::move(change), std::move(done));
   }
 
-  void set_priority(JobId job, core::PriorityChange change,
+  void override_job(JobId job, core::OverridesChange change,
                     std::function<void(Status)> done) override {
     ask(job, std::move(change), std::move(done));
   }

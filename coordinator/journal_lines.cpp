@@ -55,6 +55,13 @@ Line dependencies_of(const std::vector<core::Dependency>& dependencies) {
   });
 }
 
+void put_overrides(Line& to, const core::Overrides& overrides) {
+  const auto& [priority, queue, time_limit_s] = overrides;
+  put(to, "priority", priority);
+  put(to, "queue", queue);
+  put(to, "timeLimitSeconds", time_limit_s);
+}
+
 template <class End>
 void put_end(Line& to, const End& end) {
   to["cause"] = core::name(end.cause);
@@ -225,9 +232,9 @@ struct RecordLine {
     put_text(to, "reason", r.reason);
   }
   void operator()(const core::JobReleased& r) { to["by"] = r.by; }
-  void operator()(const core::PrioritySet& r) {
+  void operator()(const core::OverridesSet& r) {
     to["by"] = r.by;
-    put(to, "priority", r.priority);
+    put_overrides(to, r.overrides);
   }
 };
 
@@ -273,7 +280,7 @@ Line snapshot_line(JobId job, const storage::Snapshot& snapshot) {
                     {"byOperator", s.hold->by_operator},
                     {"reason", s.hold->reason},
                     {"atMs", s.hold->at_ms}};
-  if (s.priority) put(line, "priority", s.priority->priority);
+  if (s.overrides) put_overrides(line, s.overrides->overrides);
   line["open"] = list_of(s.open, [](const auto& one) { return pod_of(one.first); });
   line["conditions"] = list_of(s.conditions, [](const core::Condition& one) {
     return Line{{"type", core::name(one.type)},
@@ -352,6 +359,10 @@ const char* name_of(core::KeptKind kind) {
       return "namespace";
     case core::KeptKind::cron_job:
       return "cronjob";
+    case core::KeptKind::queue:
+      return "queue";
+    case core::KeptKind::priority_class:
+      return "priorityclass";
   }
   return "";
 }

@@ -1,5 +1,6 @@
 // Kept: an object that clients store in muster: a Lease (coordination.k8s.io/v1) or an Event, which
-// muster does not act on; a ConfigMap, whose values are passed to pods; a Namespace; a CronJob.
+// muster does not act on; a ConfigMap, whose values are passed to pods; a Namespace; a CronJob; a
+// Queue or a PriorityClass, which jobs name.
 //
 // An object's version is the number of the commit that wrote it. The version is durable, so a
 // client with an older one still gets a conflict after a restart.
@@ -21,17 +22,25 @@ enum class KeptKind : uint8_t {
   event = 1,
   config_map = 2,
   name_space = 3,
-  cron_job = 4
+  cron_job = 4,
+  queue = 5,
+  priority_class = 6
 };
-constexpr KeptKind kKeptKinds[] = {KeptKind::lease, KeptKind::event, KeptKind::config_map,
-                                   KeptKind::name_space, KeptKind::cron_job};
+constexpr KeptKind kKeptKinds[] = {
+    KeptKind::lease,    KeptKind::event, KeptKind::config_map,    KeptKind::name_space,
+    KeptKind::cron_job, KeptKind::queue, KeptKind::priority_class};
+// Whether objects of this kind are in no namespace.
+constexpr bool is_cluster_wide(KeptKind kind) {
+  return kind == KeptKind::name_space || kind == KeptKind::queue ||
+         kind == KeptKind::priority_class;
+}
 
 // Limits on the number of objects and on the JSON size of each. The oldest events make room for new
 // ones, and events expire after an hour, as in Kubernetes; other objects beyond a limit are
 // refused.
 constexpr size_t kKeptLeasesMax = 1'000;
 constexpr size_t kKeptEventsMax = 10'000;
-constexpr size_t kKeptBytesMax = 32u << 10;  // for a lease, an event or a namespace
+constexpr size_t kKeptBytesMax = 32u << 10;  // for each, unless a limit below says otherwise
 constexpr Millis kKeptEventMs = 3'600'000;
 constexpr size_t kConfigMapsMax = 10'000;
 constexpr size_t kConfigMapsBytesMax = 128u << 20;  // all together
@@ -40,6 +49,8 @@ constexpr size_t kNamespacesMax = 10'000;
 constexpr size_t kCronJobsMax = 10'000;
 constexpr size_t kCronJobsBytesMax = 128u << 20;  // all together
 constexpr size_t kCronJobBytesMax = 1u << 20;     // each
+constexpr size_t kQueuesMax = 1'000;
+constexpr size_t kPriorityClassesMax = 1'000;
 
 struct Kept {
   KeptKind kind = KeptKind::lease;

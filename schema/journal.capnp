@@ -118,6 +118,8 @@ struct Priority {
   set @1 :Bool;                       # false: the template's again
   value @2 :Int32;
   at @3 :UInt64;                      # coded, base lastRecordMs
+  queue @4 :Text;                     # absent: the object's
+  timeLimit @5 :Int64 = -1;           # seconds, 0: none; negative: the template's
 }
 
 # The text of an event.

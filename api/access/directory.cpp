@@ -27,6 +27,11 @@ int with_room(std::vector<char>& buffer, Get&& get) {
   }
 }
 
+// Some databases return ENOENT or the like for an unknown user or group (getpwnam(3)).
+bool is_absence(int error) {
+  return error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
+}
+
 std::string group_name(gid_t gid) {
   std::vector<char> buffer;
   group entry = {};
@@ -65,9 +70,7 @@ Result<Account> read_account(uid_t uid) {
   });
   Account account;
   account.who = {uid, uid, std::to_string(uid), {}, ""};
-  // Some databases return ENOENT or the like for an unknown user (getpwnam(3)).
-  const bool absent = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
-  if (!found && !absent) return Error{Errc::unavailable, strerror(error), {}};
+  if (!found && !is_absence(error)) return Error{Errc::unavailable, strerror(error), {}};
   if (!found) return account;
   account.who.gid = found->pw_gid;
   account.who.name = found->pw_name;
@@ -87,9 +90,20 @@ Result<uid_t> read_uid(const std::string& name) {
     return getpwnam_r(name.c_str(), &entry, bytes, size, &found);
   });
   if (found) return found->pw_uid;
-  const bool absent = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
-  if (!absent) return Error{Errc::unavailable, strerror(error), {}};
+  if (!is_absence(error)) return Error{Errc::unavailable, strerror(error), {}};
   return Error{Errc::not_found, "unknown user " + name, {}};
+}
+
+Result<gid_t> read_gid(const std::string& name) {
+  std::vector<char> buffer;
+  group entry = {};
+  group* found = nullptr;
+  const int error = with_room(buffer, [&](char* bytes, size_t size) {
+    return getgrnam_r(name.c_str(), &entry, bytes, size, &found);
+  });
+  if (found) return found->gr_gid;
+  if (!is_absence(error)) return Error{Errc::unavailable, strerror(error), {}};
+  return Error{Errc::not_found, "unknown group " + name, {}};
 }
 
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {
@@ -103,8 +117,11 @@ Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {
   return Role::none;
 }
 
-Directory::Directory(RoleGroups groups, Read read, ReadName read_name)
-    : groups_(std::move(groups)), read_(std::move(read)), read_name_(std::move(read_name)) {}
+Directory::Directory(RoleGroups groups, Read read, ReadName read_name, ReadName read_group)
+    : groups_(std::move(groups)),
+      read_(std::move(read)),
+      read_name_(std::move(read_name)),
+      read_group_(std::move(read_group)) {}
 
 Directory::~Directory() {
   {
@@ -152,13 +169,21 @@ kj::Promise<Caller> Directory::find(uid_t uid) {
 }
 
 kj::Promise<Result<uid_t>> Directory::find_name(std::string name) {
+  return find_id(read_name_, std::move(name));
+}
+
+kj::Promise<Result<gid_t>> Directory::find_group(std::string name) {
+  return find_id(read_group_, std::move(name));
+}
+
+kj::Promise<Result<uint32_t>> Directory::find_id(const ReadName& read, std::string name) {
   const std::lock_guard lock(mutex_);
   auto paf = kj::newPromiseAndCrossThreadFulfiller<Result<uid_t>>();
   auto answer = std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<Result<uid_t>>>>(
       kj::mv(paf.fulfiller));
-  ask([this, name = std::move(name), answer](std::unique_lock<std::mutex>& held) {
+  ask([&read, name = std::move(name), answer](std::unique_lock<std::mutex>& held) {
     held.unlock();
-    auto found = read_name_(name);
+    auto found = read(name);
     held.lock();
     (*answer)->fulfill(std::move(found));
   });

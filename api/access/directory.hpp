@@ -38,6 +38,9 @@ Result<Account> read_account(uid_t uid);
 // The uid of the user with this name. `not_found`, or `unavailable` if the database cannot be read.
 Result<uid_t> read_uid(const std::string& name);
 
+// The gid of the group with this name; errors likewise.
+Result<gid_t> read_gid(const std::string& name);
+
 // The account's highest role.
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid);
 
@@ -48,7 +51,8 @@ class Directory {
  public:
   using Read = std::function<Result<Account>(uid_t)>;
   using ReadName = std::function<Result<uid_t>(const std::string&)>;
-  explicit Directory(RoleGroups groups, Read read = read_account, ReadName read_name = read_uid);
+  explicit Directory(RoleGroups groups, Read read = read_account, ReadName read_name = read_uid,
+                     ReadName read_group = read_gid);
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -58,6 +62,8 @@ class Directory {
   kj::Promise<Caller> find(uid_t uid);
   // The uid of the user with this name; errors as in read_uid().
   kj::Promise<Result<uid_t>> find_name(std::string name);
+  // The gid of the group with this name; likewise.
+  kj::Promise<Result<gid_t>> find_group(std::string name);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -68,12 +74,13 @@ class Directory {
 
   std::optional<Caller> known(uid_t uid);
   Result<Caller> look_up(uid_t uid);
+  kj::Promise<Result<uint32_t>> find_id(const ReadName& read, std::string name);
   void ask(std::function<void(std::unique_lock<std::mutex>&)> question);
   void run();
 
   const RoleGroups groups_;
   const Read read_;
-  const ReadName read_name_;
+  const ReadName read_name_, read_group_;
   std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
   std::map<uid_t, Known> known_;

@@ -66,6 +66,8 @@ constexpr Rule kRules[] = {
     {"", "namespaces", "", "update patch delete", Reach::own},
     {"", "namespaces", "status", "get update patch", Reach::own},
     {"", "namespaces", "finalize", "update", Reach::none},
+    {"scheduling.k8s.io", "priorityclasses", "", kRead, Reach::all},
+    {"muster.dev", "queues", "", kRead, Reach::all},
     {"muster.dev", "jobs", "indexes", "get", Reach::own},
     {"muster.dev", "jobs", "attempts", "get", Reach::own},
     {"muster.dev", "jobs", "log", "get", Reach::own},
@@ -73,7 +75,7 @@ constexpr Rule kRules[] = {
     {"muster.dev", "jobs", "usage", "get", Reach::own},
     // Further limited by keeps_hold().
     {"muster.dev", "jobs", "hold", "update delete", Reach::own},
-    {"muster.dev", "jobs", "priority", "update delete", Reach::none},
+    {"muster.dev", "jobs", "overrides", "patch", Reach::none},
     // Commands run as the owner of the job.
     {"muster.dev", "pods", "exec", "get create update delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},
@@ -89,6 +91,8 @@ constexpr Rule kRules[] = {
     {"", "events", "*", "*", Reach::none},
     {"events.k8s.io", "events", "*", "*", Reach::none},
     {"coordination.k8s.io", "leases", "*", "*", Reach::none},
+    {"scheduling.k8s.io", "priorityclasses", "*", "*", Reach::none},
+    {"muster.dev", "queues", "*", "*", Reach::none},
     {"muster.dev", "backups", "", "create", Reach::none},
     {"muster.dev", "verification", "", "list", Reach::none},
 };

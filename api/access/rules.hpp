@@ -35,7 +35,7 @@ struct Decision {
 
 struct AccessRules {
   bool private_jobs = false;      // users cannot see even the names and counts of each other's jobs
-  int32_t user_priority_max = 0;  // of a user's pods (core/spec/rules/privileges.hpp)
+  int32_t user_priority_max = 0;  // of a user's pods (core/queue/rights.hpp)
 };
 
 Decision authorize(const Caller& caller, const Attributes& request, Whose whose,

@@ -17,7 +17,7 @@ except ImportError:
     sys.exit("make_tables.py: python3 has no module yaml; install python3-yaml (./dev setup does)")
 
 PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "bytes", "localname", "strings", "fields", "any"}
-PACKAGES = {"meta": "io.k8s.apimachinery.pkg.apis.meta.v1", "pod": "io.k8s.api.core.v1"}
+PACKAGES = {"meta": "io.k8s.apimachinery.pkg.apis.meta.v1", "pod": "io.k8s.api.core.v1", "muster": "dev.muster.v1"}
 # NAME[!] TYPE [NUMBER] [LIST] [plain] [default VALUE] [atomic] [unread] [kept | refused [even empty | unless VALUE | in part]]
 LINE = re.compile(r"""(?P<name>\w+)(?P<required>!?)\ (?P<shape>\[\]|\{\}|)(?P<type>\w+)
     (\ (?P<number>[1-9]\d*))?

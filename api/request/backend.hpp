@@ -12,6 +12,7 @@
 #include "core/job/shown/attempt_page.hpp"
 #include "core/journal_facts.hpp"
 #include "core/kept.hpp"
+#include "core/queue/rights.hpp"
 #include "core/spec/fields/job_spec.hpp"
 #include "core/trust.hpp"
 
@@ -161,10 +162,10 @@ class Backend {
   // Writes the parts of a job's status that clients may write. conflict if they have changed since
   // `write.seen`. not_found.
   virtual void write_status(core::StatusWrite write, std::function<void(Status)> done) = 0;
-  // Holds or releases a job, or changes its priority in placement. not_found; conflict if the job
-  // has finished or, for its owner, is held by an operator.
+  // Holds or releases a job, or overrides what its object says. not_found; conflict if the job has
+  // finished, for its owner is held by an operator, or has other overrides than those seen.
   virtual void hold_job(JobId job, core::HoldChange change, std::function<void(Status)> done) = 0;
-  virtual void set_priority(JobId job, core::PriorityChange change,
+  virtual void override_job(JobId job, core::OverridesChange change,
                             std::function<void(Status)> done) = 0;
   // Deletes pods of one job; `evict` first sets their condition DisruptionTarget. No `grace_ms`:
   // the template's. Ended pods disappear, the others are ended. not_found if none of them exists.
@@ -183,6 +184,8 @@ class Backend {
   // its owner would exceed `quota`.
   virtual void write_kept(core::KeptPtr seen, core::KeptPtr next, core::KeptQuota quota,
                           std::function<void(Status)> done) = 0;
+  // Tells the scheduler which queues and priority classes there are.
+  virtual void set_queues(const core::QueueSet&) {}
   // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
   virtual void find_log(LogSearch search, std::function<void(Result<LogBegins>)> done) = 0;

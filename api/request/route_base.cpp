@@ -32,6 +32,8 @@ std::optional<Shown> RouteBase::find(const Target& target) const {
     case Kind::config_map:
     case Kind::name_space:
     case Kind::cron_job:
+    case Kind::queue:
+    case Kind::priority_class:
       return view_.kept(*kept_kind_of(target.kind), target.ns, target.name);
   }
   return std::nullopt;
@@ -41,6 +43,17 @@ Writer RouteBase::writer(const Exchange& exchange, const WriteOptions& options, 
                          const std::string& subresource) const {
   return {manager_name(options, exchange.user_agent), api_version(kind), time_text(options_.now()),
           subresource};
+}
+
+Admission RouteBase::admission(const std::string& ns, const Caller& caller) const {
+  return {ns,
+          random_uid(),
+          options_.now(),
+          random_suffix(),
+          options_.knobs.gates,
+          caller.owner(),
+          options_.image_runtime,
+          queues_.all()};
 }
 
 std::string RouteBase::random_uid() const {

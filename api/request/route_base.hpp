@@ -2,10 +2,12 @@
 // (routes.hpp) dispatches to them.
 #pragma once
 
+#include "api/kube/objects/manifest.hpp"
 #include "api/kube/patch/managed_fields.hpp"
 #include "api/request/access_gate.hpp"
 #include "api/request/backend.hpp"
 #include "api/request/exchange.hpp"
+#include "api/request/queues.hpp"
 #include "api/request/server_options.hpp"
 #include "api/request/streams.hpp"
 #include "api/request/target.hpp"
@@ -27,6 +29,7 @@ struct RouteContext {
   const AccessGate& gate;
   Quotas& quotas;
   Directory& directory;
+  Queues& queues;
 };
 
 class RouteBase {
@@ -45,7 +48,8 @@ class RouteBase {
         options_(context.options),
         gate_(context.gate),
         quotas_(context.quotas),
-        directory_(context.directory) {}
+        directory_(context.directory),
+        queues_(context.queues) {}
   ~RouteBase() = default;
 
   // Sends the object in the form that the client asked for.
@@ -54,6 +58,8 @@ class RouteBase {
   // The writer to record in the managed fields.
   Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
                 const std::string& subresource = "") const;
+  // For a job that the caller creates now.
+  Admission admission(const std::string& ns, const Caller& caller) const;
   std::string random_uid() const;
   // Five characters for a generated name.
   std::string random_suffix() const;
@@ -66,6 +72,7 @@ class RouteBase {
   const AccessGate& gate_;
   Quotas& quotas_;
   Directory& directory_;
+  Queues& queues_;
 };
 
 }  // namespace muster::api

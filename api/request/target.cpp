@@ -4,9 +4,33 @@
 #include <vector>
 
 namespace muster::api {
+namespace {
+
+// A resource without namespaces, in a group of its own.
+struct ClusterWide {
+  std::string_view group, resource;
+  Kind kind;
+};
+constexpr ClusterWide kClusterWide[] = {
+    {"muster.dev", "queues", Kind::queue},
+    {"scheduling.k8s.io", "priorityclasses", Kind::priority_class}};
+
+std::optional<Target> cluster_wide(const std::vector<std::string>& p) {
+  if (p.size() < 4 || p.size() > 5 || p[0] != "apis" || p[2] != "v1") return std::nullopt;
+  for (const ClusterWide& one : kClusterWide) {
+    if (p[1] != one.group || p[3] != one.resource) continue;
+    Target target{.kind = one.kind, .ns = "", .name = "", .sub = ""};
+    if (p.size() == 5) target.name = p[4];
+    return target;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<Target> Target::of(const Url& url) {
   const std::vector<std::string>& p = url.path;
+  if (auto target = cluster_wide(p)) return target;
   size_t at = 0;
   bool batch = false;
   std::string_view only;  // the resource, for a group that has only one
@@ -83,7 +107,8 @@ std::string allowed(const Target& target) {
   if (target.sub == "status" && target.kind == Kind::node) return "GET";
   if (!target.sub.empty()) return "GET, PATCH, PUT";
   if (!target.name.empty()) return "DELETE, GET, PATCH, PUT";
-  if (target.kind == Kind::name_space) return "GET, POST";
+  if (target.is_cluster_wide())
+    return target.kind == Kind::name_space ? "GET, POST" : "DELETE, GET, POST";
   if (target.ns.empty()) return "GET";
   return job || target.is_kept() ? "DELETE, GET, POST" : pod ? "DELETE, GET" : "GET";
 }
@@ -117,7 +142,7 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   }
   if (p[5] != "jobs") return std::nullopt;
   target.job = p[6];
-  for (const char* what : {"indexes", "attempts", "log", "why", "usage", "hold", "priority"})
+  for (const char* what : {"indexes", "attempts", "log", "why", "usage", "hold", "overrides"})
     if (target.what == what) return target;
   return std::nullopt;
 }

@@ -16,6 +16,11 @@ struct Target {
   std::string name;  // empty: the collection
   std::string sub;   // "log", "exec", "status", "scale", "eviction", "finalize"
 
+  // Whether objects of the kind are created and listed without a namespace.
+  bool is_cluster_wide() const {
+    const auto kept = kept_kind_of(kind);
+    return kept && core::is_cluster_wide(*kept);
+  }
   bool is_kept() const { return kind == Kind::event || kept_kind_of(kind).has_value(); }
 
   static std::optional<Target> of(const Url& url);

@@ -47,7 +47,7 @@ kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {
                                 std::string(resource_name(target.kind)) + " \"" + target.name +
                                     "\" is forbidden: unable to create new content in namespace " +
                                     target.ns + " because it is being terminated");
-  if (method == Method::POST && !one && (!target.ns.empty() || target.kind == Kind::name_space)) {
+  if (method == Method::POST && !one && (!target.ns.empty() || target.is_cluster_wide())) {
     if (job) return with_body(exchange, target, jobs_, &JobRoutes::create);
     if (kept) return with_body(exchange, target, kept_, &KeptRoutes::create);
   }
@@ -68,7 +68,8 @@ bool Routes::is_closed(const Exchange& exchange, const std::string& ns) const {
 
 kj::Promise<void> Routes::remove(Exchange& exchange, const Target& target) {
   if (target.name.empty()) {
-    if (target.kind == Kind::node || target.ns.empty())
+    const bool in_none = target.is_cluster_wide() && target.kind != Kind::name_space;
+    if (target.kind == Kind::node || (target.ns.empty() && !in_none))
       return not_allowed(exchange, allowed(target));
     if (target.is_kept()) return with_body(exchange, target, kept_, &KeptRoutes::remove_all);
     return with_body(exchange, target, collections_, &CollectionRoutes::remove);
@@ -85,6 +86,8 @@ kj::Promise<void> Routes::remove(Exchange& exchange, const Target& target) {
     case Kind::config_map:
     case Kind::name_space:
     case Kind::cron_job:
+    case Kind::queue:
+    case Kind::priority_class:
       break;
   }
   return with_body(exchange, target, kept_, &KeptRoutes::remove);
@@ -129,7 +132,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   }
   if (!target.pod.empty()) return answer_exec(exchange, target);
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
-  if (target.what == "hold" || target.what == "priority") return answer_hold(exchange, target);
+  if (target.what == "hold" || target.what == "overrides") return answer_hold(exchange, target);
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.what == "verification") return muster_.verification(exchange);
   if (target.what == "shares") return muster_.shares(exchange);
@@ -160,12 +163,14 @@ kj::Promise<void> Routes::answer_exec(Exchange& exchange, const MusterTarget& ta
 kj::Promise<void> Routes::answer_hold(Exchange& exchange, const MusterTarget& target) {
   const Target job{.kind = Kind::job, .ns = target.ns, .name = target.job};
   if (const auto why = damage(job, false)) return exchange.send_status(500, "InternalError", *why);
-  const bool puts = exchange.method == kj::HttpMethod::PUT, holds = target.what == "hold";
+  if (target.what == "overrides")
+    return exchange.method == kj::HttpMethod::PATCH
+               ? with_body<HoldRoutes>(exchange, job, holds_, &HoldRoutes::set_overrides)
+               : not_allowed(exchange, "PATCH");
+  const bool puts = exchange.method == kj::HttpMethod::PUT;
   if (!puts && exchange.method != kj::HttpMethod::DELETE)
     return not_allowed(exchange, "DELETE, PUT");
-  return with_body(exchange, job, holds_,
-                   holds ? (puts ? &HoldRoutes::hold : &HoldRoutes::release)
-                         : (puts ? &HoldRoutes::set_priority : &HoldRoutes::drop_priority));
+  return with_body(exchange, job, holds_, puts ? &HoldRoutes::hold : &HoldRoutes::release);
 }
 
 kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& target) {

@@ -71,20 +71,23 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         quotas_(options_.quotas),
         bodies_(options_.bodies_max, share_of_one(options_.bodies_max)),
         directory_(options_.roles, options_.read_account),
+        queues_(timer, view, backend, directory_),
         discovery_(options_.version),
         renderer_(view, options_.now),
         context_(timer, view, renderer_,
                  {options_.watches_max, share_of_one(options_.watches_max),
                   options_.watch_memory_max, share_of_one(options_.watch_memory_max)}),
-        routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
+        routes_(
+            {context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_}),
         sweep_(timer, view, backend),
         owner_sweep_(timer, view, backend, options_.now),
         scheduling_events_(timer, view, renderer_, backend, options_.now),
         node_events_(timer, view, backend, options_.now),
-        crons_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}, timer),
-        munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
+        crons_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_},
+               timer),
+        munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_}),
         authentication_(
-            {context_, view, backend, renderer_, options_, gate_, quotas_, directory_},
+            {context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_},
             {[this](uint64_t id) { remote_crowd_.busy(id); }, [this](uint64_t id) { close(id); }}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
@@ -107,6 +110,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       sweep_.look();
       owner_sweep_.look();
       crons_.look();
+      if (ready_) queues_.look();
     });
   }
   ~Impl() noexcept(false) { view_.on_change({}); }
@@ -145,6 +149,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   void set_ready(bool ready, std::string reason) {
     ready_ = ready;
     if (ready) {
+      queues_.look();
       sweep_.start();
       owner_sweep_.start();
       scheduling_events_.start();
@@ -396,7 +401,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     if (path.size() == 1 && (path[0] == "healthz" || path[0] == "livez") && get)
       return e.send(200, "ok", "text/plain");
     if (path.size() == 1 && path[0] == "readyz" && get)
-      return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
+      return is_ready() ? e.send(200, "ok", "text/plain")
+                        : e.send(503, reason() + "\n", "text/plain");
     if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
       return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
     if (is_page(e.url) && wants_page(e)) {
@@ -425,20 +431,24 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return e.send_status(405, "MethodNotAllowed", why->message);
     }
     if (is_empty_list(e.url)) return answer_empty_list(e, view_.version());
-    if (AccountRoutes::serves(e.url)) return ready_ ? routes_.answer_accounts(e) : not_ready(e);
+    if (AccountRoutes::serves(e.url)) return is_ready() ? routes_.answer_accounts(e) : not_ready(e);
     auto target = Target::of(e.url);
     const auto own = MusterTarget::of(e.url);
     const bool names = is_namespaces(e.url);
     if (!target && !own && !names)
       return e.send_status(404, "NotFound", "the server could not find the requested resource");
-    if (!ready_) return not_ready(e);
+    if (!is_ready()) return not_ready(e);
     if (own) return routes_.answer_own(e, *own);
     if (names && get && !e.url.flag("watch")) return answer_namespaces(e, view_, gate_, renderer_);
     return routes_.answer(e, *target);
   }
 
+  bool is_ready() const { return ready_ && queues_.ready(); }
+  std::string reason() const { return ready_ ? "looking up the groups of queues" : reason_; }
+
   kj::Promise<void> not_ready(Exchange& e) const {
-    return e.send_status(503, "ServiceUnavailable", reason_, OrderedJson{{"retryAfterSeconds", 1}});
+    return e.send_status(503, "ServiceUnavailable", reason(),
+                         OrderedJson{{"retryAfterSeconds", 1}});
   }
 
   // Responds with 304 if the client already has the document.
@@ -503,6 +513,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Quotas quotas_;
   Pool bodies_;
   Directory directory_;
+  Queues queues_;
   Discovery discovery_;
   Renderer renderer_;
   StreamContext context_;

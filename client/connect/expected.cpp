@@ -27,6 +27,8 @@ constexpr std::array kKindsOfPaths = {
     KindOfPath{"configmaps", "ConfigMap", "v1", false},
     KindOfPath{"namespaces", "Namespace", "v1", false},
     KindOfPath{"cronjobs", "CronJob", "batch/v1", true},
+    KindOfPath{"queues", "Queue", "muster.dev/v1", true},
+    KindOfPath{"priorityclasses", "PriorityClass", "scheduling.k8s.io/v1", true},
 };
 
 constexpr std::string_view kOwnVersion = "muster.dev/v1";

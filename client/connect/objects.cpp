@@ -46,7 +46,33 @@ constexpr std::array kKinds = {
             "cronjob.batch",
             true,
             {"cronjobs", "cronjob", "cj", "cronjob.batch"}},
+    KindRow{Kind::queue,
+            "/apis/muster.dev/v1",
+            "queue.muster.dev",
+            false,
+            {"queues", "queue", "queue.muster.dev", "queues.muster.dev"}},
+    KindRow{Kind::priority_class,
+            "/apis/scheduling.k8s.io/v1",
+            "priorityclass.scheduling.k8s.io",
+            false,
+            {"priorityclasses", "priorityclass", "pc", "priorityclass.scheduling.k8s.io"}},
 };
+
+// The kinds of manifests, and where they are sent.
+struct ManifestKind {
+  std::string_view name;
+  Kind kind;
+};
+constexpr ManifestKind kManifestKinds[] = {
+    {"Job", Kind::job},      {"CronJob", Kind::cron_job}, {"ConfigMap", Kind::config_map},
+    {"Namespace", Kind::ns}, {"Queue", Kind::queue},      {"PriorityClass", Kind::priority_class},
+};
+Kind kind_of_manifest(const std::string& name) {
+  const auto* const found =
+      std::find_if(std::begin(kManifestKinds), std::end(kManifestKinds),
+                   [&name](const ManifestKind& one) { return one.name == name; });
+  return found == std::end(kManifestKinds) ? Kind::job : found->kind;
+}
 
 const KindRow& row_of(Kind kind) {
   return *std::find_if(kKinds.begin(), kKinds.end(),
@@ -182,16 +208,11 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
 }
 
 std::string manifest_path(const std::string& kind, const std::string& ns, const std::string& name) {
-  if (kind == "Job") return object_path(Kind::job, ns, name);
-  if (kind == "CronJob") return object_path(Kind::cron_job, ns, name);
-  std::string path = "/api/v1/namespaces";
-  if (kind == "ConfigMap") path += "/" + url_encoded(ns) + "/configmaps";
-  return name.empty() ? path : path + "/" + url_encoded(name);
+  return object_path(kind_of_manifest(kind), ns, name);
 }
 
 const char* manifest_kind(const std::string& kind) {
-  if (kind == "CronJob") return kind_name(Kind::cron_job);
-  return kind == "ConfigMap" ? "configmap" : kind == "Namespace" ? "namespace" : "job.batch";
+  return kind_name(kind_of_manifest(kind));
 }
 
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,

@@ -53,8 +53,8 @@ KnownObject known_of(const Json& object);
 Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, const std::string& job,
                                   const std::string& more_labels, const std::string& fields);
 
-// The path of an object of this manifest kind ("Job", "CronJob", "ConfigMap", "Namespace"), and
-// what -o name prints before the slash.
+// The path of an object of this manifest kind ("Job", "CronJob", "ConfigMap", "Namespace", "Queue",
+// "PriorityClass"), and what -o name prints before the slash.
 std::string manifest_path(const std::string& kind, const std::string& ns,
                           const std::string& name = "");
 const char* manifest_kind(const std::string& kind);

@@ -59,6 +59,22 @@ Json as_written(Json job) {
   return job;
 }
 
+// The apiVersion that documents of this kind must have; nothing: they cannot be used.
+std::optional<std::string_view> version_of_kind(std::string_view kind) {
+  if (kind == "Job" || kind == "CronJob") return "batch/v1";
+  if (kind == "ConfigMap" || kind == "Namespace") return "v1";
+  if (kind == "Queue") return "muster.dev/v1";
+  if (kind == "PriorityClass") return "scheduling.k8s.io/v1";
+  return std::nullopt;
+}
+
+// The kind whose list this is; empty: it is not one of ours.
+std::string_view items_of(std::string_view kind) {
+  if (!kind.ends_with("List")) return "";
+  kind.remove_suffix(std::string_view("List").size());
+  return version_of_kind(kind) ? kind : "";
+}
+
 // Why a document of this kind cannot be used, and what to do instead.
 std::string other_kind(const std::string& kind, const std::string& version) {
   std::string why = "kind: is " + (kind.empty() ? "missing" : kind) +
@@ -67,9 +83,13 @@ std::string other_kind(const std::string& kind, const std::string& version) {
     return why +
            "; make it a Job: the pod's spec is spec.template.spec of the job, and "
            "restartPolicy is Never or OnFailure";
-  why += ", must be a Job or CronJob of batch/v1, or a ConfigMap or Namespace of v1";
-  if (kind == "Job" || kind == "CronJob" || kind == "ConfigMap" || kind == "Namespace") return why;
-  return why + did_you_mean(kind, {"Job", "CronJob", "ConfigMap", "Namespace", "List"});
+  if (const auto version = version_of_kind(kind))
+    return why + ", must be of " + std::string(*version);
+  why +=
+      ", must be a Job or CronJob of batch/v1, a ConfigMap or Namespace of v1, a Queue of "
+      "muster.dev/v1, or a PriorityClass of scheduling.k8s.io/v1";
+  return why + did_you_mean(kind, {"Job", "CronJob", "ConfigMap", "Namespace", "Queue",
+                                   "PriorityClass", "List"});
 }
 
 class ManifestReader {
@@ -93,8 +113,7 @@ class ManifestReader {
       const Json object = read_json(document.json);
       const std::string kind = text_at(object, {"kind"});
       const Origin origin{file, std::make_shared<const YamlFields>(document)};
-      if (kind == "List" || kind == "JobList" || kind == "CronJobList" || kind == "ConfigMapList" ||
-          kind == "NamespaceList")
+      if (kind == "List" || !items_of(kind).empty())
         add_items(object, kind, origin);
       else
         add(std::move(document.json), object, origin, "");
@@ -116,8 +135,7 @@ class ManifestReader {
     for (const Json& item : items) {
       Json object = item;  // items of a JobList lack apiVersion and kind
       if (kind != "List" && object.is_object())
-        object.update({{"apiVersion", kind.ends_with("JobList") ? "batch/v1" : "v1"},
-                       {"kind", kind.substr(0, kind.size() - 4)}});
+        object.update({{"apiVersion", *version_of_kind(items_of(kind))}, {"kind", items_of(kind)}});
       add(dumped(object), object, origin, "items[" + std::to_string(number++) + "]");
     }
   }
@@ -131,9 +149,7 @@ class ManifestReader {
                       origin.file,
                       origin.fields,
                       within};
-    const bool other = (kind == "ConfigMap" || kind == "Namespace") && version == "v1";
-    const bool of_batch = (kind == "Job" || kind == "CronJob") && version == "batch/v1";
-    if (!object.is_object() || (!other && !of_batch)) {
+    if (!object.is_object() || version_of_kind(kind) != version) {
       const Error error = placed(
           invalid(object.is_object() ? other_kind(kind, version)
                                      : "is not an object with apiVersion, kind, metadata and spec"),

@@ -153,6 +153,8 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   if (wishes.grace_s) pod["terminationGracePeriodSeconds"] = *wishes.grace_s;
   if (!wishes.signal.empty())
     manifest["metadata"]["annotations"][std::string(core::kSignalKey)] = wishes.signal;
+  if (!wishes.queue.empty())
+    manifest["metadata"]["annotations"][std::string(core::kQueueKey)] = wishes.queue;
   if (wishes.priority) pod["priority"] = *wishes.priority;
   for (const auto& [label, value] : wishes.node_selector) pod["nodeSelector"][label] = value;
   if (!wishes.scratch.empty()) {

@@ -43,6 +43,7 @@ struct ResourceWishes {
   std::optional<int32_t> max_fails;        // failed indexes before the job fails
   std::string signal;                      // the annotation muster.dev/signal; empty: none
   std::optional<int64_t> grace_s;          // between SIGTERM and SIGKILL
+  std::string queue;                       // empty: the default one
   std::optional<int32_t> priority;
   std::optional<int32_t> nice;
   bool gang = false;

@@ -21,7 +21,7 @@ struct Target {
   When color = When::automatic;
 };
 
-enum class Kind { job, pod, node, event, config_map, ns, cron_job };
+enum class Kind { job, pod, node, event, config_map, ns, cron_job, queue, priority_class };
 enum class Output { table, wide, name, json, yaml, tsv };  // tsv: of attempts only
 
 // What identifies an object that a verb has seen; empty: nothing known.

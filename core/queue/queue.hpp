@@ -6,6 +6,7 @@
 // it allows only so much of waits in Slots.
 #pragma once
 
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/job_spec.hpp"
 #include "core/spec/fields/owner.hpp"
 
@@ -18,9 +19,8 @@
 
 namespace muster::core {
 
-constexpr std::string_view kQueueKey = "muster.dev/queue";
 constexpr std::string_view kDefaultQueue = "default";
-constexpr double kQueueWeightMax = 1e6;
+constexpr uint32_t kNoGroup = UINT32_MAX;  // nobody's gid
 
 // What pods on nodes may take together; absent: no limit. Requests count, as in placement.
 struct QueueLimits {
@@ -36,7 +36,7 @@ struct Queue {
   std::string name;
   StringMap node_selector;                // only nodes with these labels; empty: all nodes
   std::vector<std::string> users;         // names; with no groups either: everybody
-  std::vector<uint32_t> groups;           // gids
+  std::vector<uint32_t> groups;           // gids; kNoGroup: one that does not exist
   int32_t priority_default = 0;           // of pods whose template has none
   std::optional<int32_t> priority_max;    // of users' pods; absent: the coordinator's
   std::optional<int64_t> time_default_s;  // of pods without a time limit

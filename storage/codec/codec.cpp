@@ -213,7 +213,7 @@ struct Writer {
   }
   void operator()(const core::JobHeld& r) { write_hold(r, out.initJobHeld()); }
   void operator()(const core::JobReleased& r) { out.setJobReleased(text(r.by)); }
-  void operator()(const core::PrioritySet& r) { write_priority(r, out.initPrioritySet()); }
+  void operator()(const core::OverridesSet& r) { write_overrides(r, out.initPrioritySet()); }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -396,7 +396,7 @@ core::Record record_back(wire::Record::Reader in) {
     case wire::Record::JOB_RELEASED:
       return core::JobReleased{at_ms, text_back(in.getJobReleased())};
     case wire::Record::PRIORITY_SET:
-      return priority_back(in.getPrioritySet(), at_ms);
+      return overrides_back(in.getPrioritySet(), at_ms);
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

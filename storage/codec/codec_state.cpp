@@ -125,7 +125,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
 
 void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Builder to) {
   [[maybe_unused]] const auto& [kind, at_ms, pod, nr] = event;
-  static_assert(static_cast<int>(core::JobEvent::Kind::priority_set) ==
+  static_assert(static_cast<int>(core::JobEvent::Kind::overridden) ==
                 static_cast<int>(wire::Event::Kind::PRIORITY_SET));
   to.setKind(wire_enum<wire::Event::Kind>(event.kind));
   to.setAt(instant(event.at_ms, base_ms));
@@ -135,7 +135,7 @@ void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Build
 }
 
 core::JobEvent event_back(wire::Event::Reader in, Millis base_ms) {
-  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::priority_set),
+  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::overridden),
           .at_ms = instant_back(in.getAt(), base_ms),
           .pod = {in.getIndex(), in.getAttempt()},
           .nr = in.getNumber()};
@@ -203,7 +203,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
                           .ended = from.getEnded()});
   if (in.hasHold()) s.hold = hold_back(in.getHold(), instant_back(in.getHold().getAt(), base_ms));
   if (in.hasPriority())
-    s.priority = priority_back(in.getPriority(), instant_back(in.getPriority().getAt(), base_ms));
+    s.overrides = overrides_back(in.getPriority(), instant_back(in.getPriority().getAt(), base_ms));
   for (auto from : in.getNotes()) s.notes.emplace(from.getNumber(), text_back(from.getText()));
   return s;
 }
@@ -269,7 +269,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 attempt_floor, attempt_max, next_number, attempts, open, deferred,
                                 broken, inherited, finished, events, events_total, pods_created,
                                 external_status, own_conditions, dependencies, followed, usage,
-                                hold, priority, notes] = state;
+                                hold, overrides, notes] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -331,10 +331,10 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
     write_hold(*hold, to);
     to.setAt(instant(hold->at_ms, base_ms));
   }
-  if (priority) {
+  if (overrides) {
     auto to = out.initPriority();
-    write_priority(*priority, to);
-    to.setAt(instant(priority->at_ms, base_ms));
+    write_overrides(*overrides, to);
+    to.setAt(instant(overrides->at_ms, base_ms));
   }
   if (!notes.empty()) write_notes(notes, out.initNotes(static_cast<uint32_t>(notes.size())));
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));

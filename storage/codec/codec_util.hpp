@@ -163,15 +163,22 @@ inline core::JobHeld hold_back(wire::Hold::Reader in, Millis at_ms) {
 }
 
 // Likewise.
-inline void write_priority(const core::PrioritySet& set, wire::Priority::Builder to) {
-  [[maybe_unused]] const auto& [at_ms, priority, by] = set;
+inline void write_overrides(const core::OverridesSet& set, wire::Priority::Builder to) {
+  [[maybe_unused]] const auto& [at_ms, overrides, by] = set;
+  const auto& [priority, queue, time_limit_s] = overrides;
   to.setBy(text(by));
   to.setSet(priority.has_value());
   to.setValue(priority.value_or(0));
+  if (queue) to.setQueue(text(*queue));
+  to.setTimeLimit(time_limit_s.value_or(-1));
 }
 
-inline core::PrioritySet priority_back(wire::Priority::Reader in, Millis at_ms) {
-  return {at_ms, in.getSet() ? std::optional(in.getValue()) : std::nullopt, text_back(in.getBy())};
+inline core::OverridesSet overrides_back(wire::Priority::Reader in, Millis at_ms) {
+  core::Overrides overrides;
+  if (in.getSet()) overrides.priority = in.getValue();
+  if (in.hasQueue()) overrides.queue = text_back(in.getQueue());
+  if (in.getTimeLimit() >= 0) overrides.time_limit_s = in.getTimeLimit();
+  return {at_ms, std::move(overrides), text_back(in.getBy())};
 }
 
 static_assert(static_cast<int>(core::Needed::each) == static_cast<int>(wire::Needed::EACH));

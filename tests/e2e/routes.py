@@ -146,13 +146,15 @@ class EachRoute(RootKeeper):
         self.pod = self.ask("alice", "GET", f"{KUBE}/pods")[1]["items"][0]["metadata"]["name"]
         event = eventually(lambda: self.ask("alice", "GET", f"{KUBE}/events")[1]["items"], "an event")
         self.names = {"jobs": "j", "pods": self.pod, "events": event[0]["metadata"]["name"], "nodes": "n1", "leases": "l", "configmaps": "c", "cronjobs": "c",
-                      "namespaces": "x"}
+                      "namespaces": "x", "queues": "x", "priorityclasses": "x"}
         lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": WORD}}
         self.assertEqual(self.ask("olga", "POST", LEASES, lease)[0], 201)
         self.assertEqual(self.ask("alice", "POST", f"{KUBE}/configmaps", {"metadata": {"name": "c"}, "data": {"k": WORD}})[0], 201)
         cron = {"metadata": {"name": "c"}, "spec": {"schedule": "@yearly", "suspend": True, "jobTemplate": {"spec": job["spec"]}}}
         self.assertEqual(self.ask("alice", "POST", CRONS, cron)[0], 201)
         self.assertEqual(self.ask("alice", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}})[0], 201)
+        self.assertEqual(self.ask("olga", "POST", "/apis/muster.dev/v1/queues", {"metadata": {"name": "x"}})[0], 201)
+        self.assertEqual(self.ask("olga", "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "x"}, "value": 1})[0], 201)
         self.assertEqual(self.ask("alice", "POST", f"{DEFAULT}/pods/{self.pod}/exec", {"session": SESSION, "command": ["sleep", "300"]})[0], 201)
         self.found = {}
 
@@ -172,7 +174,7 @@ class EachRoute(RootKeeper):
         """The request for a row: for alice's objects, and as a dry run where it might be allowed."""
         bare, _, query = path.partition("?")
         parts = bare.split("/")
-        own = "muster.dev" in parts
+        own = "muster.dev" in parts and "queues" not in parts
         for at, part in enumerate(parts[1:], 1):
             if part in ("j", "p", "e", "n", "l", "c", "x") and parts[at - 1] in self.names:
                 # Join tokens and revocations are for another node, which does not exist.

@@ -59,7 +59,7 @@ std::vector<core::Record> records() {
       core::IndexesFailed{kNow, some(6, 6)},
       core::JobHeld{kNow, "olga", true, "the license server is down"},
       core::JobReleased{kNow, "olga"},
-      core::PrioritySet{kNow, 100, "olga"},
+      core::OverridesSet{kNow, {100, "gpu", 3600}, "olga"},
       core::JobForgotten{kNow}};
 }
 

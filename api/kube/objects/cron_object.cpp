@@ -6,7 +6,6 @@
 #include "base/text/json_text.hpp"
 #include "base/text/time_text.hpp"
 #include "core/cron/decide.hpp"
-#include "core/spec/rules/privileges.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -113,7 +112,10 @@ void check_template(const Json& cron, const TemplateRules& rules, core::Violatio
     return found.append(std::move(theirs));
   }
   if (rules.priority_max)
-    if (const auto why = core::needs_privilege(job->spec, *rules.priority_max))
+    if (const auto why =
+            core::lacks_rights(job->meta, job->spec,
+                               rules.admission.queues ? *rules.admission.queues : core::QueueSet{},
+                               *rules.priority_max))
       found.forbidden("spec.jobTemplate", *why);
   for (const std::string& warning : template_warnings(job->document))
     warnings.push_back("spec.jobTemplate." + warning);

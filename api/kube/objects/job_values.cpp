@@ -343,6 +343,7 @@ void write_values(const core::JobMeta& meta, const core::JobSpec& spec, json& do
   json& pod = pod_template["spec"];
   pod["restartPolicy"] = spec.pod.restart_policy;
   write_if(pod, "terminationGracePeriodSeconds", spec.pod.termination_grace_s);
+  write_if(pod, "activeDeadlineSeconds", spec.pod.active_deadline_s);
 }
 
 }  // namespace muster::api

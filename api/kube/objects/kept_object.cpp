@@ -2,6 +2,7 @@
 
 #include "api/kube/objects/canonical.hpp"
 #include "api/kube/objects/owner_refs.hpp"
+#include "api/kube/objects/queue_object.hpp"
 #include "api/kube/schema/fields.hpp"
 #include "base/text/time_text.hpp"
 #include "core/spec/fields/selector.hpp"
@@ -55,6 +56,10 @@ const char* kind_of(const KeptRequest& request) {
       return "Namespace";
     case core::KeptKind::cron_job:
       return "CronJob";
+    case core::KeptKind::queue:
+      return "Queue";
+    case core::KeptKind::priority_class:
+      return "PriorityClass";
   }
   return "";
 }
@@ -62,6 +67,8 @@ const char* kind_of(const KeptRequest& request) {
 const char* version_of(const KeptRequest& request) {
   if (request.kind == core::KeptKind::lease) return "coordination.k8s.io/v1";
   if (request.kind == core::KeptKind::cron_job) return "batch/v1";
+  if (request.kind == core::KeptKind::queue) return "muster.dev/v1";
+  if (request.kind == core::KeptKind::priority_class) return "scheduling.k8s.io/v1";
   if (request.kind != core::KeptKind::event) return kCoreVersion;
   return request.words == EventWords::core_v1 ? kCoreEvent : kEventsEvent;
 }
@@ -78,12 +85,13 @@ void check_time(const Json& object, const std::string& path, const char* name,
     found.invalid(path + name, text, "must be a time such as 2026-03-01T12:00:00.000000Z");
 }
 
-void check_metadata(const Json& meta, bool name_space, core::Violations& found) {
+void check_metadata(const Json& meta, core::KeptKind kind, core::Violations& found) {
+  const bool name_space = kind == core::KeptKind::name_space;
   const std::string name = member_text(meta, "name");
   for (const std::string& why :
        name_space ? core::dns_label_errors(name) : core::dns_subdomain_errors(name))
     found.invalid("metadata.name", name, why);
-  if (!name_space)
+  if (!core::is_cluster_wide(kind))
     for (const std::string& why : core::dns_label_errors(member_text(meta, "namespace")))
       found.invalid("metadata.namespace", member_text(meta, "namespace"), why);
   core::validate_labels("metadata.labels", strings_of(meta, "labels"), found);
@@ -290,6 +298,12 @@ std::optional<Error> complete(Json& json, const KeptRequest& request, const Json
       else if (old)
         json["metadata"]["generation"] = (*old)["metadata"]["generation"];
       break;
+    case core::KeptKind::queue:
+      settle_queue(json, old, found);
+      break;
+    case core::KeptKind::priority_class:
+      settle_priority_class(json, old, found);
+      break;
   }
   return std::nullopt;
 }
@@ -305,7 +319,6 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
                            const core::Kept* old) {
   WrittenKept out;
   Json& json = text.value;
-  const bool lease = request.kind == core::KeptKind::lease;
   const bool event = request.kind == core::KeptKind::event;
   const bool name_space = request.kind == core::KeptKind::name_space;
   const bool owned = has_owner(request.kind);
@@ -352,7 +365,10 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
                           "deletionGracePeriodSeconds"})
     meta.erase(own);
   meta["name"] = name;
-  if (!name_space) meta["namespace"] = request.ns;
+  if (core::is_cluster_wide(request.kind))
+    meta.erase("namespace");
+  else
+    meta["namespace"] = request.ns;
   meta["uid"] = given ? given->uid : old->uid;
   meta["creationTimestamp"] =
       given ? time_text(given->now_ms) : member_text(before["metadata"], "creationTimestamp");
@@ -360,7 +376,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   if (name.empty())
     found.required("metadata.name", "name or generateName is required");
   else
-    check_metadata(meta, name_space, found);
+    check_metadata(meta, request.kind, found);
   keep_deletion(meta, old ? &before["metadata"] : nullptr, found);
   check_owner_refs(read_owner_refs(meta), found);
   if (owned) check_access(meta, request, old ? &before : nullptr, found);
@@ -370,7 +386,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   make_metadata_canonical(json);
   json["kind"] = kind;
   if (events_words) json = in_core_words(std::move(json));
-  json["apiVersion"] = lease || cron ? version : kCoreVersion;
+  json["apiVersion"] = event ? kCoreVersion : version;
   out.kept = {.kind = request.kind,
               .ns = request.ns,
               .name = name,
@@ -445,7 +461,7 @@ KeptFacts kept_facts(const core::Kept& kept) {
     facts.shared = shared != annotations.end() && shared->second == "true";
     return facts;
   }
-  if (kept.kind == core::KeptKind::cron_job) return facts;
+  if (kept.kind != core::KeptKind::name_space && kept.kind != core::KeptKind::event) return facts;
   if (kept.kind == core::KeptKind::name_space) {
     facts.fields["status.phase"] = facts.terminating ? kTerminating : kActive;
     facts.finalizers = json.value("spec", none).value("finalizers", std::vector<std::string>());

@@ -1,5 +1,6 @@
 // KeptObject: converts leases, config maps, namespaces, and the events that clients write, between
-// their JSON and core::Kept. CronJobs have rules of their own (cron_object.hpp).
+// their JSON and core::Kept. CronJobs have rules of their own (cron_object.hpp), and so have queues
+// and priority classes (queue_object.hpp).
 //
 // For leases and events, muster uses only the name and the fields that selectors match; the rest is
 // only checked. A namespace's status and finalizers are written only through their subresources.

@@ -182,6 +182,8 @@ Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission) {
   core::generate_selector(job.meta, job.spec);
   core::Violations found;
   core::keep_owner(admission.owner, job.meta.annotations, found);
+  core::enter_queue(job.meta, job.spec, admission.queues ? *admission.queues : core::QueueSet{},
+                    found);
   found.append(core::validate_create(job.meta, job.spec));
   if (admission.image_runtime) admission.image_runtime->validate(job.spec.pod, found);
   if (auto error = refusal(std::move(found), job)) return *std::move(error);

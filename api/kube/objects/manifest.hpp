@@ -13,12 +13,14 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/text/json_text.hpp"
+#include "core/queue/rights.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "core/spec/fields/job_spec.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/rules/update.hpp"
 #include "core/spec/values/gates.hpp"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -57,6 +59,7 @@ struct Admission {
   core::Gates gates{};
   std::optional<core::Owner> owner{};                 // set where users have roles
   std::optional<core::ImageRuntime> image_runtime{};  // null: containers need no command
+  std::shared_ptr<const core::QueueSet> queues{};     // null: there are none
 };
 
 // Checks a new job and completes it: name, defaults, generated labels. Its document then agrees

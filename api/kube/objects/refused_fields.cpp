@@ -158,13 +158,6 @@ core::Violations refused_fields(const json& job, const std::optional<core::Owner
   refuse_marked(job, *type, "", found);
   const json& pod = pod_of(job);
   const std::string path = "spec.template.spec";
-  // There are no PriorityClass objects, only Kubernetes' own two and `priority` itself.
-  const std::string priority = pod.value("priorityClassName", "");
-  if (!priority.empty() && priority != "system-cluster-critical" &&
-      priority != "system-node-critical")
-    found.forbidden(path + ".priorityClassName",
-                    "the only priority classes are system-cluster-critical and "
-                    "system-node-critical; otherwise, set priority to a number");
   refuse_security(pod, "PodSecurityContext", path, owner, found);
   for (const char* list : {"containers", "initContainers"}) {
     auto containers = pod.find(list);

@@ -26,7 +26,7 @@ constexpr const char* kOwned[] = {"Complete",
                                   "SuccessCriteriaMet",
                                   "Suspended",
                                   core::kHeldCondition,
-                                  core::kPriorityCondition};
+                                  core::kOverridesCondition};
 
 bool owned(std::string_view type) {
   return std::find(std::begin(kOwned), std::end(kOwned), type) != std::end(kOwned);

@@ -12,7 +12,9 @@ constexpr Group kGroups[] = {{"batch", "v1"},
                              {"authentication.k8s.io", "v1"},
                              {"authorization.k8s.io", "v1"},
                              {"coordination.k8s.io", "v1"},
-                             {"events.k8s.io", "v1"}};
+                             {"events.k8s.io", "v1"},
+                             {"scheduling.k8s.io", "v1"},
+                             {"muster.dev", "v1"}};
 
 constexpr Resource kResources[] = {
     {.version = "v1",
@@ -149,6 +151,21 @@ constexpr Resource kResources[] = {
      .verbs = "create delete deletecollection get list patch update watch",
      .singular = "event",
      .short_names = "ev"},
+    {.group = "scheduling.k8s.io",
+     .version = "v1",
+     .name = "priorityclasses",
+     .kind = "PriorityClass",
+     .namespaced = false,
+     .verbs = "create delete deletecollection get list patch update watch",
+     .singular = "priorityclass",
+     .short_names = "pc"},
+    {.group = "muster.dev",
+     .version = "v1",
+     .name = "queues",
+     .kind = "Queue",
+     .namespaced = false,
+     .verbs = "create delete deletecollection get list patch update watch",
+     .singular = "queue"},
 };
 
 }  // namespace

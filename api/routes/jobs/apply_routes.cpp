@@ -42,14 +42,8 @@ kj::Promise<void> ApplyRoutes::apply_parsed(Exchange& exchange, const Target& ta
       return exchange.send_error(
           {Errc::conflict, "the object names a version or uid, and there is no such object", {}},
           "jobs", target.name);
-    const Admission admission{target.ns,
-                              random_uid(),
-                              options_.now(),
-                              random_suffix(),
-                              options_.knobs.gates,
-                              exchange.caller.owner(),
-                              options_.image_runtime};
-    auto judge = [parsed = std::move(parsed), admission, writer, force]() -> Admitted {
+    auto judge = [parsed = std::move(parsed), admission = admission(target.ns, exchange.caller),
+                  writer, force]() -> Admitted {
       auto made = applied("Job", Json::object(), parsed.document, writer, force);
       if (!made.ok()) return {.refused = made.error()};
       auto job = parse_job(JsonText{std::move(*made), {}}, FieldValidation::ignore);

@@ -242,13 +242,11 @@ kj::Promise<CronController::Created> CronController::create(const Known& known,
 
 kj::Promise<CronController::Created> CronController::create_as(const Known& known,
                                                                Millis scheduled_ms, Caller caller) {
-  const Admission admission{known.kept->ns,        random_uid(),         options_.now(),
-                            random_suffix(),       options_.knobs.gates, caller.owner(),
-                            options_.image_runtime};
   const Writer writer{kComponent, "batch/v1", time_text(options_.now()), ""};
   Json job = cron_child(known.json, scheduled_ms, known.zone ? *known.zone : local_zone());
-  Admitted admitted = JobWriter::admitted(
-      parse_job(JsonText{std::move(job), {}}, FieldValidation::ignore), admission, &writer);
+  Admitted admitted =
+      JobWriter::admitted(parse_job(JsonText{std::move(job), {}}, FieldValidation::ignore),
+                          admission(known.kept->ns, caller), &writer);
   if (admitted.refused)
     return Created{std::nullopt, invalid_message("jobs", admitted.name, *admitted.refused)};
   if (auto why = lacks_privilege(caller, *admitted.job))

@@ -9,8 +9,8 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kReasonMax = 1'024;             // bytes
-constexpr int64_t kPriorityMax = 1'000'000'000;  // as in Kubernetes; above are the system's classes
+constexpr size_t kReasonMax = 1'024;                       // bytes
+constexpr int64_t kPriorityMax = core::kPriorityClassMax;  // above are the system's classes
 
 OrderedJson hold_json(const core::JobHeld& hold) {
   return {{"kind", "Hold"},        {"apiVersion", "muster.dev/v1"},
@@ -18,12 +18,23 @@ OrderedJson hold_json(const core::JobHeld& hold) {
           {"reason", hold.reason}, {"since", time_text(hold.at_ms)}};
 }
 
-OrderedJson priority_json(const core::PrioritySet& set) {
-  return {{"kind", "Priority"},
-          {"apiVersion", "muster.dev/v1"},
-          {"by", set.by},
-          {"priority", set.priority.value_or(0)},
-          {"since", time_text(set.at_ms)}};
+OrderedJson overrides_json(const core::OverridesSet& set) {
+  OrderedJson json = {{"kind", "Overrides"}, {"apiVersion", "muster.dev/v1"}, {"by", set.by}};
+  const auto& [priority, queue, time_limit_s] = set.overrides;
+  if (priority) json["priority"] = *priority;
+  if (queue) json["queue"] = *queue;
+  if (time_limit_s) json["timeLimitSeconds"] = *time_limit_s;
+  json["since"] = time_text(set.at_ms);
+  return json;
+}
+
+// A whole number in these bounds.
+std::optional<int64_t> whole_in(const Json& value, int64_t least, int64_t most) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most))
+    return std::nullopt;
+  const auto number = value.get<int64_t>();
+  return number < least || number > most ? std::nullopt : std::optional(number);
 }
 
 }  // namespace
@@ -77,40 +88,68 @@ kj::Promise<void> HoldRoutes::change(Exchange& exchange, const Target& target,
   });
 }
 
-kj::Promise<void> HoldRoutes::set_priority(Exchange& exchange, const Target& job,
-                                           const std::string& body) {
-  auto json = own_fields(body, {"priority"});
+kj::Promise<void> HoldRoutes::set_overrides(Exchange& exchange, const Target& job,
+                                            const std::string& body) {
+  auto json = own_fields(body, {"priority", "queue", "timeLimitSeconds"});
   if (!json.ok()) return exchange.bad(json.error().message);
-  const Json given = json->value("priority", Json());
-  const int64_t most = kPriorityMax, least = -kPriorityMax;
-  if (!given.is_number_integer() ||
-      (given.is_number_unsigned() && given.get<uint64_t>() > uint64_t{kPriorityMax}) ||
-      given.get<int64_t>() > most || given.get<int64_t>() < least)
-    return exchange.bad("priority: must be a whole number, " + std::to_string(least) + " to " +
-                        std::to_string(most));
-  return change(exchange, job, static_cast<int32_t>(given.get<int64_t>()));
+  if (json->empty()) return exchange.bad("one of priority, queue and timeLimitSeconds is required");
+  core::Overrides checked;
+  if (const Status right = apply(*json, checked); !right.ok())
+    return exchange.bad(right.error().message);
+  return set_overrides(exchange, job, std::move(*json), kWriteTries);
 }
 
-kj::Promise<void> HoldRoutes::drop_priority(Exchange& exchange, const Target& job,
-                                            const std::string&) {
-  return change(exchange, job, std::nullopt);
-}
-
-kj::Promise<void> HoldRoutes::change(Exchange& exchange, const Target& target,
-                                     std::optional<int32_t> priority) {
-  if (auto refused = refuse_ended(exchange, target)) return kj::mv(*refused);
-  Call call = new_call();
-  backend_.set_priority(view_.job(target.ns, target.name)->job->id(),
-                        {0, priority, exchange.caller.called()}, std::move(call.done));
-  return call.promise.then([this, &exchange, target](Status status) -> kj::Promise<void> {
-    if (!status.ok()) {
-      if (auto refused = refuse_ended(exchange, target)) return kj::mv(*refused);
-      return exchange.send_error(status.error(), "jobs", target.name);
+Status HoldRoutes::apply(const Json& wanted, core::Overrides& overrides) const {
+  for (const auto& [field, value] : wanted.items()) {
+    const bool drops = value.is_null();
+    if (field == "priority") {
+      const auto number = whole_in(value, -kPriorityMax, kPriorityMax);
+      if (!drops && !number)
+        return invalid("priority: must be a whole number, " + std::to_string(-kPriorityMax) +
+                       " to " + std::to_string(kPriorityMax) + ", or null");
+      overrides.priority.reset();
+      if (number) overrides.priority = static_cast<int32_t>(*number);
+    } else if (field == "queue") {
+      if (!drops && !value.is_string())
+        return invalid("queue: must be the name of a queue, or null");
+      overrides.queue.reset();
+      if (drops) continue;
+      overrides.queue = value.get<std::string>();
+      if (*overrides.queue != core::kDefaultQueue && !queues_.all()->find(*overrides.queue))
+        return invalid("queue: there is no queue " + visible(*overrides.queue) +
+                       " (see muster get queues)");
+    } else {
+      const auto number = whole_in(value, 0, std::numeric_limits<int32_t>::max());
+      if (!drops && !number)
+        return invalid("timeLimitSeconds: must be a whole number, 0 to " +
+                       std::to_string(std::numeric_limits<int32_t>::max()) + ", or null");
+      overrides.time_limit_s = number;
     }
+  }
+  return Nothing{};
+}
+
+kj::Promise<void> HoldRoutes::set_overrides(Exchange& exchange, const Target& target, Json wanted,
+                                            int tries) {
+  if (auto refused = refuse_ended(exchange, target)) return kj::mv(*refused);
+  const core::Job& job = *view_.job(target.ns, target.name)->job;
+  const auto& set = job.state().overrides;
+  const core::Overrides seen = set ? set->overrides : core::Overrides{};
+  core::Overrides next = seen;
+  if (const Status right = apply(wanted, next); !right.ok())
+    return exchange.bad(right.error().message);
+  Call call = new_call();
+  backend_.override_job(job.id(), {0, seen, next, exchange.caller.called()}, std::move(call.done));
+  return call.promise.then([this, &exchange, target, wanted = std::move(wanted),
+                            tries](Status status) mutable -> kj::Promise<void> {
+    // It has finished, or another operator was faster.
+    if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
+      return set_overrides(exchange, target, std::move(wanted), tries - 1);
+    if (!status.ok()) return exchange.send_error(status.error(), "jobs", target.name);
     const auto now = view_.job(target.ns, target.name);
-    if (!now || !now->job->state().priority)
+    if (!now || !now->job->state().overrides)
       return exchange.send(200, dumped(success_json()) + "\n");
-    return exchange.send(200, dumped(priority_json(*now->job->state().priority)) + "\n");
+    return exchange.send(200, dumped(overrides_json(*now->job->state().overrides)) + "\n");
   });
 }
 

@@ -11,14 +11,8 @@ kj::Promise<void> JobRoutes::create(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad_options(options.error());
-  const Admission admission{target.ns,
-                            random_uid(),
-                            options_.now(),
-                            random_suffix(),
-                            options_.knobs.gates,
-                            exchange.caller.owner(),
-                            options_.image_runtime};
-  auto judge = [body, type = exchange.content_type, unknown = options->unknown_fields, admission,
+  auto judge = [body, type = exchange.content_type, unknown = options->unknown_fields,
+                admission = admission(target.ns, exchange.caller),
                 writer = writer(exchange, *options, Kind::job)]() -> Admitted {
     auto text = body_json(body, type);
     if (!text.ok()) return {.refused = text.error()};

@@ -3,7 +3,6 @@
 #include "api/kube/objects/refused_fields.hpp"
 #include "api/kube/objects/template_warnings.hpp"
 #include "api/request/field_owners.hpp"
-#include "core/spec/rules/privileges.hpp"
 #include "core/spec/rules/warnings.hpp"
 
 #include <algorithm>
@@ -77,7 +76,15 @@ std::optional<kj::Promise<void>> JobWriter::refuse_privileges(Exchange& exchange
 std::optional<std::string> JobWriter::lacks_privilege(const Caller& caller,
                                                       const core::JobObject& job) const {
   if (caller.unlimited()) return std::nullopt;
-  return core::needs_privilege(job.spec, options_.access.user_priority_max);
+  return core::lacks_rights(job.meta, job.spec, *queues_.all(), options_.access.user_priority_max);
+}
+
+std::optional<Error> JobWriter::cannot_enter(const core::JobObject& job) const {
+  core::Violations found;
+  core::JobSpec spec = job.spec;
+  core::enter_queue(job.meta, spec, *queues_.all(), found);
+  if (found.empty()) return std::nullopt;
+  return Error{Errc::invalid, "the job is invalid", found.take()};
 }
 
 std::optional<std::string> JobWriter::take_quota(const Caller& caller) {
@@ -123,7 +130,11 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
             warnings.push_back(std::move(warning));
         }
         const core::JobObjectPtr job = made->job;
-        if (job->spec.pod.priority != before->spec.pod.priority ||
+        const bool moves =
+            core::queue_of(job->meta.annotations) != core::queue_of(before->meta.annotations);
+        if (moves)
+          if (auto error = cannot_enter(*job)) return send_refused(exchange, *error, target.name);
+        if (moves || job->spec.pod.priority != before->spec.pod.priority ||
             job->spec.pod.priority_class_name != before->spec.pod.priority_class_name)
           if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);
         if (dry || job->json == before->json) {

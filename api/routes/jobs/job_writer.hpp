@@ -66,6 +66,8 @@ class JobWriter : protected RouteBase {
   // Why the caller may not have this job, which asks for what only operators may have.
   std::optional<std::string> lacks_privilege(const Caller& caller,
                                              const core::JobObject& job) const;
+  // Why the job cannot be in the queue that it names.
+  std::optional<Error> cannot_enter(const core::JobObject& job) const;
   // Why the caller may not create one more job now. If they may, call quotas_.arrived() afterwards.
   std::optional<std::string> take_quota(const Caller& caller);
 

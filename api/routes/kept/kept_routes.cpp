@@ -83,12 +83,8 @@ KeptRequest KeptRoutes::request_of(const Exchange& exchange, const Target& targe
   std::optional<TemplateRules> cron;
   if (target.kind == Kind::cron_job) {
     cron.emplace();
-    cron->admission = {.ns = target.ns,
-                       .uid = random_uid(),
-                       .now_ms = options_.now(),
-                       .gates = options_.knobs.gates,
-                       .owner = owner,
-                       .image_runtime = options_.image_runtime};
+    cron->admission = admission(target.ns, exchange.caller);
+    cron->admission.owner = owner;
     if (!exchange.caller.unlimited()) cron->priority_max = options_.access.user_priority_max;
   }
   return {.kind = kept_kind(target),
@@ -277,11 +273,20 @@ kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, b
     if (!status.ok() && again && tries > 1)
       return change(exchange, target, false, std::move(make), tries - 1);
     if (!status.ok()) return refuse(exchange, target, status.error());
-    if (const auto now = find(target); now && now->kept && now->kept->kept->uid == next->uid)
-      return respond(exchange, *now, code);
-    const KeptView was = pretended(next);  // it has been deleted meanwhile
-    return respond(exchange, {.kind = target.kind, .kept = &was, .version = view_.version()}, code);
+    if (core::is_cluster_wide(next->kind))  // jobs that name it can be created from now on
+      return queues_.settled().then([this, &exchange, target, next, code] {
+        return respond_written(exchange, target, next, code);
+      });
+    return respond_written(exchange, target, next, code);
   });
+}
+
+kj::Promise<void> KeptRoutes::respond_written(Exchange& exchange, const Target& target,
+                                              const core::KeptPtr& next, int code) {
+  if (const auto now = find(target); now && now->kept && now->kept->kept->uid == next->uid)
+    return respond(exchange, *now, code);
+  const KeptView was = pretended(next);  // it has been deleted meanwhile
+  return respond(exchange, {.kind = target.kind, .kept = &was, .version = view_.version()}, code);
 }
 
 kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,

@@ -1,6 +1,7 @@
-// Leases, events, config maps, namespaces and cron jobs: create, replace, patch, apply, delete.
-// Events of muster's own jobs are read-only, as are the config maps that muster provides. A deleted
-// namespace is first shown as terminating; it disappears after its contents (namespace_sweep.hpp).
+// Leases, events, config maps, namespaces, cron jobs, queues and priority classes: create, replace,
+// patch, apply, delete. Events of muster's own jobs are read-only, as are the config maps that
+// muster provides. A deleted namespace is first shown as terminating; it disappears after its
+// contents (namespace_sweep.hpp).
 #pragma once
 
 #include "api/kube/objects/kept_object.hpp"
@@ -25,6 +26,9 @@ class KeptRoutes final : private RouteBase {
   // Makes the object that a request asks for from the current one, if any.
   using MakeKept = std::function<Result<core::KeptPtr>(const std::optional<Shown>& seen)>;
   Promise change(Exchange& exchange, const Target& target, bool dry, MakeKept make, int tries);
+  // The object as it was written.
+  Promise respond_written(Exchange& exchange, const Target& target, const core::KeptPtr& next,
+                          int code);
   Promise refuse(Exchange& exchange, const Target& target, const Error& error);
   Promise remove_namespace(Exchange& exchange, const Target& target, bool dry);
   Promise remove_own(Exchange& exchange, const std::string& ns, const Viewer& user, bool dry);

@@ -28,6 +28,8 @@ constexpr size_t changes_bytes_max(Kind kind) {
     case Kind::event:
     case Kind::lease:
     case Kind::name_space:
+    case Kind::queue:
+    case Kind::priority_class:
       break;
   }
   return 8u << 20;

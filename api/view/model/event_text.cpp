@@ -47,8 +47,8 @@ std::string event_reason(const core::Job& job, const core::JobEvent& event) {
       return "Held";
     case Kind::released:
       return "Released";
-    case Kind::priority_set:
-      return "PrioritySet";
+    case Kind::overridden:
+      return "Overridden";
   }
   return {};
 }
@@ -80,8 +80,8 @@ std::string event_message(const core::Job& job, const core::JobEvent& event) {
       return "Held by " + note_of(job, event);
     case Kind::released:
       return "Released by " + note_of(job, event);
-    case Kind::priority_set:
-      return "Priority set " + note_of(job, event);
+    case Kind::overridden:
+      return "Set by an operator: " + note_of(job, event);
   }
   return {};
 }

@@ -21,6 +21,10 @@ Names names_of(core::KeptKind kind) {
       return {"ConfigMap", "v1"};
     case core::KeptKind::cron_job:
       return {"CronJob", "batch/v1"};
+    case core::KeptKind::queue:
+      return {"Queue", "muster.dev/v1"};
+    case core::KeptKind::priority_class:
+      return {"PriorityClass", "scheduling.k8s.io/v1"};
     case core::KeptKind::name_space:
       break;  // its deletion removes what is in it
   }

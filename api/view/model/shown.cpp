@@ -14,6 +14,10 @@ Kind kind_of(core::KeptKind kind) {
       return Kind::name_space;
     case core::KeptKind::cron_job:
       return Kind::cron_job;
+    case core::KeptKind::queue:
+      return Kind::queue;
+    case core::KeptKind::priority_class:
+      return Kind::priority_class;
   }
   return Kind::event;
 }
@@ -28,6 +32,10 @@ std::optional<core::KeptKind> kept_kind_of(Kind kind) {
       return core::KeptKind::name_space;
     case Kind::cron_job:
       return core::KeptKind::cron_job;
+    case Kind::queue:
+      return core::KeptKind::queue;
+    case Kind::priority_class:
+      return core::KeptKind::priority_class;
     case Kind::job:
     case Kind::pod:
     case Kind::node:
@@ -52,6 +60,8 @@ Key key_of(const Shown& s) {
     case Kind::config_map:
     case Kind::name_space:
     case Kind::cron_job:
+    case Kind::queue:
+    case Kind::priority_class:
       return {s.kind, 0, s.kept->kept->id, {}};
   }
   return {};

@@ -19,8 +19,19 @@
 
 namespace muster::api {
 
-enum class Kind : uint8_t { job, pod, node, event, lease, config_map, name_space, cron_job };
-constexpr size_t kKinds = 8;
+enum class Kind : uint8_t {
+  job,
+  pod,
+  node,
+  event,
+  lease,
+  config_map,
+  name_space,
+  cron_job,
+  queue,
+  priority_class
+};
+constexpr size_t kKinds = 10;
 Kind kind_of(core::KeptKind kind);
 // For a kind whose objects are all stored for clients; nothing for events and all other kinds.
 std::optional<core::KeptKind> kept_kind_of(Kind kind);
@@ -64,7 +75,8 @@ struct Shown {
   const core::NodeInfo* node = nullptr;
   NodeId node_key = kNoNode;  // the first id that the node's name had
   const core::JobEvent* event = nullptr;
-  // Lease, config map, namespace, CronJob, or an event that a client wrote; job is then null.
+  // Lease, config map, namespace, CronJob, Queue, PriorityClass, or an event that a client wrote;
+  // job is then null.
   const KeptView* kept = nullptr;
   uint64_t version = 0;
   bool stand_in = false;  // pod and event of a job that was unloaded: its version is the job's

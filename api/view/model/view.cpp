@@ -162,6 +162,7 @@ bool View::in_use(std::string_view ns) const {
   for (const core::KeptKind kind : core::kKeptKinds) {
     const KeptMap& map = kept_[static_cast<size_t>(kind)];
     if (kind == core::KeptKind::name_space && map.contains({"", std::string(ns)})) return true;
+    if (core::is_cluster_wide(kind)) continue;
     const auto it = map.lower_bound({std::string(ns), ""});
     if (it != map.end() && it->first.first == ns) return true;
   }
@@ -182,6 +183,7 @@ std::set<std::string> View::namespaces_in_use() const {
       for (const auto& [place, view] : map) names.insert(place.second);
       continue;
     }
+    if (core::is_cluster_wide(kind)) continue;
     for (auto it = map.begin(); it != map.end(); it = map.lower_bound({it->first.first + '\0', ""}))
       names.insert(it->first.first);
   }

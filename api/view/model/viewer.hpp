@@ -22,9 +22,12 @@ struct Viewer {
   bool owns(const core::JobMeta& meta) const {
     return !uid || core::owner_uid(meta.annotations) == uid;
   }
-  // Nodes belong to everyone; leases and events that clients stored belong to no user.
+  // Nodes, queues and priority classes belong to everyone; leases and events that clients stored
+  // belong to no user.
   bool owns(const Shown& shown) const {
-    if (!uid || shown.kind == Kind::node) return true;
+    if (!uid || shown.kind == Kind::node || shown.kind == Kind::queue ||
+        shown.kind == Kind::priority_class)
+      return true;
     if (shown.kept) return shown.kept->kept->owner == uid;
     return shown.job != nullptr && owns(shown.job->object().meta);
   }

@@ -73,11 +73,15 @@ std::span<const std::string_view> fields_of(Kind kind) {
                                                            "type"};
   static constexpr std::array<std::string_view, 2> kLease{"metadata.name", "metadata.namespace"};
   static constexpr std::array<std::string_view, 2> kNamespace{"metadata.name", "status.phase"};
+  static constexpr std::array<std::string_view, 1> kNamed{"metadata.name"};
   switch (kind) {
     case Kind::lease:
     case Kind::config_map:
     case Kind::cron_job:
       return kLease;
+    case Kind::queue:
+    case Kind::priority_class:
+      return kNamed;
     case Kind::name_space:
       return kNamespace;
     case Kind::job:
@@ -270,6 +274,8 @@ bool Query::matches(const View& view, const Shown& shown) const {
       case Kind::config_map:
       case Kind::name_space:
       case Kind::cron_job:
+      case Kind::queue:
+      case Kind::priority_class:
         return std::nullopt;
       case Kind::pod:
         if (shown.job->indexed() && key == core::kCompletionIndexKey) {
@@ -347,6 +353,8 @@ bool Query::wants_unloaded(std::string_view name, const UnloadedJob& job) const 
     case Kind::config_map:
     case Kind::name_space:
     case Kind::cron_job:
+    case Kind::queue:
+    case Kind::priority_class:
       break;
   }
   return true;

@@ -116,9 +116,9 @@ void append_conditions(std::string& out, const core::JobState& state,
     append_condition(out, core::kHeldCondition, true, hold->at_ms,
                      hold->by_operator ? "HeldByOperator" : "HeldByOwner",
                      texts ? core::hold_text(*hold) : "");
-  if (const auto& set = state.priority)
-    append_condition(out, core::kPriorityCondition, true, set->at_ms, "SetByOperator",
-                     texts ? core::priority_text(*set) : "");
+  if (const auto& set = state.overrides)
+    append_condition(out, core::kOverridesCondition, true, set->at_ms, "SetByOperator",
+                     texts ? core::overrides_text(*set) : "");
   if (!others.empty()) {
     if (out.back() != '[') out += ',';
     out += others.substr(1, others.size() - 2);
@@ -145,7 +145,7 @@ void append_summary_status(std::string& out, const core::Job& job) {
   std::vector<core::Condition> conditions = s.conditions;
   for (core::Condition& condition : conditions) condition.message.clear();
   Members status(out);
-  if (!conditions.empty() || s.hold || s.priority)
+  if (!conditions.empty() || s.hold || s.overrides)
     append_conditions(status.key("conditions"), s, conditions, "", false);
   if (s.started_at) status.text("startTime", time_text(*s.started_at));
   if (s.completed_at) status.text("completionTime", time_text(*s.completed_at));
@@ -212,7 +212,7 @@ void append_job_status(std::string& out, const core::Job& job) {
     return;
   }
   Members status(out);
-  if (!s.conditions.empty() || !s.own_conditions.empty() || s.hold || s.priority)
+  if (!s.conditions.empty() || !s.own_conditions.empty() || s.hold || s.overrides)
     append_conditions(status.key("conditions"), s, s.conditions, s.own_conditions);
   if (s.started_at) status.text("startTime", time_text(*s.started_at));
   if (s.completed_at) status.text("completionTime", time_text(*s.completed_at));

@@ -25,6 +25,10 @@ const char* kind_name(Kind kind) {
       return "Namespace";
     case Kind::cron_job:
       return "CronJob";
+    case Kind::queue:
+      return "Queue";
+    case Kind::priority_class:
+      return "PriorityClass";
   }
   return "";
 }
@@ -39,6 +43,8 @@ const char* api_version(Kind kind, Form form) {
   if (form == Form::table || form == Form::metadata) return "meta.k8s.io/v1";
   if (kind == Kind::lease) return "coordination.k8s.io/v1";
   if (kind == Kind::event && form == Form::events_v1) return "events.k8s.io/v1";
+  if (kind == Kind::queue) return "muster.dev/v1";
+  if (kind == Kind::priority_class) return "scheduling.k8s.io/v1";
   return kind == Kind::job || kind == Kind::cron_job ? "batch/v1" : "v1";
 }
 
@@ -60,6 +66,10 @@ const char* resource_name(Kind kind) {
       return "namespaces";
     case Kind::cron_job:
       return "cronjobs";
+    case Kind::queue:
+      return "queues";
+    case Kind::priority_class:
+      return "priorityclasses";
   }
   return "";
 }
@@ -99,6 +109,8 @@ void Renderer::object(std::string& out, const Shown& shown, Form form) {
     case Kind::config_map:
     case Kind::name_space:
     case Kind::cron_job:
+    case Kind::queue:
+    case Kind::priority_class:
       out += dumped(kept_json(*shown.kept->kept, shown.version));
       return;
   }

@@ -308,6 +308,52 @@ OrderedJson cron_job_cells(const KeptView& view, Millis now_ms) {
           "<none>"};
 }
 
+// "a,b", or `none` if it has none.
+std::string names_text(const Json& spec, const char* name, const char* none) {
+  std::string text;
+  for (const Json& one : spec.value(name, Json::array()))
+    text += (text.empty() ? "" : ",") + one.get<std::string>();
+  return text.empty() ? none : text;
+}
+
+// "cpu=64,pods=100"
+std::string limits_text(const Json& spec, const char* name) {
+  std::string text;
+  const Json limits = spec.value(name, Json::object());
+  for (const auto& [resource, value] : limits.items())
+    text += (text.empty() ? "" : ",") + resource + "=" +
+            (value.is_string() ? value.get<std::string>() : value.dump());
+  return text.empty() ? "<none>" : text;
+}
+
+OrderedJson queue_cells(const KeptView& view, Millis now_ms) {
+  const Json queue = Json::parse(view.kept->json), none = Json::object();
+  const Json spec = queue.value("spec", none), priority = spec.value("priority", none),
+             time = spec.value("timeLimit", none);
+  std::string nodes;
+  const Json selector = spec.value("nodeSelector", none);
+  for (const auto& [label, value] : selector.items())
+    nodes += (nodes.empty() ? "" : ",") + label + "=" + value.get<std::string>();
+  const std::string users = names_text(spec, "users", ""), groups = names_text(spec, "groups", "");
+  return {view.kept->name,
+          nodes.empty() ? "<all>" : nodes,
+          users.empty() && groups.empty() ? "<all>"
+          : groups.empty()                ? users
+                                          : users + (users.empty() ? "@" : ",@") + groups,
+          std::to_string(spec.value("weight", 1)),
+          std::to_string(priority.value("default", 0)),
+          time.value("max", "<none>"),
+          age_cell(view, now_ms),
+          limits_text(spec, "limits"),
+          limits_text(spec, "userLimits")};
+}
+
+OrderedJson priority_class_cells(const KeptView& view, Millis now_ms) {
+  const Json one = Json::parse(view.kept->json);
+  return {view.kept->name, one.value("value", 0), one.value("globalDefault", false),
+          age_cell(view, now_ms), one.value("preemptionPolicy", "")};
+}
+
 OrderedJson event_cells(const Shown& shown, Millis now_ms) {
   if (shown.kept) return kept_event_cells(*shown.kept, now_ms);
   return {span_text(now_ms - shown.event->at_ms),  shown.event->warning() ? "Warning" : "Normal",
@@ -396,6 +442,22 @@ OrderedJson table_columns(Kind kind) {
                       {"Containers", "string", "", 1},
                       {"Images", "string", "", 1},
                       {"Selector", "string", "", 1}});
+    case Kind::queue:
+      return columns({{"Name", "string", "name", 0},
+                      {"Nodes", "string", "", 0},
+                      {"Users", "string", "", 0},
+                      {"Weight", "string", "", 0},
+                      {"Priority", "string", "", 0},
+                      {"Time Limit", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"Limits", "string", "", 1},
+                      {"User Limits", "string", "", 1}});
+    case Kind::priority_class:
+      return columns({{"Name", "string", "name", 0},
+                      {"Value", "integer", "", 0},
+                      {"Global-Default", "boolean", "", 0},
+                      {"Age", "string", "", 0},
+                      {"PreemptionPolicy", "string", "", 0}});
   }
   return {};
 }
@@ -418,6 +480,10 @@ OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
       return namespace_cells(*shown.kept, now_ms);
     case Kind::cron_job:
       return cron_job_cells(*shown.kept, now_ms);
+    case Kind::queue:
+      return queue_cells(*shown.kept, now_ms);
+    case Kind::priority_class:
+      return priority_class_cells(*shown.kept, now_ms);
   }
   return {};
 }

@@ -107,18 +107,20 @@ void explain_share(const View& view, const core::Job& job, Millis now, Explanati
                              : std::to_string(ahead) + " waiting users have less and go first"));
 }
 
-// The priority that an operator gave its pods instead of their template's.
-void tell_priority(const core::Job& job, Explanation& out) {
-  if (const auto& set = job.state().priority)
-    out.details.push_back(core::priority_text(*set) + " (" + core::instant_text(set->at_ms) +
-                          "); the template says " +
-                          std::to_string(job.spec().pod.priority.value_or(0)));
+// What operators have set for its pods instead of what its object says.
+void tell_overrides(const core::Job& job, Explanation& out) {
+  if (const auto& set = job.state().overrides)
+    out.details.push_back(
+        core::overrides_text(*set) + " (" + core::instant_text(set->at_ms) + ")" +
+        (set->overrides.priority
+             ? "; the template says priority " + std::to_string(job.spec().pod.priority.value_or(0))
+             : ""));
 }
 
 // Explains why a pod without a node does not get one.
 void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max, Millis now,
                    Explanation& out) {
-  tell_priority(job, out);
+  tell_overrides(job, out);
   const auto owner = core::owner_uid(job.object().meta.annotations);
   const Taken taken = taken_now(view);
   const auto of = owner ? taken.pods_of.find(*owner) : taken.pods_of.end();
@@ -418,7 +420,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
     explain_share(view, job, now, out);
   }
-  if (out.state != "Pending") tell_priority(job, out);
+  if (out.state != "Pending") tell_overrides(job, out);
   tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")
     out.details.push_back(backoff_text(delayed, next - now));

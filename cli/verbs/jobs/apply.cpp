@@ -43,6 +43,10 @@ Json owned(const Json& object) {
           at(object, {"data"}),
           at(object, {"binaryData"}),
           at(object, {"immutable"}),
+          at(object, {"value"}),
+          at(object, {"globalDefault"}),
+          at(object, {"description"}),
+          at(object, {"preemptionPolicy"}),
           at(object, {"metadata", "labels"}),
           at(object, {"metadata", "annotations"})};
 }

@@ -5,8 +5,10 @@
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/resources.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "core/spec/values/duration.hpp"
 
 #include <charconv>
 #include <functional>
@@ -14,6 +16,8 @@
 
 namespace muster::cli {
 namespace {
+
+constexpr const char* kNone = "none";
 
 // Sends one request for each job, and tells what it did.
 int change_each(const Target& target, const std::vector<std::string>& names, const char* what,
@@ -33,6 +37,23 @@ int change_each(const Target& target, const std::vector<std::string>& names, con
   return code;
 }
 
+// "has priority 100, and the queue of its object"
+std::string overrides_shown(const Json& overrides) {
+  std::string text;
+  for (const auto& [field, value] : overrides.items()) {
+    const std::string what = field == "timeLimitSeconds" ? "time limit" : field;
+    text += text.empty() ? "has " : ", and ";
+    if (value.is_null())
+      text += "the " + what + " of its object";
+    else if (value.is_number() && what == "time limit")
+      text += value == 0 ? "no time limit"
+                         : what + " " + core::duration_text(value.get<int64_t>() * 1000);
+    else
+      text += what + " " + (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
 }  // namespace
 
 int execute(const HoldOptions& options) {
@@ -43,12 +64,20 @@ int execute(const HoldOptions& options) {
 }
 
 int execute(const SetOptions& options) {
-  if (!options.priority)
-    return change_each(options.target, options.names, "priority", std::nullopt,
-                       "has the priority of its template");
-  return change_each(options.target, options.names, "priority",
-                     Json{{"priority", *options.priority}},
-                     "has priority " + std::to_string(*options.priority));
+  const auto client = connect(options.target);
+  int code = kDone;
+  for (const std::string& name : options.names) {
+    const auto answer =
+        client->patch(own_path(options.target.ns, name, "overrides"), dumped(options.overrides));
+    if (!answer || !answer->ok()) {
+      code = fail(answer ? refusal(*answer) : answer.error());
+      if (code == kUnreachable) return code;
+      continue;
+    }
+    std::cout << kind_name(Kind::job) << "/" << name << " " << overrides_shown(options.overrides)
+              << std::endl;
+  }
+  return code;
 }
 
 Verb hold_verb() {
@@ -85,30 +114,51 @@ Verb set_verb() {
   struct Words {
     SetOptions o;
     std::vector<std::string> what;
-    std::string priority;
+    std::string priority, queue, time;
   };
   auto w = std::make_shared<Words>();
   return {
-      .title = {"Jobs", "set", "Override the priority of a job (operators only)"},
+      .title = {"Jobs", "set",
+                "Override the priority, queue or time limit of a job (operators only)"},
       .rows = {{"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything, kRequired},
                {"--priority", "N",
                 "Priority that replaces the one in the job's template, or none for the "
                 "template's again",
-                &w->priority, kAnything, kRequired}},
+                &w->priority},
+               {"-p,--queue", "NAME",
+                "Queue that replaces the job's, even one that is not open to its owner, or none "
+                "for the job's own again",
+                &w->queue},
+               {"-t,--time", "T",
+                "Time limit of pods that start from now on, such as 90m or 1:30:00, unlimited, or "
+                "none for the template's again",
+                &w->time}},
       .asks = {&w->o.target},
       .footer =
           "The job's object stays as it is, and its owner cannot undo the override.\n"
           "Examples:\n  muster set job/urgent --priority 1000\n"
+          "  muster set job/urgent --queue express --time 12h\n"
           "  muster set job/urgent --priority none",
-      .finish = [w](const Given&) -> Judged {
-        if (w->priority != "none") {
+      .finish = [w](const Given& given) -> Judged {
+        Json& overrides = w->o.overrides;
+        if (given.flags.contains("--priority")) {
           const std::string& text = w->priority;
           int32_t number = 0;
           const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-          if (read.ec != std::errc() || read.ptr != text.data() + text.size())
+          if (text != kNone && (read.ec != std::errc() || read.ptr != text.data() + text.size()))
             return Usage{"--priority: `" + text + "`: must be a whole number, or none"};
-          w->o.priority = number;
+          overrides["priority"] = text == kNone ? Json() : Json(number);
         }
+        if (given.flags.contains("--queue"))
+          overrides["queue"] = w->queue == kNone ? Json() : Json(w->queue);
+        if (given.flags.contains("--time")) {
+          ResourceWishes wishes;
+          if (w->time != kNone && w->time != "unlimited")
+            if (Status right = read_time(w->time, wishes); !right)
+              return Usage{right.error().message};
+          overrides["timeLimitSeconds"] = w->time == kNone ? Json() : Json(wishes.time_s);
+        }
+        if (overrides.empty()) return Usage{"one of --priority, --queue and --time is required"};
         return judged(read_job_names(w->what, w->o.names), w->o);
       }};
 }

@@ -1,6 +1,7 @@
 // Options of the verbs that change a job beside its object.
 #pragma once
 
+#include "base/text/json.hpp"
 #include "cli/verbs/verb.hpp"
 
 #include <cstdint>
@@ -21,7 +22,7 @@ int execute(const HoldOptions& options);
 struct SetOptions {
   Target target;
   std::vector<std::string> names;
-  std::optional<int32_t> priority;  // absent: the template's again
+  Json overrides = Json::object();  // as the API takes them
 };
 int execute(const SetOptions& options);
 

@@ -63,7 +63,9 @@ void add_resource_rows(FlagRows& rows, JobWords& w) {
   ResourceWishes& wishes = w.o.resources;
   add_of_command(
       rows, w,
-      {{"--priority", "N", "Priority of the job; higher ones go first and may preempt lower ones",
+      {{"-p,--queue", "NAME", "Queue of the job (default default); muster queue lists them",
+        &wishes.queue},
+       {"--priority", "N", "Priority of the job; higher ones go first and may preempt lower ones",
         &wishes.priority},
        {"--scratch", "[SIZE]",
         "Scratch directory for each index, $MUSTER_SCRATCH, removed with it; SIZE such as 10Gi "

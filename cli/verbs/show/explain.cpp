@@ -95,6 +95,7 @@ void print_tree(const Schemas& schemas, const Json& type, const std::string& ind
 std::string kind_of_api(Kind kind) {
   if (kind == Kind::config_map) return "ConfigMap";
   if (kind == Kind::cron_job) return "CronJob";
+  if (kind == Kind::priority_class) return "PriorityClass";
   std::string name = kind_name(kind);
   name = name.substr(0, name.find('.'));
   name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));

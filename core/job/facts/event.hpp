@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/job/facts/dependency.hpp"
+#include "core/job/facts/overrides.hpp"
 #include "core/job/facts/pod.hpp"
 #include "core/spec/fields/job_spec.hpp"
 
@@ -165,16 +166,17 @@ struct HoldChange {
   std::string reason{};
 };
 
-// Gives the job's pods another priority than their template's; absent: no longer.
-struct PriorityChange {
+// Overrides what the job's object says of its pods. A conflict if the overrides are no longer
+// `seen`.
+struct OverridesChange {
   uint64_t token = 0;
-  std::optional<int32_t> priority;
+  Overrides seen, next;
   std::string by;
 };
 
 using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
                            TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
                            PodConditionsWrite, StatusWrite, NodeHeard, DependencyHasEnded,
-                           DependencyHasAdvanced, NowhereElse, HoldChange, PriorityChange>;
+                           DependencyHasAdvanced, NowhereElse, HoldChange, OverridesChange>;
 
 }  // namespace muster::core

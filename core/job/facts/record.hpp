@@ -8,6 +8,7 @@
 
 #include "core/job/facts/condition.hpp"
 #include "core/job/facts/dependency.hpp"
+#include "core/job/facts/overrides.hpp"
 #include "core/job/facts/pod.hpp"
 #include "core/spec/fields/job_spec.hpp"
 
@@ -246,13 +247,13 @@ struct JobReleased {
   std::string by;
 };
 
-// An operator gave the job's pods this priority, which replaces that of their template (absent: no
-// longer). Part of the state while present.
-struct PrioritySet {
+// An operator overrode what the job's object says of its pods; these are all overrides from now on.
+// Part of the state while there are any.
+struct OverridesSet {
   Millis at_ms = 0;
-  std::optional<int32_t> priority;
+  Overrides overrides;
   std::string by;
-  bool operator==(const PrioritySet&) const = default;
+  bool operator==(const OverridesSet&) const = default;
 };
 
 // The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of the job is
@@ -266,7 +267,7 @@ using Record =
                  PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
                  FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet, PodMetaSet,
                  ConditionsWritten, GangBroken, DependencyEnded, DependencyAdvanced, IndexesFailed,
-                 JobHeld, JobReleased, PrioritySet>;
+                 JobHeld, JobReleased, OverridesSet>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

@@ -483,7 +483,7 @@ struct Applier {
                             r.at_ms, interim->reason, interim->message});
     if (success) s.completed_at = r.at_ms;
     s.hold.reset();
-    s.priority.reset();
+    s.overrides.reset();
     if (success && s.completions && job.succeeded() > static_cast<uint64_t>(*s.completions))
       tell(JobEvent::Kind::too_many_succeeded);
     tell(success ? JobEvent::Kind::completed : JobEvent::Kind::failed);
@@ -529,10 +529,9 @@ struct Applier {
     tell(JobEvent::Kind::released, {}, r.by);
   }
 
-  void operator()(const PrioritySet& r) {
-    s.priority = r.priority ? std::optional(r) : std::nullopt;
-    tell(JobEvent::Kind::priority_set, {},
-         r.priority ? "to " + std::to_string(*r.priority) + " by " + r.by : "back by " + r.by);
+  void operator()(const OverridesSet& r) {
+    s.overrides = r.overrides.any() ? std::optional(r) : std::nullopt;
+    tell(JobEvent::Kind::overridden, {}, overrides_words(r.overrides) + " by " + r.by);
   }
 
   void operator()(const JobForgotten&) { s.forgotten = true; }
@@ -677,12 +676,24 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
 }
 
 JobObjectPtr placed_object(const Job& job) {
-  const auto& set = job.state().priority;
+  const auto& set = job.state().overrides;
   if (!set) return job.object_ptr();
+  const auto& [priority, queue, time_limit_s] = set->overrides;
   auto object = std::make_shared<JobObject>(job.object());
-  object->spec.pod.priority = set->priority;
-  object->spec.pod.priority_class_name.clear();
+  if (priority) {
+    object->spec.pod.priority = priority;
+    object->spec.pod.priority_class_name.clear();
+  }
+  if (queue) object->meta.annotations[std::string(kQueueKey)] = *queue;
+  if (time_limit_s)
+    object->spec.pod.active_deadline_s =
+        *time_limit_s == 0 ? std::nullopt : std::optional(*time_limit_s);
   return object;
+}
+
+JobObjectPtr launched_object(const Job& job) {
+  const auto& set = job.state().overrides;
+  return set && set->overrides.time_limit_s ? placed_object(job) : job.object_ptr();
 }
 
 const Condition* Job::condition(ConditionType type) const {

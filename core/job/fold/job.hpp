@@ -45,7 +45,7 @@ struct JobEvent {
     gang_broken,
     held,
     released,
-    priority_set
+    overridden
   };
   Kind kind = Kind::successful_create;
   Millis at_ms = 0;
@@ -125,7 +125,7 @@ struct JobState {
   std::vector<Followed> followed;        // those of needed == each, also after their end
   JobUsage usage;
   std::optional<JobHeld> hold;
-  std::optional<PrioritySet> priority;    // that replaces the template's
+  std::optional<OverridesSet> overrides;  // of what the object says
   std::map<uint64_t, std::string> notes;  // of the events that say who and why, by number
   bool operator==(const JobState&) const = default;
 };
@@ -266,7 +266,9 @@ class Job {
   std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;
 };
 
-// The job's object as the scheduler sees it: with the priority that an operator gave it.
+// The job's object as the scheduler sees it, with what operators have overridden.
 JobObjectPtr placed_object(const Job& job);
+// As nodes see it: only its time limit can be overridden.
+JobObjectPtr launched_object(const Job& job);
 
 }  // namespace muster::core

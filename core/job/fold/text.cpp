@@ -173,8 +173,8 @@ struct EventText {
     return std::string(e.hold ? "HoldChange hold " : "HoldChange release ") + e.by +
            (e.by_operator ? " (operator)" : "") + (e.reason.empty() ? "" : " " + quoted(e.reason));
   }
-  std::string operator()(const PriorityChange& e) {
-    return "PriorityChange " + (e.priority ? std::to_string(*e.priority) : "none") + " " + e.by;
+  std::string operator()(const OverridesChange& e) {
+    return "OverridesChange " + overrides_words(e.next) + " " + e.by;
   }
   std::string operator()(const StatusWrite& e) {
     return (e.conditions ? "StatusWrite conditions " : "StatusWrite ") + quoted(e.json);
@@ -296,9 +296,8 @@ struct RecordText {
   std::string operator()(const JobReleased& r) {
     return "JobReleased " + this_job() + " by " + r.by;
   }
-  std::string operator()(const PrioritySet& r) {
-    return "PrioritySet " + this_job() + " " + (r.priority ? std::to_string(*r.priority) : "none") +
-           " by " + r.by;
+  std::string operator()(const OverridesSet& r) {
+    return "OverridesSet " + this_job() + " " + overrides_words(r.overrides) + " by " + r.by;
   }
   std::string operator()(const JobForgotten&) { return "JobForgotten " + this_job(); }
   std::string operator()(const GangBroken& r) {
@@ -476,7 +475,7 @@ std::string_view record_name(const Record& record) {
       "JobSuspended",    "StatusWritten",      "FinishDecided", "JobFinished",       "JobDeleted",
       "JobForgotten",    "IndexLimitsSet",     "PodMetaSet",    "ConditionsWritten", "GangBroken",
       "DependencyEnded", "DependencyAdvanced", "IndexesFailed", "JobHeld",           "JobReleased",
-      "PrioritySet"};
+      "OverridesSet"};
   static_assert(std::size(kNames) == std::variant_size_v<Record>);
   return kNames[record.index()];
 }

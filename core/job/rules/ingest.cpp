@@ -215,7 +215,7 @@ struct Ingest {
   }
   void operator()(const StatusWrite& e) { take_status(sync, e); }
   void operator()(const HoldChange& e) { take_hold(sync, e); }
-  void operator()(const PriorityChange& e) { take_priority(sync, e); }
+  void operator()(const OverridesChange& e) { take_overrides(sync, e); }
   void operator()(const DependencyHasEnded& e) { take_dependency(sync, e); }
   void operator()(const DependencyHasAdvanced& e) { take_progress(sync, e); }
 };

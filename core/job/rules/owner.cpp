@@ -78,7 +78,7 @@ void take_conditions(Sync& sync, const PodConditionsWrite& write) {
 }
 
 // A job on hold creates and binds no pods (pods.cpp, ingest.cpp); nothing that has a node is ended.
-// Neither a hold nor a priority is part of the owner's object, so no write to that changes them.
+// Neither a hold nor an override is part of the owner's object, so no write to that changes them.
 void take_hold(Sync& sync, const HoldChange& change) {
   if (answered(sync, change.token)) return;
   const auto& now = sync.state().hold;
@@ -94,12 +94,13 @@ void take_hold(Sync& sync, const HoldChange& change) {
   sync.emit(JobHeld{sync.now, change.by, change.by_operator, change.reason});
 }
 
-void take_priority(Sync& sync, const PriorityChange& change) {
+void take_overrides(Sync& sync, const OverridesChange& change) {
   if (answered(sync, change.token)) return;
+  const auto& now = sync.state().overrides;
+  if ((now ? now->overrides : Overrides{}) != change.seen)
+    return sync.order(Answer{change.token, Answer::Outcome::conflict});
   sync.order(Answer{change.token});
-  const auto& now = sync.state().priority;
-  if ((now ? now->priority : std::nullopt) != change.priority)
-    sync.emit(PrioritySet{sync.now, change.priority, change.by});
+  if (change.next != change.seen) sync.emit(OverridesSet{sync.now, change.next, change.by});
 }
 
 }  // namespace muster::core

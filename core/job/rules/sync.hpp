@@ -73,7 +73,7 @@ void take_update(Sync& sync, const OwnerUpdate& update);
 void take_status(Sync& sync, const StatusWrite& write);
 void take_conditions(Sync& sync, const PodConditionsWrite& write);
 void take_hold(Sync& sync, const HoldChange& change);
-void take_priority(Sync& sync, const PriorityChange& change);
+void take_overrides(Sync& sync, const OverridesChange& change);
 // deletion.cpp: pods deleted by their owner, eviction, taints or preemption.
 void choose_victims(Sync& sync, const Preempted& preempted);
 void leave_nodes(Sync& sync, const Tainted& tainted);

@@ -7,8 +7,8 @@ std::string hold_text(const JobHeld& hold) {
          (hold.by_operator ? "; only operators can release it" : "");
 }
 
-std::string priority_text(const PrioritySet& set) {
-  return set.by + " set the priority of its pods to " + std::to_string(set.priority.value_or(0));
+std::string overrides_text(const OverridesSet& set) {
+  return "set by " + set.by + ": " + overrides_words(set.overrides);
 }
 
 }  // namespace muster::core

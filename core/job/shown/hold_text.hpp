@@ -1,4 +1,4 @@
-// Sentences about who holds a job or changed its priority, and why.
+// Sentences about who holds a job or overrides what its object says, and why.
 #pragma once
 
 #include "core/job/facts/record.hpp"
@@ -9,11 +9,11 @@ namespace muster::core {
 
 // The types of the conditions by which a Job's status shows them.
 inline constexpr char kHeldCondition[] = "muster.dev/Held";
-inline constexpr char kPriorityCondition[] = "muster.dev/Priority";
+inline constexpr char kOverridesCondition[] = "muster.dev/Overrides";
 
 // "olga holds the job: the license server is down; only operators can release it"
 std::string hold_text(const JobHeld& hold);
-// "olga set the priority of its pods to 100"
-std::string priority_text(const PrioritySet& set);
+// "set by olga: priority 100, queue gpu"
+std::string overrides_text(const OverridesSet& set);
 
 }  // namespace muster::core

@@ -30,7 +30,7 @@ SteadyState steady_state(const JobState& s) {
           .external_status = s.external_status,
           .own_conditions = s.own_conditions,
           .hold = s.hold,
-          .priority = s.priority};
+          .overrides = s.overrides};
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ Job JobPast::restore() const {
   s.external_status = steady->external_status;
   s.own_conditions = steady->own_conditions;
   s.hold = steady->hold;
-  s.priority = steady->priority;
+  s.overrides = steady->overrides;
   s.completed = completed.restore();
   s.failed_indexes = failed_indexes.restore();
   s.succeeded = succeeded;

@@ -54,7 +54,7 @@ struct SteadyState {
   std::vector<Condition> conditions;
   std::string external_status, own_conditions;
   std::optional<JobHeld> hold;
-  std::optional<PrioritySet> priority;
+  std::optional<OverridesSet> overrides;
   bool operator==(const SteadyState&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/inputs.hpp"
+#include "core/spec/values/names.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -44,7 +45,8 @@ std::vector<std::string> known_annotations() {
         kRestartKey,     kPlacementKey,  kStartFailureKey, kDisruptionsMaxKey, kBackoffKey,
         kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,         kInputsFileKey,
         kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,          kNiceKey,
-        kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,         kSignalKey})
+        kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,         kSignalKey,
+        kQueueKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -105,6 +107,9 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
     else if (*span < kFenceAfterMin || *span > kFenceAfterMax)
       found.invalid("metadata.annotations[" + it->first + "]", it->second, "must be 15s to 24h");
   }
+  if (auto it = annotations.find(std::string(kQueueKey)); it != annotations.end())
+    for (const std::string& why : dns_label_errors(it->second))
+      found.invalid("metadata.annotations[" + it->first + "]", it->second, why);
   validate_words(annotations, kGangKey, "true", "false", found);
   validate_words(annotations, kPrivateTmpKey, "true", "false", found);
   validate_words(annotations, kRestartKey, "pod", "gang", found);

@@ -27,6 +27,8 @@ constexpr std::string_view kGangKey = "muster.dev/gang";
 // default: each pod is replaced alone.
 constexpr int32_t kGangMax = 10'000;  // pods, which are created and placed at once
 constexpr std::string_view kRestartKey = "muster.dev/restart";
+// The queue that the job is in (core/queue/queue.hpp).
+constexpr std::string_view kQueueKey = "muster.dev/queue";
 // "pack" or "spread": over as few nodes as possible, or over as many (arrangement.hpp).
 constexpr std::string_view kPlacementKey = "muster.dev/placement";
 // "FailJob": a pod whose command cannot be started fails the job; for commands typed by hand.

@@ -92,7 +92,7 @@ TEST_F(HoldTest, AnOwnersHoldIsLiftedByTheOwnerAndByOperators) {
 
 TEST_F(HoldTest, AnOwnersWritesDoNotChangeAHold) {
   EXPECT_EQ(own(kOlga, "PUT", "hold", R"({"reason":"why"})").code, 200);
-  EXPECT_EQ(own(kOlga, "PUT", "priority", R"({"priority":7})").code, 200);
+  EXPECT_EQ(own(kOlga, "PATCH", "overrides", R"({"priority":7})").code, 200);
   Json job = as(kAlice, "GET", kJobs + "/j").json();
   job["spec"]["parallelism"] = 1;
   EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j", job.dump()).code, 200);
@@ -100,23 +100,37 @@ TEST_F(HoldTest, AnOwnersWritesDoNotChangeAHold) {
   job["status"].erase("conditions");
   EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j/status", job.dump()).code, 422);
   EXPECT_EQ(condition("muster.dev/Held")["reason"], "HeldByOperator");
-  EXPECT_EQ(condition("muster.dev/Priority")["message"], "olga set the priority of its pods to 7");
+  EXPECT_EQ(condition("muster.dev/Overrides")["message"], "set by olga: priority 7");
 }
 
-TEST_F(HoldTest, OnlyOperatorsSetPriorities) {
-  EXPECT_EQ(own(kAlice, "PUT", "priority", R"({"priority":7})").code, 403);
-  const Answer set = own(kOlga, "PUT", "priority", R"({"priority":1000})");
-  EXPECT_EQ(set.code, 200) << set.body;
-  EXPECT_EQ(set.json()["kind"], "Priority");
-  EXPECT_EQ(set.json()["priority"], 1000);
-  EXPECT_EQ(core::placed_object(*view.job("default", "j")->job)->spec.pod.priority, 1000);
-  EXPECT_EQ(own(kAlice, "DELETE", "priority").code, 403);
-  EXPECT_EQ(own(kOlga, "DELETE", "priority").code, 200);
-  EXPECT_EQ(condition("muster.dev/Priority"), nullptr);
-  EXPECT_EQ(events()[0], "PrioritySet: Priority set to 1000 by olga");
-  for (const char* body : {R"({"priority":1000000001})", R"({"priority":"7"})", "{}", "[]",
-                           R"({"priority":1.5})", R"({"prio":1})"})
-    EXPECT_EQ(own(kOlga, "PUT", "priority", body).code, 400) << body;
+TEST_F(HoldTest, OnlyOperatorsOverrideWhatTheObjectSays) {
+  const auto set = [this](uid_t who, const std::string& body) {
+    uid = who;
+    return call(request("PATCH", "/apis/muster.dev/v1/namespaces/default/jobs/j/overrides",
+                        "Content-Type: application/merge-patch+json\r\n", body));
+  };
+  EXPECT_EQ(set(kAlice, R"({"priority":7})").code, 403);
+  const Answer high = set(kOlga, R"({"priority":1000})");
+  EXPECT_EQ(high.code, 200) << high.body;
+  EXPECT_EQ(high.json()["kind"], "Overrides");
+  EXPECT_EQ(high.json()["priority"], 1000);
+  EXPECT_EQ(set(kOlga, R"({"queue":"default","timeLimitSeconds":7200})").json()["priority"], 1000);
+  const core::Job& job = *view.job("default", "j")->job;
+  EXPECT_EQ(core::placed_object(job)->spec.pod.priority, 1000);
+  EXPECT_EQ(core::placed_object(job)->meta.annotations.at(std::string(core::kQueueKey)), "default");
+  EXPECT_EQ(core::launched_object(job)->spec.pod.active_deadline_s, 7200);
+  EXPECT_EQ(condition("muster.dev/Overrides")["message"],
+            "set by olga: priority 1000, queue default, time limit 2h");
+  EXPECT_EQ(events()[0], "Overridden: Set by an operator: priority 1000 by olga");
+  EXPECT_EQ(set(kOlga, R"({"priority":null,"queue":null,"timeLimitSeconds":null})").code, 200);
+  EXPECT_EQ(condition("muster.dev/Overrides"), nullptr);
+  EXPECT_EQ(core::launched_object(*view.job("default", "j")->job),
+            view.job("default", "j")->job->object_ptr());
+  for (const char* body :
+       {R"({"priority":1000000001})", R"({"priority":"7"})", "{}", "[]", R"({"priority":1.5})",
+        R"({"prio":1})", R"({"queue":"no"})", R"({"queue":1})", R"({"timeLimitSeconds":-1})",
+        R"({"timeLimitSeconds":2147483648})"})
+    EXPECT_EQ(set(kOlga, body).code, 400) << body;
 }
 
 TEST_F(HoldTest, WhatCannotBeHeldIsRefused) {
@@ -127,8 +141,9 @@ TEST_F(HoldTest, WhatCannotBeHeldIsRefused) {
   EXPECT_EQ(as(kOlga, "PUT", "/apis/muster.dev/v1/namespaces/default/jobs/no/hold").code, 404);
   feed.records(100, {core::FinishDecided{kStart, true, core::ConditionReason::success_policy, ""},
                      core::JobFinished{kStart}});
-  for (const char* what : {"hold", "priority"}) {
-    const Answer late = own(kOlga, "DELETE", what);
+  for (const auto& [method, what, body] :
+       {std::tuple("DELETE", "hold", ""), std::tuple("PATCH", "overrides", R"({"priority":1})")}) {
+    const Answer late = own(kOlga, method, what, body);
     EXPECT_EQ(late.code, 409) << late.body;
     EXPECT_NE(late.body.find("has finished: it starts nothing"), std::string::npos) << late.body;
   }

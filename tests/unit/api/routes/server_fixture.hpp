@@ -88,9 +88,9 @@ class FakeBackend final : public Backend {
       feed_.records(job, {core::JobReleased{kStart, change.by}});
     done(Nothing{});
   }
-  void set_priority(JobId job, core::PriorityChange change,
+  void override_job(JobId job, core::OverridesChange change,
                     std::function<void(Status)> done) override {
-    feed_.records(job, {core::PrioritySet{kStart, change.priority, change.by}});
+    feed_.records(job, {core::OverridesSet{kStart, change.next, change.by}});
     done(Nothing{});
   }
   void write_pod(JobId job, core::PodConditionsWrite write,

@@ -66,15 +66,13 @@ TEST(Manifests, EachErrorNamesItsPlaceAndTheOthersAreRead) {
           "f.yaml:9:1: kind: is Pod of v1; make it a Job: the pod's spec is spec.template.spec "
           "of the job, and restartPolicy is Never or OnFailure",
           "f.yaml:11:1: is not an object with apiVersion, kind, metadata and spec",
-          "f.yaml:13:1: kind: is CronJob of batch/v1beta1, must be a Job or CronJob of batch/v1, "
-          "or a ConfigMap or Namespace of v1",
-          "f.yaml:16:1: kind: is Jub, must be a Job or CronJob of batch/v1, or a ConfigMap or "
-          "Namespace of v1; did you mean Job?",
-          "f.yaml:18:1: kind: is missing, must be a Job or CronJob of batch/v1, or a ConfigMap or "
-          "Namespace of v1",
-          "f.yaml:20:1: kind: is Job of batch/v2, must be a Job or CronJob of batch/v1, or a "
-          "ConfigMap or "
-          "Namespace of v1"}));
+          "f.yaml:13:1: kind: is CronJob of batch/v1beta1, must be of batch/v1",
+          "f.yaml:16:1: kind: is Jub, must be a Job or CronJob of batch/v1, a ConfigMap or "
+          "Namespace of v1, a Queue of muster.dev/v1, or a PriorityClass of scheduling.k8s.io/v1; "
+          "did you mean Job?",
+          "f.yaml:18:1: kind: is missing, must be a Job or CronJob of batch/v1, a ConfigMap or "
+          "Namespace of v1, a Queue of muster.dev/v1, or a PriorityClass of scheduling.k8s.io/v1",
+          "f.yaml:20:1: kind: is Job of batch/v2, must be of batch/v1"}));
   EXPECT_EQ(lines_of(parse_manifests("", "f.yaml").error), Texts{"f.yaml: no manifest found"});
 }
 

@@ -103,10 +103,13 @@ std::optional<Event> event(const std::vector<std::string>& words, std::string_vi
     return HoldChange{++tokens, verb == "hold", words.at(1), set.contains("operator"),
                       set["reason"]};
   }
-  if (verb == "priority") {
-    PriorityChange change{++tokens, std::nullopt, words.at(2)};
-    if (words[1] != "none") change.priority = static_cast<int32_t>(number(words[1]));
-    return change;
+  if (verb == "priority") {  // as it was seen, and as it becomes
+    const auto priority = [](const std::string& word) {
+      Overrides overrides;
+      if (word != "none") overrides.priority = static_cast<int32_t>(number(word));
+      return overrides;
+    };
+    return OverridesChange{++tokens, priority(words.at(1)), priority(words.at(2)), words.at(3)};
   }
   return std::nullopt;
 }

@@ -216,8 +216,12 @@ class Chance {
   }
 
   JobHeld held(Millis at_ms) { return {at_ms, text(), flip(), text()}; }
-  PrioritySet priority_set(Millis at_ms) {
-    return {at_ms, flip() ? std::optional(i32()) : std::nullopt, text()};
+  OverridesSet priority_set(Millis at_ms) {
+    Overrides overrides;
+    if (flip()) overrides.priority = i32();
+    if (flip()) overrides.queue = text();
+    if (flip()) overrides.time_limit_s = std::abs(int64_t{i32()});
+    return {at_ms, std::move(overrides), text()};
   }
 
   std::vector<Dependency> dependencies() {
@@ -302,7 +306,7 @@ struct Same {
   bool operator()(const IndexesFailed& r) const { return r.indexes == as<IndexesFailed>().indexes; }
   bool operator()(const JobHeld& r) const { return r == as<JobHeld>(); }
   bool operator()(const JobReleased& r) const { return r.by == as<JobReleased>().by; }
-  bool operator()(const PrioritySet& r) const { return r == as<PrioritySet>(); }
+  bool operator()(const OverridesSet& r) const { return r == as<OverridesSet>(); }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }

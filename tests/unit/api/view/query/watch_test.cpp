@@ -33,6 +33,8 @@ std::string line(std::string_view type, const Shown& shown) {
     case Kind::config_map:
     case Kind::name_space:
     case Kind::cron_job:
+    case Kind::queue:
+    case Kind::priority_class:
       text += " " + shown.kept->kept->name;
       break;
     case Kind::event:

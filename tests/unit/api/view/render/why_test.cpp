@@ -64,10 +64,10 @@ TEST_F(WhyTest, SaysWhoHoldsAJobSinceWhenAndWhy) {
 
 TEST_F(WhyTest, SaysWhoSetThePriority) {
   feed.node(make_node(1, "n1", Health::ready));
-  feed.records(1, {core::PrioritySet{kStart, 100, "olga"}});
+  feed.records(1, {core::OverridesSet{kStart, {100}, "olga"}});
   EXPECT_EQ(why_job(view, *view.job("default", "a")->job, kStart, {}).details,
-            std::vector<std::string>{"olga set the priority of its pods to 100 "
-                                     "(2023-11-14T22:13:20.000Z); the template says 0"});
+            std::vector<std::string>{"set by olga: priority 100 "
+                                     "(2023-11-14T22:13:20.000Z); the template says priority 0"});
 }
 
 TEST_F(WhyTest, SaysThatNoNodeIsLostWhileNoneHasRegistered) {

@@ -1,0 +1,222 @@
+// muster queue: lists queues, and creates, changes and deletes them without a manifest.
+#include "base/text/yaml.hpp"
+#include "cli/verbs/show/get.hpp"
+#include "cli/verbs/verb.hpp"
+#include "cli/verbs/words.hpp"
+#include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
+#include "client/terminal/exit_codes.hpp"
+#include "core/spec/values/duration.hpp"
+
+#include <charconv>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+struct QueueOptions {
+  Target target;
+  std::string name;  // empty: list all
+  bool removes = false;
+  std::vector<std::function<void(Json& spec)>> changes;
+};
+int execute(const QueueOptions& options);
+
+namespace {
+
+constexpr const char* kNoneWord = "none";
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t comma = std::min(text.find(',', from), text.size());
+    if (comma > from) parts.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return parts;
+}
+
+// Removes a member of an object, and the object itself once it is empty.
+void drop(Json& spec, const char* part, const char* member) {
+  if (!spec.contains(part)) return;
+  if (member != nullptr) spec[part].erase(member);
+  if (member == nullptr || spec[part].empty()) spec.erase(part);
+}
+
+// "a=1" pairs that replace a map; `none` removes it.
+std::optional<Usage> read_map(const char* flag, const std::vector<std::string>& words,
+                              const char* member, QueueOptions& o) {
+  if (words.empty()) return std::nullopt;
+  Json map = Json::object();
+  for (const std::string& word : words) {
+    for (const std::string& one : split_at_commas(word)) {
+      if (one == kNoneWord) continue;
+      const size_t equals = one.find('=');
+      if (equals == std::string::npos || equals == 0)
+        return Usage{std::string(flag) + ": `" + one + "`: must be NAME=VALUE, or none"};
+      map[one.substr(0, equals)] = one.substr(equals + 1);
+    }
+  }
+  o.changes.push_back([member, map](Json& spec) {
+    if (map.empty())
+      spec.erase(member);
+    else
+      spec[member] = map;
+  });
+  return std::nullopt;
+}
+
+// "a,b" replaces a list; `none` removes it.
+void read_list(const std::vector<std::string>& words, const char* member, QueueOptions& o) {
+  if (words.empty()) return;
+  Json list = Json::array();
+  for (const std::string& word : words)
+    for (const std::string& one : split_at_commas(word))
+      if (one != kNoneWord) list.push_back(one);
+  o.changes.push_back([member, list](Json& spec) {
+    if (list.empty())
+      spec.erase(member);
+    else
+      spec[member] = list;
+  });
+}
+
+// A whole number, or `none`.
+std::optional<Usage> read_number(const char* flag, const std::string& word, const char* part,
+                                 const char* member, QueueOptions& o) {
+  if (word.empty()) return std::nullopt;
+  int64_t number = 0;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
+  const bool whole = read.ec == std::errc() && read.ptr == word.data() + word.size();
+  if (!whole && word != kNoneWord)
+    return Usage{std::string(flag) + ": `" + word + "`: must be a whole number, or none"};
+  o.changes.push_back([part, member, number, whole](Json& spec) {
+    if (!whole) return drop(spec, part, member);
+    (member ? spec[part][member] : spec[part]) = number;
+  });
+  return std::nullopt;
+}
+
+std::optional<Usage> read_span(const char* flag, const std::string& word, const char* member,
+                               QueueOptions& o) {
+  if (word.empty()) return std::nullopt;
+  const bool none = word == kNoneWord;
+  if (!none && !core::parse_duration(word).ok())
+    return Usage{std::string(flag) + ": `" + word + "`: must be such as 90m or 12h, or none"};
+  o.changes.push_back([member, word, none](Json& spec) {
+    if (none) return drop(spec, "timeLimit", member);
+    spec["timeLimit"][member] = word;
+  });
+  return std::nullopt;
+}
+
+// "a,b", `none` or `all`.
+void read_preemption(const std::string& word, QueueOptions& o) {
+  if (word.empty()) return;
+  o.changes.push_back([word](Json& spec) {
+    if (word == "all") return drop(spec, "preemption", nullptr);
+    spec["preemption"]["queues"] = word == kNoneWord ? Json::array() : Json(split_at_commas(word));
+  });
+}
+
+int done_with(const Result<Response>& answer, const std::string& name, const char* what) {
+  if (!answer || !answer->ok()) return fail(answer ? refusal(*answer) : answer.error());
+  std::cout << kind_name(Kind::queue) << "/" << name << " " << what << std::endl;
+  return kDone;
+}
+
+}  // namespace
+
+int execute(const QueueOptions& options) {
+  if (options.name.empty()) {
+    GetOptions get;
+    get.target = options.target;
+    get.kind = Kind::queue;
+    get.output = Output::wide;
+    return execute(get);
+  }
+  const auto client = connect(options.target);
+  const std::string path = object_path(Kind::queue, "", options.name);
+  if (options.removes) return done_with(client->remove(path, ""), options.name, "deleted");
+  auto there = object(*client, path);
+  if (!there && there.error().code != Errc::not_found) return fail(there.error());
+  if (options.changes.empty()) {
+    if (!there) return fail(there.error());
+    std::cout << to_yaml(at(*there, {"spec"})) << std::flush;
+    return kDone;
+  }
+  Json queue = there ? *there
+                     : Json{{"apiVersion", "muster.dev/v1"},
+                            {"kind", "Queue"},
+                            {"metadata", {{"name", options.name}}}};
+  if (!queue.contains("spec") || !queue["spec"].is_object()) queue["spec"] = Json::object();
+  for (const auto& change : options.changes) change(queue["spec"]);
+  return there ? done_with(client->replace(path, dumped(queue)), options.name, "changed")
+               : done_with(client->post(object_path(Kind::queue, ""), dumped(queue)), options.name,
+                           "created");
+}
+
+Verb queue_verb() {
+  struct Words {
+    QueueOptions o;
+    std::vector<std::string> nodes, users, groups, limits, user_limits;
+    std::string priority, max_priority, time, max_time, weight, preempts;
+  };
+  auto w = std::make_shared<Words>();
+  return {
+      .title = {"Nodes", "queue", "List, create, change and delete queues"},
+      .rows = {{"name", "NAME", "Queue to create or change (default: list all)", &w->o.name},
+               {"--nodes", "LABEL=VALUE", "Only nodes with this label; repeatable", &w->nodes},
+               {"--users", "U,U...", "Users who may use the queue (default: everybody)", &w->users},
+               {"--groups", "G,G...", "Groups whose members may use the queue", &w->groups},
+               {"--priority", "N", "Priority of pods whose template has none", &w->priority},
+               {"--max-priority", "N", "Highest priority of users' pods", &w->max_priority},
+               {"--time", "T", "Time limit of pods that have none, such as 1h", &w->time},
+               {"--max-time", "T", "Longest time limit of pods, such as 12h", &w->max_time},
+               {"--limit", "RESOURCE=N",
+                "Limit for all pods of the queue: pods, jobs, cpu, memory or a device, such as "
+                "pods=100; repeatable",
+                &w->limits},
+               {"--user-limit", "RESOURCE=N", "Likewise, for the pods of each user",
+                &w->user_limits},
+               {"--weight", "N", "Share of the queue among queues whose jobs wait", &w->weight},
+               {"--preempts", "Q,Q...",
+                "Queues whose pods of lower priority its pods may preempt, all or none",
+                &w->preempts},
+               {"--delete", "", "Delete the queue; jobs that name it wait", &w->o.removes}},
+      .asks = {&w->o.target},
+      .footer =
+          "A flag replaces what the queue says; `none` removes it. Only operators change queues; "
+          "everybody sees them. A job is put into a queue by `muster submit --queue NAME`, and is "
+          "else in the queue `default`, which exists even if nobody has created it.\n"
+          "Examples:\n  muster queue\n"
+          "  muster queue short --max-time 1h --weight 3 --user-limit pods=64\n"
+          "  muster queue gpu --nodes gpu=a100 --groups ml --max-priority 10\n"
+          "  muster queue gpu --delete",
+      .finish = [w](const Given&) -> Judged {
+        QueueOptions& o = w->o;
+        for (const auto& wrong :
+             {read_map("--nodes", w->nodes, "nodeSelector", o),
+              read_map("--limit", w->limits, "limits", o),
+              read_map("--user-limit", w->user_limits, "userLimits", o),
+              read_number("--priority", w->priority, "priority", "default", o),
+              read_number("--max-priority", w->max_priority, "priority", "max", o),
+              read_number("--weight", w->weight, "weight", nullptr, o),
+              read_span("--time", w->time, "default", o),
+              read_span("--max-time", w->max_time, "max", o)})
+          if (wrong) return *wrong;
+        read_list(w->users, "users", o);
+        read_list(w->groups, "groups", o);
+        read_preemption(w->preempts, o);
+        if (o.name.empty() && (o.removes || !o.changes.empty()))
+          return Usage{"the name of the queue is missing"};
+        if (o.removes && !o.changes.empty())
+          return Usage{"--delete goes without flags that change the queue"};
+        return o;
+      }};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,76 @@
+#include "core/queue/rights.hpp"
+
+#include "core/spec/values/duration.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+
+namespace {
+
+constexpr const char* kPodPath = "spec.template.spec.";
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string seconds_text(int64_t seconds) {
+  return duration_text(seconds * 1000);
+}
+
+}  // namespace
+
+const Queue* QueueSet::find(const std::string& name) const {
+  const auto it = std::find_if(queues.begin(), queues.end(),
+                               [&name](const Queue& queue) { return queue.name == name; });
+  return it == queues.end() ? nullptr : &*it;
+}
+
+void enter_queue(const JobMeta& meta, JobSpec& spec, const QueueSet& queues, Violations& found) {
+  const std::string name = queue_of(meta.annotations);
+  const Queue* const queue = queues.find(name);
+  if (!queue && name != kDefaultQueue)
+    found.not_found("metadata.annotations[" + std::string(kQueueKey) + "]", name);
+  if (const std::string& named = spec.pod.priority_class_name;
+      !named.empty() && !priority_class(queues.classes, named))
+    found.not_found(std::string(kPodPath) + "priorityClassName", named);
+  if (!queue) return;
+  auto& limit_s = spec.pod.active_deadline_s;
+  if (!limit_s) limit_s = queue->time_default_s;
+  if (limit_s && queue->time_max_s && *limit_s > *queue->time_max_s)
+    found.invalid(std::string(kPodPath) + "activeDeadlineSeconds", *limit_s,
+                  "must not be above the time limit of queue " + name + ", " +
+                      std::to_string(*queue->time_max_s) + " (" + seconds_text(*queue->time_max_s) +
+                      "); an operator may raise it");
+}
+
+std::optional<std::string> lacks_rights(const JobMeta& meta, const JobSpec& spec,
+                                        const QueueSet& queues, int32_t priority_max) {
+  const std::string name = queue_of(meta.annotations);
+  const Queue* const queue = queues.find(name);
+  if (queue && !open_to(*queue, owner_of(meta.annotations)))
+    return "queue " + name + " is only for " +
+           (queue->users.empty() ? "" : "the users " + listed(queue->users)) +
+           (queue->users.empty() || queue->groups.empty() ? "" : " and ") +
+           (queue->groups.empty() ? "" : "members of its groups") +
+           "; an operator may add you (muster get queue/" + name + " -o yaml shows them)";
+  const std::string& named = spec.pod.priority_class_name;
+  if (named.starts_with(kSystemPrefix))
+    return kPodPath + ("priorityClassName: " + named) + " is for operators' jobs; leave it out";
+  const int32_t most = queue ? queue->priority_max.value_or(priority_max) : priority_max;
+  const std::string limit =
+      queue && queue->priority_max ? "of queue " + name : "(--user-priority-max)";
+  const auto beyond = [&](const std::string& field, const std::string& what) {
+    return kPodPath + field + ": " + what + " is above the maximum for users, " +
+           std::to_string(most) + " " + limit + "; an operator may set more";
+  };
+  if (const auto one = priority_class(queues.classes, named); one && one->value > most)
+    return beyond("priorityClassName", named + " (" + std::to_string(one->value) + ")");
+  if (named.empty() && spec.pod.priority.value_or(0) > most)
+    return beyond("priority", std::to_string(*spec.pod.priority));
+  return std::nullopt;
+}
+
+}  // namespace muster::core
