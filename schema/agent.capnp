@@ -45,6 +45,7 @@ struct Hello {
   joinsContainers @29 :Bool;   # heeds the container of Agent.exec; else commands join the first
   version @30 :Text;           # of the agent; empty: not known
   keeperVersion @31 :Text;     # of its keeper, likewise
+  livesMs @32 :UInt64;         # until the node ends (--until), plus 1; 0: it is not known to end
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator

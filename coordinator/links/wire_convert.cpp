@@ -342,6 +342,9 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link) 
   auto version = hello.getVersion(), keeper = hello.getKeeperVersion();
   out.agent_version = utf8_prefix({version.begin(), version.size()}, kVersionMax);
   out.keeper_version = utf8_prefix({keeper.begin(), keeper.size()}, kVersionMax);
+  constexpr uint64_t kLivesMaxMs = 10ull * 365 * 24 * 3600 * 1000;
+  if (const uint64_t lives = hello.getLivesMs(); lives > 0)
+    out.lives_ms = static_cast<Millis>(std::min(lives - 1, kLivesMaxMs));
   auto no_limits = hello.getNoLimits();
   out.limits = {hello.getEnforcesMemory(), hello.getEnforcesCpu(),
                 utf8_prefix({no_limits.begin(), no_limits.size()}, kMessageMax)};

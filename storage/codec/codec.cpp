@@ -475,7 +475,7 @@ std::string encode_node(const core::NodeInfo& node) {
                                 memory_bytes, resources, node_labels, address, ip, strangers,
                                 created_ms, left_ms, spec, gone, deleted, health, draining, trouble,
                                 heartbeat_ms, changed_ms, loss_held, limits, agent_version,
-                                keeper_version, check, starts_failing] = node;
+                                keeper_version, check, starts_failing, until_ms] = node;
   [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers, reasons] =
       spec;
   capnp::MallocMessageBuilder message;

@@ -69,6 +69,8 @@ class Cluster {
   std::set<JobId>& keepers() { return keepers_; }
   // Whether the last ShowShares said anything.
   bool& shares_shown() { return shares_shown_; }
+  // When it was last looked whether windows begin or end, on the wall clock.
+  Millis& looked_at_windows_ms() { return looked_at_windows_ms_; }
 
  private:
   friend struct NodeApplier;
@@ -83,6 +85,7 @@ class Cluster {
   Slots slots_;
   std::set<JobId> keepers_;
   bool shares_shown_ = false;
+  Millis looked_at_windows_ms_ = 0;
 };
 
 }  // namespace muster::core::cluster

@@ -75,6 +75,9 @@ struct ShowShares {
   std::vector<Slots::Standing> standings;
   std::optional<JobId> kept_for;
   Millis expected_ms = 0;  // wall-clock time at which all of it is likely to be free
+  // Of each job that waits for slots: who goes first, and when it is likely to start, on the wall
+  // clock, if that is known.
+  std::map<JobId, Expectation> line{};
 };
 // To the job: from now on, slots that its pods free go back to the cluster.
 struct TakeKept {

@@ -33,6 +33,7 @@ struct Hello {
   std::string ip{};
   LimitSupport limits{};
   std::string agent_version{}, keeper_version{};  // empty: not known
+  std::optional<Millis> lives_ms{};               // until the node ends; absent: not known to
   std::vector<PodId> running, waiting, ended;
 };
 

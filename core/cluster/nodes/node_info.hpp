@@ -9,6 +9,7 @@
 #include "core/spec/fields/job_spec.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,9 @@ struct NodeInfo {
   // Why it gets no pods but one at a time, to see whether they start (start_watch.hpp); empty: it
   // gets all.
   std::string starts_failing{};
+  // When the node ends with the allocation that its agent runs in (--until), as its agent said at
+  // registration; absent: it is not known to end.
+  std::optional<Millis> until_ms{};
   bool operator==(const NodeInfo&) const = default;
 };
 

@@ -150,9 +150,21 @@ void Turn::take(const Tick&) {
   }
   for (NodeId id : late) make_suspect<NodeSuspected>(*this, id);
   judge_starts();
+  look_at_windows();
   if (silent.empty()) return;
   if (!some_ready) return hold_loss(*this, silent);
   for (NodeId id : silent) lose(*this, id);
+}
+
+// A window that begins or ends is a matter for placement. The wall clock may have jumped.
+void Turn::look_at_windows() {
+  const Millis before_ms = std::exchange(cluster.looked_at_windows_ms(), now.wall_ms);
+  for (const auto& [id, node] : cluster.nodes()) {
+    if (node.info.gone) continue;
+    const NodeEnds ends{{}, windows_of(node.info.spec.annotations)};
+    if (ends.any() && (before_ms > now.wall_ms || window_turns(ends, before_ms, now.wall_ms)))
+      return place_soon();
+  }
 }
 
 void Turn::take(const SpecRequest& event) {

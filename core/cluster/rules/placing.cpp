@@ -31,7 +31,11 @@ void Turn::note_uses() {
     shares.kept_for = awaited->job;
     shares.expected_ms = now.wall_ms + std::max<Millis>(0, awaited->start_ms - now.up_ms);
   }
-  const bool any = !shares.standings.empty() || shares.kept_for;
+  for (Expectation& one : slots.line(now.up_ms)) {
+    if (one.start_ms) *one.start_ms += now.wall_ms - now.up_ms;
+    shares.line.emplace(one.job, one);
+  }
+  const bool any = !shares.standings.empty() || shares.kept_for || !shares.line.empty();
   if (std::exchange(cluster.shares_shown(), any) || any) at_once(std::move(shares));
 }
 
@@ -61,6 +65,7 @@ void Turn::take(const PlaceNow&) {
     if (node.starts.closed()) closed.push_back(id);
   }
   const std::map<NodeId, uint32_t> probed = let_probes_through(closed);
+  slots.set_wall(now.wall_ms - now.up_ms);
   Slots::Round round = slots.place(now.up_ms);
   close_after(probed);
   for (JobId job : round.nowhere) {

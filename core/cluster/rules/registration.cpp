@@ -151,6 +151,8 @@ NodeInfo Registration::next_info(NodeId old, bool same, NodeId known) const {
   info.limits = hello.limits;
   info.agent_version = hello.agent_version;
   info.keeper_version = hello.keeper_version;
+  info.until_ms.reset();
+  if (hello.lives_ms) info.until_ms = turn.now.wall_ms + *hello.lives_ms;
   info.limits.required = turn.settings().require_limits;
   info.draining = false;
   info.left_ms = 0;

@@ -66,6 +66,7 @@ struct Turn {
   void take(const Tick& event);
   void take(const SpecRequest& event);
   void take(const DeleteRequest& event);
+  void look_at_windows();
   // placing.cpp
   void note_uses();
   void take(const Want& event);

@@ -136,6 +136,7 @@ Demand demand_of(const JobObject& object) {
       std::any_of(pod.containers.begin(), pod.containers.end(), mounts) ||
       std::any_of(pod.init_containers.begin(), pod.init_containers.end(), mounts))
     demand.node_selector.emplace(kVolumesLabel, "true");
+  demand.stay = stay_of(object);
   return demand;
 }
 
@@ -143,7 +144,8 @@ bool alike(const Demand& a, const Demand& b) {
   return a.amounts == b.amounts && a.node_selector == b.node_selector &&
          a.node_name == b.node_name && a.affinity.required == b.affinity.required &&
          a.tolerations == b.tolerations && a.memory_limit == b.memory_limit &&
-         a.cpu_limit == b.cpu_limit && a.of_user == b.of_user && a.avoids == b.avoids;
+         a.cpu_limit == b.cpu_limit && a.of_user == b.of_user && a.avoids == b.avoids &&
+         a.stay == b.stay;
 }
 
 Amounts capacity_of(const NodeInfo& node) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/cluster/nodes/node_info.hpp"
+#include "core/cluster/nodes/windows.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/job_spec.hpp"
 
@@ -46,6 +47,8 @@ struct Demand {
   bool of_user = false;
   // Nodes that could not start such a pod a short while ago. From Slots, not from the object.
   std::set<NodeId> avoids;
+  // For nodes that end or are reserved. Slots clears it while there are none.
+  Stay stay{};
 };
 
 inline const Demand kPlainDemand;  // for a pod that requests nothing

@@ -18,6 +18,8 @@ struct FreeNode {
   const NodeInfo* info = nullptr;  // null: admits every pod
   const StringMap* labels = nullptr;
   uint32_t over = 0;  // pods beyond its slots; this many must end before a slot becomes free
+  const NodeEnds* ends = nullptr;  // null: it neither ends nor is reserved
+  Millis wall_ms = 0;              // when pods would start, on the clock of `ends`
 };
 
 // Number of places reserved for waiting pods, by node.

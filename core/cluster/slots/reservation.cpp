@@ -23,6 +23,7 @@ void add_steps(const Outlook& outlook, const Demand& demand, uint32_t most, Mill
                    [](const Ending* a, const Ending* b) { return a->at_ms < b->at_ms; });
   uint32_t fit = 0;
   auto look = [&](Millis at_ms) {
+    node.wall_ms = outlook.node.wall_ms + at_ms - now;
     const uint32_t room = room_for(node, demand, most);
     if (room <= fit) return;
     steps.push_back({at_ms, node.node, room - fit});

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace muster::core {
@@ -53,6 +54,7 @@ void Slots::set_node(const NodeInfo& info) {
   }
   site.info = info;
   site.labels = labels_of(info);
+  set_ends(site, ends_of(info));
   std::vector<Taint> taints;
   for (const Taint& taint : info.spec.taints)
     if (taint.effect == "NoExecute") taints.push_back(taint);
@@ -63,6 +65,18 @@ void Slots::set_node(const NodeInfo& info) {
   site.tainted_ms = 0;  // the next round sets it
 }
 
+// What a pod asks of the time that is left is compared only while some node ends or is reserved.
+void Slots::set_ends(Site& site, NodeEnds ends) {
+  const bool before = ending_ > 0;
+  ending_ += ends.any();
+  ending_ -= site.ends.any();
+  site.ends = std::move(ends);
+  site.ending = site.ends.any();  // until the next round knows what is over
+  if (before == (ending_ > 0)) return;
+  for (auto& [id, client] : clients_)
+    client.demand.stay = ending_ > 0 ? stay_of(*client.object) : Stay{};
+}
+
 void Slots::set_usable(NodeId node, bool usable) {
   if (Site* s = site(node)) s->usable = usable;
 }
@@ -71,6 +85,7 @@ void Slots::remove_node(NodeId node) {
   Site* gone = site(node);
   if (!gone) return;
   tainted_ -= !gone->taints.empty();
+  set_ends(*gone, {});
   all_.add(capacity_of(gone->info), -1);
   all_slots_ -= gone->info.slots;
   ++all_changes_;
@@ -113,6 +128,7 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
   client.sharing = &sharing_[client.owner];
   client.costed = 0;
   demand.avoids = std::move(client.demand.avoids);
+  if (ending_ == 0) demand.stay = {};
   client.demand = std::move(demand);
 }
 
@@ -215,7 +231,7 @@ bool Slots::may_keep(JobId job) const {
     auto found = sites_.find(held.first);
     if (found == sites_.end()) return false;
     const Site& site = found->second;
-    return site.usable && site.used <= site.info.slots &&
+    return site.usable && site.used <= site.info.slots && !site.ending &&
            admits(site.info, site.labels, client.demand);
   });
 }
@@ -227,11 +243,13 @@ void Slots::forget_idle(JobId job) {
 
 // ---- placement
 
-FreeNode Slots::free_node(NodeId node, const Site& site) const {
+FreeNode Slots::free_node(NodeId node, const Site& site, Millis now) const {
   uint32_t slots = site.info.slots;
   FreeNode entry{node, slots > site.used ? slots - site.used : 0, capacity_of(site.info),
                  &site.info, &site.labels};
   entry.room.add(site.taken, -1);
+  if (site.ending) entry.ends = &site.ends;
+  entry.wall_ms = now + wall_ahead_ms_;
   return entry;
 }
 
@@ -357,6 +375,27 @@ void Slots::leave_tainted(Millis now, Round& round) {
   for (const auto& [job, nodes] : round.tainted) clients_.at(job).taint_notified_ms = now;
 }
 
+// Likewise, for what is on a node that is reserved for others now.
+void Slots::leave_reserved(Millis now, Round& round) {
+  constexpr Millis kNotifyAgainMs = 1'000;
+  std::set<JobId> told;
+  for (auto& [id, site] : sites_) {
+    site.ending = is_to_come(site.ends, now + wall_ahead_ms_);
+    if (!site.ending || site.ends.windows.empty()) continue;
+    for (auto& [job, client] : clients_) {
+      if (!client.asked || !client.held.contains(id) ||
+          !must_leave(site.ends, client.demand.stay, now + wall_ahead_ms_))
+        continue;
+      const Millis due = client.reserved_notified_ms + kNotifyAgainMs;
+      round.again_in(due > now ? due - now : kNotifyAgainMs);
+      if (due > now) continue;
+      round.tainted[job].push_back(id);
+      told.insert(job);
+    }
+  }
+  for (const JobId job : told) clients_.at(job).reserved_notified_ms = now;
+}
+
 // Whether a node that the job does not avoid could ever take one of its pods.
 bool Slots::has_somewhere(const Client& client) const {
   return std::any_of(sites_.begin(), sites_.end(), [&client](const auto& one) {
@@ -395,13 +434,15 @@ Slots::Round Slots::place(Millis now) {
   note_use(now);
   look_elsewhere(now, round);
   if (tainted_ > 0) leave_tainted(now, round);
+  if (ending_ > 0) leave_reserved(now, round);
   std::vector<FreeNode> free, ahead;
   for (auto& [id, site] : sites_) {
     uint32_t most = prefetch_max(site, now);
+    if (site.ending) most = 0;  // pods would start later than is decided here
     if (!site.usable) continue;
     uint32_t beyond = site.used > site.info.slots ? site.used - site.info.slots : 0;
     if (site.used >= site.info.slots && most <= beyond) continue;
-    FreeNode entry = free_node(id, site);
+    FreeNode entry = free_node(id, site, now);
     if (entry.free > 0) free.push_back(entry);
     entry.free = most - std::min(most, beyond);
     if (entry.free > 0) ahead.push_back(std::move(entry));
@@ -592,7 +633,7 @@ std::vector<Outlook> Slots::outlook(const Client& client, Millis now) {
   std::vector<Outlook> nodes;
   for (const auto& [id, site] : sites_) {
     if (!site.usable) continue;
-    Outlook outlook{free_node(id, site), {}};
+    Outlook outlook{free_node(id, site, now), {}};
     outlook.node.over = site.used > site.info.slots ? site.used - site.info.slots : 0;
     if (auto found = endings.find(id); found != endings.end())
       outlook.endings = std::move(found->second);
@@ -664,7 +705,7 @@ void Slots::preempt(const std::vector<WaitingJob>& all, Millis now, Round& round
   std::vector<FreeNode> nodes;
   for (const auto& [id, site] : sites_) {
     if (!site.usable) continue;
-    FreeNode node = free_node(id, site);
+    FreeNode node = free_node(id, site, now);
     int64_t free = int64_t{site.info.slots} - site.used;
     if (auto it = leaving.find(id); it != leaving.end()) {
       free += it->second;

@@ -25,6 +25,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "core/cluster/slots/expected_start.hpp"
 #include "core/cluster/slots/placement.hpp"
 #include "core/cluster/slots/preemption.hpp"
 #include "core/cluster/slots/recent_use.hpp"
@@ -109,6 +110,8 @@ class Slots {
     Millis start_ms = 0;
   };
   std::optional<Awaited> awaited() const;
+  // Who waits for slots and may have them, the first in line first.
+  std::vector<Expectation> line(Millis now);
 
   struct Round {
     Grants grants;
@@ -118,6 +121,8 @@ class Slots {
     std::optional<Millis> again_ms{};  // at the latest, call place() again after this time
     void again_in(Millis ms) { again_ms = std::min(ms, again_ms.value_or(ms)); }
   };
+  // How far the wall clock is ahead of the clock of place().
+  void set_wall(Millis ahead_ms) { wall_ahead_ms_ = ahead_ms; }
   // `now` never goes back (it is not the wall clock).
   Round place(Millis now);
 
@@ -131,6 +136,8 @@ class Slots {
     std::deque<std::pair<Millis, QuickEnds>> quick;  // recent
     std::vector<Taint> taints;                       // its NoExecute taints, seen since tainted_ms
     Millis tainted_ms = 0;
+    NodeEnds ends;
+    bool ending = false;  // some of them are to come, or now
   };
   // What all jobs of a user, or those without an owner, hold and want. From survey().
   struct Sharing {
@@ -159,6 +166,7 @@ class Slots {
     std::map<NodeId, uint32_t> held;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted slots; awaited until then
     Millis taint_notified_ms = 0;                           // when it was last notified of taints
+    Millis reserved_notified_ms = 0;                        // likewise, of reserved nodes
     std::optional<Millis> short_since;                      // waiting without a grant since then
     std::map<NodeId, Millis> avoid_until;                   // demand.avoids
 
@@ -177,7 +185,8 @@ class Slots {
   void take(Client& client, NodeId node, uint32_t count, Millis now);
   void release(Client& client, NodeId node, uint32_t count);
   void forget_idle(JobId job);
-  FreeNode free_node(NodeId node, const Site& site) const;
+  FreeNode free_node(NodeId node, const Site& site, Millis now) const;
+  void set_ends(Site& site, NodeEnds ends);
   uint32_t prefetch_max(Site& site, Millis now) const;
   bool may_have(const Client& client) const;  // at least one more pod; for a gang, all it wants
   std::vector<WaitingJob> waiting();
@@ -199,6 +208,7 @@ class Slots {
   void place_ahead(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs, Millis now,
                    Round& round);
   void leave_tainted(Millis now, Round& round);
+  void leave_reserved(Millis now, Round& round);
   void look_elsewhere(Millis now, Round& round);
   bool has_somewhere(const Client& client) const;
 
@@ -224,6 +234,8 @@ class Slots {
   Millis next_plan_ms_ = 0;             // no plan is made before
   std::optional<Millis> preempted_ms_;  // time of the last preemption
   size_t tainted_ = 0;                  // nodes with NoExecute taints
+  size_t ending_ = 0;                   // nodes that end or are reserved
+  Millis wall_ahead_ms_ = 0;
 };
 
 }  // namespace muster::core
