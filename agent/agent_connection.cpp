@@ -264,6 +264,9 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setEnforcesMemory(limits.memory);
   hello.setEnforcesCpu(limits.cpu);
   if (!limits.memory || !limits.cpu) hello.setNoLimits(limits.why);
+  if (options_.until_ms)
+    hello.setLivesMs(1 +
+                     static_cast<uint64_t>(std::max<Millis>(0, *options_.until_ms - wall_now())));
 }
 
 // Makes the term durable before it is obeyed. False: it must not be obeyed.
@@ -312,7 +315,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   link.let_in->fulfill();
   for (auto& waiting : std::exchange(want_session_, {})) waiting->fulfill();
   configs_.connected();
-  if (draining_) say_leave(link, session);
+  if (draining_ || closing_) say_leave(link, session);
   link.tasks.add(heartbeats(link));
   if (credentials_.encrypted()) link.tasks.add(keep_certificate(link));
   schedule();

@@ -20,6 +20,8 @@ constexpr Millis kExecutorGraceMs = 10'000;  // then, what a keeper without succ
 constexpr Millis kWorkDirGraceMs = 10'000;   // to report what became of the pods
 constexpr Millis kGatherMs = 2;  // between two reports at high rates, unless one is full
 constexpr Millis kDrainLookMs = 50;
+constexpr Millis kEndLookMs = 200;
+constexpr Millis kClosingMs = 30'000;  // before its end, a node takes no new pods
 constexpr Millis kDrainAloneMs =
     5'000;  // ends are safe in the spool: don't wait longer for the coordinator
 constexpr Millis kKillMaxMs = 2'000;
@@ -78,6 +80,10 @@ kj::Promise<Result<int>> Agent::run() {
       tasks_.add(sweep_logs());
       tasks_.add(watch_outputs());
       tasks_.add(check_sessions());
+    }
+    if (options_.until_ms) {
+      life_ms_ = std::max<Millis>(0, *options_.until_ms - wall_now());
+      tasks_.add(watch_end());
     }
     if (!options_.hollow && options_.evict_below_bytes) tasks_.add(watch_memory());
     if (check_) {
@@ -349,6 +355,31 @@ void Agent::drain() {
   }
   schedule();
   tasks_.add(watch_drain(boot_now()));
+}
+
+// Before the node's end, it takes no new pods; then each pod is ended early enough for its grace,
+// and at last the agent drains. In steps, because the wall clock may jump.
+kj::Promise<void> Agent::watch_end() {
+  const Millis left_ms = *options_.until_ms - wall_now();
+  if (left_ms <= std::min(kClosingMs, life_ms_ / 10) && !std::exchange(closing_, true)) {
+    log::info("the node ends in {} s (--until): it takes no new pods", left_ms / 1000);
+    KJ_IF_MAYBE (session, this->session()) {
+      say_leave(*link_, *session);
+    }
+  }
+  for (const auto& [id, pids] : node_.processes()) {
+    const auto job = pods_.find(id);
+    if (job == pods_.end() || left_ms > job->second->grace_ms) continue;
+    node_.give_up(id, core::EndCause::agent_stopped, "the node ends (--until)", boot_now());
+    schedule();
+  }
+  if (left_ms <= 0) {
+    drain();
+    return kj::READY_NOW;
+  }
+  return timer_.afterDelay(std::min(left_ms, kEndLookMs) * kj::MILLISECONDS).then([this] {
+    return watch_end();
+  });
 }
 
 void Agent::say_leave(Link& link, wire::Session::Client session) {

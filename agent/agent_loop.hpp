@@ -130,6 +130,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   kj::Promise<void> sweep_logs();
   kj::Promise<void> watch_outputs();  // for the times of their lines
   kj::Promise<void> watch_memory();
+  kj::Promise<void> watch_end();
   void finish(Result<int> result);
   void say(const std::string& state);  // logs a state when it changes
 
@@ -165,6 +166,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   core::node::Trouble trouble_;  // of the executor; sent with each heartbeat
   bool executor_trouble_ = false;
   std::optional<HealthCheck> check_;
+  Millis life_ms_ = 0;    // from its start to its end (--until)
+  bool closing_ = false;  // the end is near: no new pods
   bool draining_ = false;
   bool registered_ = false;    // at least once
   bool saying_leave_ = false;  // Session.leave is in flight

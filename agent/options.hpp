@@ -37,6 +37,7 @@ struct AgentOptions {
   uint64_t disk_reserve_bytes = 0;
   std::string health_check{};  // a command for sh -c; empty: none
   Millis health_check_every_ms = 300'000;
+  std::optional<Millis> until_ms{};  // when the node ends, wall clock; absent: not known to
   std::string scratch_dir{};  // of pods; empty: in the work-dir. Used only if it starts the keeper
   bool private_tmp = false;   // each pod gets its own /tmp
   bool hollow = false;

@@ -374,6 +374,13 @@ const std::vector<Key> kAgent = {
      "Command that checks the node; while it fails, the node gets no new pods (default: none)",
      {}},
     {"health-check-every", Form::text, "T", "5m", "Time between two health checks", {}},
+    {"until",
+     Form::text,
+     "WHEN",
+     "",
+     "When the node ends: 2026-12-01T18:00, 18:00, or a time from now such as +4h; no pod starts "
+     "that could not end by then (default: $SLURM_JOB_END_TIME in a Slurm allocation, else never)",
+     {}},
     {"evict-memory",
      Form::text,
      "Q",

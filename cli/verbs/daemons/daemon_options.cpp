@@ -2,6 +2,7 @@
 
 #include "base/peer/local_sockets.hpp"
 #include "base/peer/users.hpp"
+#include "cli/verbs/when.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -9,6 +10,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <netinet/in.h>
 
@@ -225,6 +227,35 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   return all;
 }
 
+namespace {
+
+// The end of the node: `text`, or that of the allocation of Slurm that this is part of.
+Result<std::optional<Millis>> end_of(const std::string& text) {
+  const Millis now = wall_now();
+  const char* const slurm = std::getenv("SLURM_JOB_END_TIME");
+  if (text.empty() && slurm == nullptr) return std::optional<Millis>();
+  Millis at = 0;
+  if (text.empty()) {
+    int64_t seconds = 0;
+    const std::string_view all = slurm;
+    const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), seconds);
+    if (error != std::errc{} || end != all.data() + all.size() || seconds > 1ll << 40)
+      return invalid("$SLURM_JOB_END_TIME is `" + std::string(all) +
+                     "`: must be seconds since 1970, or give --until");
+    at = seconds * 1000;
+  } else {
+    auto when = parse_when(text, now);
+    if (!when) return when.error();
+    at = *when;
+  }
+  if (at <= now)
+    return invalid((text.empty() ? "$SLURM_JOB_END_TIME: " : "") + when_text(at) +
+                   " is in the past");
+  return std::optional(at);
+}
+
+}  // namespace
+
 Result<AgentOptions> agent_options(const Settings& settings) {
   AgentOptions all;
   agent::AgentOptions& o = all.options;
@@ -250,6 +281,10 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.size_or_none("disk-reserve", o.disk_reserve_bytes);
   read.text("health-check", o.health_check);
   read.span("health-check-every", o.health_check_every_ms);
+  if (auto until = end_of(settings.text("until")); until)
+    o.until_ms = *until;
+  else
+    read.fail("until", until.error().message);
   read.text("scratch-dir", o.scratch_dir);
   read.toggle("private-tmp", o.private_tmp);
   read.span("log-keep", o.log_keep_ms);

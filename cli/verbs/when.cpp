@@ -1,0 +1,55 @@
+#include "cli/verbs/when.hpp"
+
+#include "base/text/time_text.hpp"
+#include "core/spec/values/duration.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+
+namespace muster::cli {
+namespace {
+
+// Reads all of `text` as a local time of this form; what it does not say is as in `from`.
+std::optional<Millis> local(const std::string& text, const char* form, std::tm from) {
+  from.tm_sec = 0;
+  const char* const end = ::strptime(text.c_str(), form, &from);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  from.tm_isdst = -1;
+  const std::time_t at = std::mktime(&from);
+  return at == -1 ? std::nullopt : std::optional(Millis{at} * 1000);
+}
+
+}  // namespace
+
+Result<Millis> parse_when(const std::string& text, Millis now_ms) {
+  const std::time_t now = now_ms / 1000;
+  std::tm today{};
+  ::localtime_r(&now, &today);
+  for (const char* form :
+       {"%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"})
+    if (const auto at = local(text, form, {})) return *at;
+  for (const char* form : {"%H:%M", "%H:%M:%S"}) {
+    auto at = local(text, form, today);
+    if (!at) continue;
+    if (*at > now_ms) return *at;
+    ++today.tm_mday;  // mktime() carries over
+    return *local(text, form, today);
+  }
+  if (const auto at = parse_time(text)) return *at;
+  if (const auto span = core::parse_duration(text); span && !text.empty()) return now_ms + *span;
+  return invalid("`" + text +
+                 "`: must be an instant such as 2026-12-01T18:00 or 18:00, or a time from now such "
+                 "as +4h");
+}
+
+std::string when_text(Millis at_ms) {
+  const std::time_t at = at_ms / 1000;
+  std::tm parts{};
+  ::localtime_r(&at, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,18 @@
+// Instants as people type them: "2026-12-01T18:00" and "18:00" in this machine's time zone, RFC
+// 3339 with a zone, or from now: "+4h", "4h".
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+#include <string>
+
+namespace muster::cli {
+
+// A time of day is the next one after `now_ms`.
+Result<Millis> parse_when(const std::string& text, Millis now_ms);
+
+// "2026-12-01 18:00:00", in this machine's time zone.
+std::string when_text(Millis at_ms);
+
+}  // namespace muster::cli
