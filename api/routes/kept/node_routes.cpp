@@ -9,6 +9,7 @@
 #include "api/view/query/object_json.hpp"
 #include "base/printable.hpp"
 #include "core/cluster/nodes/node_reasons.hpp"
+#include "core/cluster/nodes/windows.hpp"
 #include "core/spec/values/violations.hpp"
 
 #include <memory>
@@ -80,6 +81,14 @@ Result<core::GivenReasons> take_reasons(Json& node) {
   return given;
 }
 
+void check_windows(const core::StringMap& annotations, core::Violations& found) {
+  std::string wrong;
+  for (const auto& [key, text] : annotations)
+    if (key.starts_with(core::kWindowKeys) &&
+        !core::read_window(key.substr(core::kWindowKeys.size()), text, wrong))
+      found.invalid("metadata.annotations[" + key + "]", text.substr(0, 64), wrong);
+}
+
 // The settings in a Node that a client wrote, without the labels that the agent reports.
 Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   core::Violations found;
@@ -101,6 +110,8 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
       spec.labels.erase(it);
   spec.annotations =
       strings(meta.value("annotations", Json::object()), "metadata.annotations", found);
+  spec.annotations.erase(kUntilKey);
+  check_windows(spec.annotations, found);
   if (!found.empty()) return Error{Errc::invalid, "the node is invalid", found.take()};
   return spec;
 }
@@ -129,6 +140,7 @@ kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
     if (!spec.ok()) return spec.error();
     spec->reasons =
         core::reasons_after(seen.node->spec, *spec, *given, exchange.caller.called(), now);
+    core::sign_windows(seen.node->spec.annotations, spec->annotations, exchange.caller.called());
     return tracked(std::move(*spec), seen, *json, writer);
   };
   return change(exchange, target, options->dry, sets_unschedulable(body), std::move(make),
@@ -166,6 +178,7 @@ kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
     spec->annotations.erase(kReasonsKey);
     spec->reasons =
         core::reasons_after(seen.node->spec, *spec, given, exchange.caller.called(), now);
+    core::sign_windows(seen.node->spec.annotations, spec->annotations, exchange.caller.called());
     spec->managers = managers_text(*made);
     return spec;
   };

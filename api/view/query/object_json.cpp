@@ -172,6 +172,7 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
                       {"labels", std::move(labels)},
                       {"annotations", ordered(node.spec.annotations)}};
   if (!node.spec.reasons.empty()) meta["annotations"][kReasonsKey] = reasons_text(node.spec);
+  if (node.until_ms) meta["annotations"][kUntilKey] = time_text(*node.until_ms);
   if (!node.spec.managers.empty()) meta["managedFields"] = parse_ordered(node.spec.managers);
   OrderedJson json = {
       {"kind", "Node"},

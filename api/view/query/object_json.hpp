@@ -28,6 +28,7 @@ ReadyCondition ready_condition(const core::NodeInfo& node);
 // The annotation of a Node that shows who cordoned and tainted it, when and why; only the server
 // writes it. With a change, clients say why in one of the other two, which are not stored.
 inline constexpr char kReasonsKey[] = "muster.dev/reasons";
+inline constexpr char kUntilKey[] = "muster.dev/until";  // when its agent ends, if that is known
 inline constexpr char kCordonReasonKey[] = "muster.dev/cordon-reason";
 inline constexpr char kTaintReasonKey[] = "muster.dev/taint-reason";
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version);

@@ -1,9 +1,11 @@
 #include "api/view/render/misfits.hpp"
 
+#include "base/text/time_text.hpp"
 #include "core/cluster/nodes/node_reasons.hpp"
 #include "core/cluster/slots/free_node.hpp"
 #include "core/job/shown/hold_text.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/values/duration.hpp"
 
 #include <algorithm>
 
@@ -42,9 +44,36 @@ struct Misfit {
   std::optional<Shortage> shortage{};
 };
 
+std::string limit_text(const core::Stay& stay) {
+  if (!stay.limit_ms) return "the job's pods have no time limit (--time)";
+  return "the job's pods may run " + core::duration_text(*stay.limit_ms) + " and take " +
+         core::duration_text(stay.grace_ms) + " to end";
+}
+
+// The node ends, or is reserved for others, before such a pod would have ended.
+std::optional<Misfit> ends_too_soon(const core::NodeInfo& node, const core::Stay& stay,
+                                    Millis now) {
+  const core::NodeEnds ends = core::ends_of(node);
+  const auto end = core::first_conflict(ends, stay, now);
+  if (!end) return std::nullopt;
+  if (end->window == nullptr)
+    return Misfit{"ending",
+                  "ends at " + time_text(end->at_ms) + "; " +
+                      (stay.limit_ms ? limit_text(stay)
+                                     : "the job's pods take " + core::duration_text(stay.grace_ms) +
+                                           " to end")};
+  const core::Window& window = *end->window;
+  const std::string what = "(" + window.name + (window.by.empty() ? "" : " by " + window.by) +
+                           (window.reason.empty() ? "" : ": " + window.reason) + ")";
+  if (window.from_ms <= now)
+    return Misfit{"reserved", "is reserved until " + time_text(window.until_ms) + " " + what};
+  return Misfit{"reserved", "is reserved from " + time_text(window.from_ms) + " " + what + "; " +
+                                limit_text(stay)};
+}
+
 // nullopt: it fits.
 std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
-                             const core::Demand& demand) {
+                             const core::Demand& demand, Millis now) {
   if (node.health != core::NodeInfo::Health::ready) return Misfit{"not ready", "not ready"};
   if (node.draining) return Misfit{"draining", "draining, its agent is shutting down"};
   if (node.trouble) return Misfit{"not ready", node.trouble.reason + ": " + node.trouble.message};
@@ -75,6 +104,7 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
     return Misfit{"tainted",
                   "has taints that the job does not tolerate" + why + (why.empty() ? "" : ")")};
   }
+  if (auto ends = ends_too_soon(node, demand.stay, now)) return ends;
   core::Amounts room = core::capacity_of(node);
   if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
   if (used >= node.slots)
@@ -95,6 +125,8 @@ std::string scheduler_words(const std::string& brief, const Misfits::Nodes& node
   if (brief == "excluded") return "node(s) didn't match Pod's node affinity/selector";
   if (brief == "without limits") return "node(s) do not enforce the pod's limits";
   if (brief == "without mounts") return "node(s) cannot mount volumes";
+  if (brief == "ending" || brief == "reserved")
+    return "node(s) end or are reserved before the pod could end";
   return "node(s) were not ready";
 }
 
@@ -119,7 +151,7 @@ Taken taken_now(const View& view) {
   return taken;
 }
 
-Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken) {
+Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken, Millis now) {
   Misfits out;
   static const core::Amounts kNothing;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
@@ -129,7 +161,7 @@ Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken
     const auto slots = taken.slots.find(node.id);
     const auto amounts = taken.amounts.find(node.id);
     auto found = misfit(node, slots == taken.slots.end() ? 0 : slots->second,
-                        amounts == taken.amounts.end() ? kNothing : amounts->second, demand);
+                        amounts == taken.amounts.end() ? kNothing : amounts->second, demand, now);
     if (!found) {
       ++out.fit;
       found = Misfit{"", "fits, but its free slots are reserved or about to be assigned"};
@@ -178,7 +210,7 @@ const std::string& SchedulingTexts::of(const core::Job& job, Millis now) {
   if (!added) return found->second;
   found->second = job.on_hold()
                       ? core::hold_text(*job.state().hold)
-                      : scheduling_text(misfits(view_, core::demand_of(job.object()), taken_));
+                      : scheduling_text(misfits(view_, core::demand_of(job.object()), taken_, now));
   return found->second;
 }
 

@@ -41,7 +41,7 @@ struct Misfits {
   // By brief and text ("all 2 slots are in use"); of nodes that fit, the brief is empty.
   std::map<std::pair<std::string, std::string>, Nodes> reasons;
 };
-Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken);
+Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken, Millis now);
 
 // "1 slot", "2 slots".
 std::string count(uint64_t n, const std::string& what);

@@ -3,6 +3,7 @@
 #include "api/view/model/event_text.hpp"
 #include "api/view/query/pod_configs.hpp"
 #include "base/text/time_text.hpp"
+#include "core/cluster/nodes/windows.hpp"
 #include "core/pod_name.hpp"
 
 #include <algorithm>
@@ -79,7 +80,18 @@ std::string held_text(const core::Job& job, Millis now_ms) {
          (hold->reason.empty() ? "" : ": " + hold->reason);
 }
 
-OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
+// "3 ahead, in 5m"; when it is not known, only its place in the line.
+std::string expected_text(const View& view, const core::Job& job, Millis now_ms) {
+  const auto& line = view.shares().line;
+  const auto found = line.find(job.id());
+  if (found == line.end()) return "<none>";
+  const core::Expectation& one = found->second;
+  std::string text = one.ahead == 0 ? "next" : std::to_string(one.ahead) + " ahead";
+  if (one.start_ms && *one.start_ms > now_ms) text += ", in " + span_text(*one.start_ms - now_ms);
+  return text;
+}
+
+OrderedJson job_cells(const View& view, const core::Job& job, bool summary, Millis now_ms) {
   const core::JobObject& o = job.object();
   std::string selector;
   if (o.spec.selector)
@@ -94,6 +106,7 @@ OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
             "<hidden>",
             "<hidden>",
             "<hidden>",
+            "<hidden>",
             "<hidden>"};
   return {o.meta.name,
           job_state(job),
@@ -103,7 +116,8 @@ OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
           joined(o.spec.pod.containers, &core::Container::name),
           joined(o.spec.pod.containers, &core::Container::image),
           selector.empty() ? "<none>" : selector,
-          held_text(job, now_ms)};
+          held_text(job, now_ms),
+          expected_text(view, job, now_ms)};
 }
 
 // "Init:1/2", "Init:CrashLoopBackOff"; empty: the init containers have ended.
@@ -215,6 +229,19 @@ std::string reasons_text(const core::NodeSpec& spec, Millis now_ms) {
   return text.empty() ? "<none>" : text;
 }
 
+// "in 2h", "course from 2026-12-01T18:00:00Z until 2026-12-01T20:00:00Z"
+std::string ends_text(const core::NodeInfo& node, Millis now_ms) {
+  const core::NodeEnds ends = core::ends_of(node);
+  std::string text;
+  if (ends.agent_ms)
+    text = *ends.agent_ms > now_ms ? "in " + span_text(*ends.agent_ms - now_ms) : "now";
+  for (const core::Window& window : ends.windows)
+    if (window.until_ms > now_ms)
+      text += (text.empty() ? "" : "; ") + window.name + " from " + time_text(window.from_ms) +
+              " until " + time_text(window.until_ms);
+  return text.empty() ? "<none>" : text;
+}
+
 OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
   std::string state = core::is_ready(node) ? "Ready" : node.draining ? "Draining" : "NotReady";
   if (has_left(node)) {
@@ -234,7 +261,8 @@ OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
           node.boot_id,
           node.keeper_version,
           taints_text(node.spec),
-          reasons_text(node.spec, now_ms)};
+          reasons_text(node.spec, now_ms),
+          ends_text(node, now_ms)};
 }
 
 // When the event last happened, from the first of its time fields that is set.
@@ -391,7 +419,8 @@ OrderedJson table_columns(Kind kind) {
                       {"Containers", "string", "", 1},
                       {"Images", "string", "", 1},
                       {"Selector", "string", "", 1},
-                      {"Held", "string", "", 1}});
+                      {"Held", "string", "", 1},
+                      {"Expected", "string", "", 1}});
     case Kind::pod:
       return columns({{"Name", "string", "name", 0},
                       {"Ready", "string", "", 0},
@@ -413,7 +442,8 @@ OrderedJson table_columns(Kind kind) {
                       {"Boot-ID", "string", "", 1},
                       {"Keeper", "string", "", 1},
                       {"Taints", "string", "", 1},
-                      {"Reasons", "string", "", 1}});
+                      {"Reasons", "string", "", 1},
+                      {"Ends", "string", "", 1}});
     case Kind::event:
       return columns({{"Last Seen", "string", "", 0},
                       {"Type", "string", "", 0},
@@ -465,7 +495,7 @@ OrderedJson table_columns(Kind kind) {
 OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
   switch (shown.kind) {
     case Kind::job:
-      return job_cells(*shown.job, shown.summary, now_ms);
+      return job_cells(view, *shown.job, shown.summary, now_ms);
     case Kind::pod:
       return pod_cells(view, shown, now_ms);
     case Kind::node:

@@ -82,6 +82,22 @@ std::string percent(double part) {
   return std::string(text) + "%";
 }
 
+// Its place in the line, and when it is likely to start, if that is known.
+void explain_line(const core::cluster::ShowShares& shares, const core::Job& job, Millis now,
+                  Explanation& out) {
+  const auto found = shares.line.find(job.id());
+  if (found == shares.line.end()) return;
+  const core::Expectation& one = found->second;
+  const bool known = one.start_ms && *one.start_ms > now;
+  if (one.ahead == 0 && !known) return;
+  std::string text = one.ahead == 0   ? "no waiting job goes first"
+                     : one.ahead == 1 ? "1 waiting job goes first"
+                                      : std::to_string(one.ahead) + " waiting jobs go first";
+  if (known)
+    text += "; it is expected to start in about " + span_text(*one.start_ms - now + kRoundUpMs);
+  out.details.push_back(std::move(text));
+}
+
 // How the job's owner stands among those who want slots, and what is kept for the job.
 void explain_share(const View& view, const core::Job& job, Millis now, Explanation& out) {
   const core::cluster::ShowShares& shares = view.shares();
@@ -89,6 +105,8 @@ void explain_share(const View& view, const core::Job& job, Millis now, Explanati
     out.details.push_back(
         "places are being kept for it; all of them are expected to be free in about " +
         span_text(std::max<Millis>(0, shares.expected_ms - now) + kRoundUpMs));
+  else
+    explain_line(shares, job, now, out);
   const auto owner = core::owner_uid(job.object().meta.annotations);
   const core::Slots::Standing* own = nullptr;
   size_t users = 0, ahead = 0;
@@ -135,7 +153,7 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
                             ": its pods start together or not at all");
     return;
   }
-  const auto [all, fit, briefs, reasons] = misfits(view, demand, taken);
+  const auto [all, fit, briefs, reasons] = misfits(view, demand, taken, now);
   if (all == 0 && !demand.node_name.empty()) {
     out.summary += ": spec.nodeName is " + demand.node_name + ", and there is no such node";
   } else if (all == 0) {
