@@ -9,6 +9,9 @@ namespace muster::core {
 
 namespace {
 
+// The most plans, and looks at nodes that these may cost.
+constexpr uint64_t kTurnsMax = 64, kLooksMax = 20'000;
+
 double level(const WaitingJob& job) {
   return job.user ? job.user->held / job.user->weight : 0;
 }
@@ -65,16 +68,17 @@ std::vector<Expectation> expect(const std::vector<WaitingJob>& waiting, std::vec
     }
     return true;
   };
-  constexpr uint32_t kTurnsMax = 64;  // plans, in all
-  uint32_t turns = 0;
+  uint64_t turns = 0;  // plans, in all
+  const uint64_t turns_max = std::min<uint64_t>(kTurnsMax, kLooksMax / (nodes.size() + 1));
   for (size_t i = 0; i < std::min(order.size(), kExpectedMax); ++i) {
     if (order[i]->reservation) continue;  // what it keeps is not in `nodes`
     for (size_t j = 0; j < i; ++j) {
       if (order[j]->reservation) continue;
       const uint32_t pods = pods_before(*order[j], *order[i]);
       turns += demand_of(*order[j]).gang ? 1 : pods - std::min(pods, taken[j]);
-      if (turns > kTurnsMax || !take(j, pods)) return expected;
+      if (turns > turns_max || !take(j, pods)) return expected;
     }
+    if (++turns > turns_max) return expected;
     const std::optional<Plan> own = plan(nodes, *order[i], now);
     if (!own) return expected;
     if (own->start_ms >= now + kExpectedMinMs) expected[i].start_ms = own->start_ms;

@@ -151,6 +151,8 @@ struct EffectText {
       text +=
           " u" + std::to_string(one.user) + "=" + std::to_string(std::lround(one.held * 100)) + "%";
     if (e.kept_for) text += " for " + j(*e.kept_for);
+    for (const auto& [job, one] : e.line)
+      text += " " + j(job) + " after " + std::to_string(one.ahead);
     return text;
   }
   std::string operator()(const ShowHealth& e) const {
