@@ -61,7 +61,8 @@ class Simulation {
       slots_.set_node(info);
       slots_.set_usable(id, true);
     }
-    for (JobId id = 1; id <= jobs_; ++id) objects_[id] = job_object(id, users, false);
+    known_.resize(jobs_ + 1);
+    for (JobId id = 1; id <= jobs_; ++id) known_[id].object = job_object(id, users, false);
     if (users > 0) gang_ = job_object(jobs_ + 1, users, true);
     for (JobId id = 1; id <= jobs_; ++id) changed_.insert(id);
   }
@@ -69,7 +70,8 @@ class Simulation {
   // Returns how many milliseconds it took.
   double decide() {
     const auto begin = Clock::now();
-    for (const JobId id : changed_) slots_.want(id, kWanted, received_[id], objects_.at(id));
+    for (const JobId id : changed_)
+      slots_.want(id, kWanted, known_[id].received, known_[id].object);
     if (gang_) slots_.want(jobs_ + 1, nodes_ * kSlots / 10, 0, gang_);
     changed_.clear();
     Slots::Round round = slots_.place(now_ += kStepMs);
@@ -82,8 +84,8 @@ class Simulation {
       }
       changed_.insert(job);
       for (const auto& [node, count] : granted) {
-        held_[job][node] += count;
-        received_[job] += count;
+        known_[job].held[node] += count;
+        known_[job].received += count;
       }
     }
     return ms;
@@ -95,7 +97,7 @@ class Simulation {
     for (uint32_t left = kEnds; left > 0;) {
       const JobId job = 1 + chance_() % jobs_;
       const NodeId node = 1 + static_cast<NodeId>(chance_() % nodes_);
-      auto& nodes = held_[job];
+      auto& nodes = known_[job].held;
       if (nodes.empty()) continue;
       auto at = nodes.lower_bound(node);
       if (at == nodes.end()) at = nodes.begin();
@@ -118,14 +120,17 @@ class Simulation {
   uint64_t granted() const { return granted_; }
 
  private:
+  struct Job {
+    core::JobObjectPtr object;
+    uint64_t received = 0;
+    std::map<NodeId, uint32_t> held;
+  };
   const NodeId nodes_;
   const JobId jobs_;
   core::JobObjectPtr gang_;  // null: there is none, or it has started
   std::set<JobId> changed_;
   Slots slots_;
-  std::map<JobId, core::JobObjectPtr> objects_;
-  std::map<JobId, uint64_t> received_;
-  std::map<JobId, std::map<NodeId, uint32_t>> held_;
+  std::vector<Job> known_;  // by id
   std::mt19937_64 chance_{1};
   Millis now_ = 1'000;
   uint64_t granted_ = 0;
