@@ -109,6 +109,7 @@ Demand demand_of(const JobObject& object) {
   demand.amounts.cpu_millis = std::min(demand.amounts.cpu_millis, kMost);
   demand.amounts.memory_bytes = std::min(demand.amounts.memory_bytes, kMost);
   for (auto& [name, count] : demand.amounts.named) count = std::min(count, kMost);
+  demand.time_limit_s = pod.active_deadline_s;
   demand.of_user = is_users(object.meta.annotations);
   demand.node_selector = pod.node_selector;
   demand.node_name = pod.node_name;

@@ -45,6 +45,7 @@ struct Demand {
   // Of a user without an operator's rights: tolerates neither a cordon nor a NoExecute taint, by
   // which operators clear a node.
   bool of_user = false;
+  std::optional<int64_t> time_limit_s;  // of a pod
   // Nodes that could not start such a pod a short while ago. From Slots, not from the object.
   std::set<NodeId> avoids;
   // For nodes that end or are reserved. Slots clears it while there are none.

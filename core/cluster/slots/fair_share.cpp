@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
+#include <limits>
 
 namespace muster::core {
 
@@ -17,83 +17,227 @@ double share_at(const Sharer& one, double level) {
   return std::clamp(level * one.weight - one.held, 0.0, one.wanted);
 }
 
+// Where the level is at which they get `amount` together. Sharers that get nothing or all that they
+// want wherever it still can be are not looked at again.
+double level_of(const std::vector<Sharer>& sharers, double amount) {
+  struct Open {
+    double first, last;  // levels from and up to which it gets more
+    const Sharer* sharer;
+  };
+  std::vector<Open> open;
+  open.reserve(sharers.size());
+  double low = std::numeric_limits<double>::max(), high = 0;
+  for (const Sharer& one : sharers) {
+    open.push_back({one.held / one.weight, (one.held + one.wanted) / one.weight, &one});
+    low = std::min(low, open.back().first);
+    high = std::max(high, (one.held + std::min(one.wanted, amount)) / one.weight);
+  }
+  double given = 0;   // at any level from low to high, by those who are not open
+  double weight = 0;  // and this much more for each unit of the level
+  for (int i = 0; i < kHalvings && !open.empty(); ++i) {
+    const double middle = (low + high) / 2;
+    double sum = given + weight * middle;
+    for (const Open& one : open) sum += share_at(*one.sharer, middle);
+    (sum < amount ? low : high) = middle;
+    std::erase_if(open, [&](const Open& one) {
+      if ((one.first > low && one.first < high) || (one.last > low && one.last < high))
+        return false;
+      if (one.first >= high) return true;
+      if (one.last <= low) {
+        given += one.sharer->wanted;
+      } else {
+        given -= one.sharer->held;
+        weight += one.sharer->weight;
+      }
+      return true;
+    });
+  }
+  return open.empty() && weight > 0 ? std::clamp((amount - given) / weight, low, high) : high;
+}
+
 }  // namespace
 
 std::vector<double> level(const std::vector<Sharer>& sharers, double amount) {
   std::vector<double> shares;
-  double wanted = 0, low = 0, high = 0;
+  double wanted = 0;
   for (const Sharer& one : sharers) {
     shares.push_back(one.wanted);
     wanted += one.wanted;
-    high = std::max(high, (one.held + std::min(one.wanted, amount)) / one.weight);
   }
   if (wanted <= amount) return shares;
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = (low + high) / 2;
-    double given = 0;
-    for (const Sharer& one : sharers) given += share_at(one, middle);
-    (given < amount ? low : high) = middle;
-  }
-  for (size_t i = 0; i < sharers.size(); ++i) shares[i] = share_at(sharers[i], high);
+  const double at = level_of(sharers, amount);
+  for (size_t i = 0; i < sharers.size(); ++i) shares[i] = share_at(sharers[i], at);
   return shares;
 }
 
-std::vector<Share> shares_of(const std::vector<WaitingJob*>& jobs, uint64_t free) {
-  struct User {
-    Sharer sharer;
-    std::vector<size_t> jobs;
-  };
-  std::vector<User> users;
-  std::unordered_map<const UserShare*, size_t> known;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const auto [at, fresh] = known.try_emplace(jobs[i]->user, users.size());
-    if (fresh) {
-      users.emplace_back();
-      if (const UserShare* user = jobs[i]->user)
-        users.back().sharer = {user->held, 0, user->weight};
-    }
-    users[at->second].jobs.push_back(i);
-    users[at->second].sharer.wanted += jobs[i]->wanted * jobs[i]->cost;
-  }
-  std::vector<Sharer> sharers;
-  for (const User& user : users) sharers.push_back(user.sharer);
-  const std::vector<double> of_users = level(sharers, static_cast<double>(free));
+namespace {
 
-  struct Part {
-    Share share;
-    int64_t rest = 0;  // of a pod, in kTiny
+// What a user's jobs may still take.
+struct Claim {
+  const Pack* packs[2] = {};
+  UserShare* user = nullptr;
+  double wanted = 0;
+  double room = 0;  // left by the limit of the user's queue; infinite without one
+};
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// How much jobs like this one may still take together under a limit.
+double room_of(const Allowance* limit, const WaitingJob& job) {
+  if (!limit || !limit->limited) return kInfinite;
+  constexpr uint64_t kMany = uint64_t{1} << 32;
+  return static_cast<double>(limit->left(demand_of(job).amounts, job.pods == 0, kMany)) * job.cost;
+}
+
+void add_up(Claim& claim, const Pass& pass, bool fresh) {
+  double own = 0, of_queue = 0;
+  bool limited = false;
+  for (const Pack* pack : claim.packs) {
+    if (!pack) continue;
+    claim.user = pack->user;
+    if (fresh && !pack->jobs.front()->limited) {
+      claim.wanted += pack->wanted;
+      own = of_queue = kInfinite;
+      continue;
+    }
+    limited = true;
+    for (const WaitingJob* job : pack->jobs) {
+      if (!pass.serves(*job)) continue;
+      claim.wanted += static_cast<double>(allowed(*job, job->wanted)) * job->cost;
+      own = std::max(own, std::min(room_of(job->limits[0], *job), room_of(job->limits[2], *job)));
+      of_queue = std::max(of_queue, room_of(job->limits[1], *job));
+    }
+  }
+  if (limited) claim.wanted = std::min(claim.wanted, own);
+  claim.room = of_queue;
+}
+
+std::vector<Claim> claims_of(const Line& line, const Pass& pass, bool fresh) {
+  std::vector<Claim> claims;
+  auto other = line.others.begin();
+  const auto end = pass.only_plain ? other : line.others.end();
+  auto add = [&](const Pack* plain, const Pack* others) {
+    Claim claim{{plain, others}};
+    add_up(claim, pass, fresh);
+    if (claim.wanted > 0) claims.push_back(claim);
   };
-  std::vector<Part> parts;
-  double left = static_cast<double>(free);
-  for (size_t u = 0; u < users.size(); ++u) {
-    if (of_users[u] < kTiny) continue;
+  for (const auto& [key, pack] : line.plain) {
+    for (; other != end && other->first < key; ++other) add(nullptr, &other->second);
+    if (other != end && other->first == key)
+      add(&pack, &(other++)->second);
+    else
+      add(&pack, nullptr);
+  }
+  for (; other != end; ++other) add(nullptr, &other->second);
+  return claims;
+}
+
+QueueShare* queue_of(const Claim& claim) {
+  return claim.user ? claim.user->queue : nullptr;
+}
+
+// Among queues, then among the users of each.
+std::vector<double> divide(const std::vector<Claim>& claims, double free) {
+  std::vector<size_t> begins;  // of the claims of a queue
+  std::vector<Sharer> queues;
+  for (size_t i = 0; i < claims.size(); ++i) {
+    const QueueShare* queue = queue_of(claims[i]);
+    if (i == 0 || queue != queue_of(claims[i - 1])) {
+      begins.push_back(i);
+      queues.push_back(queue ? Sharer{queue->held, 0, queue->weight} : Sharer{});
+    }
+    queues.back().wanted += claims[i].wanted;
+    const bool last = i + 1 == claims.size() || queue_of(claims[i + 1]) != queue;
+    if (!last) continue;
+    double room = 0;
+    for (size_t c = begins.back(); c <= i; ++c) room = std::max(room, claims[c].room);
+    queues.back().wanted = std::min(queues.back().wanted, room);
+  }
+  const std::vector<double> of_queues = level(queues, free);
+  std::vector<double> amounts;
+  std::vector<Sharer> sharers;
+  for (size_t q = 0; q < queues.size(); ++q) {
+    const size_t end = q + 1 < queues.size() ? begins[q + 1] : claims.size();
     sharers.clear();
-    for (size_t i : users[u].jobs)
-      sharers.push_back({jobs[i]->share, jobs[i]->wanted * jobs[i]->cost});
-    const std::vector<double> of_jobs = level(sharers, of_users[u]);
+    for (size_t i = begins[q]; i < end; ++i) {
+      const UserShare* user = claims[i].user;
+      sharers.push_back({user ? user->held : 0, claims[i].wanted, user ? user->weight : 1});
+    }
+    for (const double one : level(sharers, of_queues[q])) amounts.push_back(one);
+  }
+  return amounts;
+}
+
+struct Part {
+  WaitingJob* job;
+  uint32_t pods;
+  int64_t rest;  // of a pod, in kTiny
+  uint64_t order;
+  bool operator<(const Part& other) const {
+    return rest != other.rest ? rest > other.rest : order < other.order;
+  }
+};
+
+// What rounding left goes to those who lack most of a pod.
+std::vector<Share> rounded(std::vector<Part> parts, double left) {
+  double least = kInfinite;
+  for (const Part& part : parts) least = std::min(least, part.job->cost);
+  const auto lacking = parts.begin() + static_cast<std::ptrdiff_t>(std::min<double>(
+                                           static_cast<double>(parts.size()),
+                                           parts.empty() ? 0 : std::max(left, 0.0) / least + 1));
+  if (lacking != parts.end()) std::nth_element(parts.begin(), lacking, parts.end());
+  std::sort(parts.begin(), lacking);
+  for (auto part = parts.begin(); part != lacking && left >= kTiny; ++part) {
+    if (part->rest <= 0 || part->pods >= part->job->wanted) continue;
+    ++part->pods;
+    left -= part->job->cost;
+  }
+  const auto end = std::partition(lacking, parts.end(), [](const Part& p) { return p.pods > 0; });
+  std::sort(lacking, end);
+  std::vector<Share> shares;
+  for (auto part = parts.begin(); part != end; ++part)
+    if (part->pods > 0) shares.push_back({part->job, part->pods});
+  return shares;
+}
+
+}  // namespace
+
+std::vector<Share> shares_of(const Line& line, const Pass& pass, uint64_t free, bool fresh) {
+  const std::vector<Claim> claims = claims_of(line, pass, fresh);
+  const std::vector<double> amounts = divide(claims, static_cast<double>(free));
+  size_t most = 0;
+  for (size_t i = 0; i < claims.size(); ++i)
+    for (const Pack* pack : claims[i].packs)
+      if (pack && amounts[i] >= kTiny) most += pack->jobs.size();
+  std::vector<Part> parts;
+  parts.reserve(most);
+  std::vector<WaitingJob*> jobs;
+  std::vector<Sharer> sharers;
+  double left = 0;
+  for (size_t i = 0; i < claims.size(); ++i) {
+    if (amounts[i] < kTiny) continue;
+    left += amounts[i];
+    jobs.clear();
+    sharers.clear();
+    for (const Pack* pack : claims[i].packs) {
+      if (!pack) continue;
+      for (WaitingJob* job : pack->jobs) {
+        if (!pass.serves(*job)) continue;
+        jobs.push_back(job);
+        sharers.push_back(
+            {job->share, static_cast<double>(allowed(*job, job->wanted)) * job->cost});
+      }
+    }
+    const std::vector<double> of_jobs = level(sharers, amounts[i]);
     for (size_t k = 0; k < of_jobs.size(); ++k) {
       if (of_jobs[k] < kTiny) continue;
-      const WaitingJob& job = *jobs[users[u].jobs[k]];
-      const double pods = of_jobs[k] / job.cost;
+      const double pods = of_jobs[k] / jobs[k]->cost;
       const auto whole = static_cast<uint32_t>(pods + kTiny);
-      parts.push_back({{users[u].jobs[k], whole}, std::llround((pods - whole) / kTiny)});
-      left -= whole * job.cost;
+      parts.push_back({jobs[k], whole, std::llround((pods - whole) / kTiny), pass.order(*jobs[k])});
+      left -= whole * jobs[k]->cost;
     }
   }
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-    return a.rest != b.rest ? a.rest > b.rest : a.share.job < b.share.job;
-  });
-  // What rounding left goes to those who lack most of a pod.
-  std::vector<Share> shares;
-  for (Part& part : parts) {
-    const WaitingJob& job = *jobs[part.share.job];
-    if (left >= kTiny && part.rest > 0 && part.share.pods < job.wanted) {
-      ++part.share.pods;
-      left -= job.cost;
-    }
-    if (part.share.pods > 0) shares.push_back(part.share);
-  }
-  return shares;
+  return rounded(std::move(parts), left);
 }
 
 }  // namespace muster::core

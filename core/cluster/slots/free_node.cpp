@@ -5,10 +5,6 @@
 
 namespace muster::core {
 
-const Demand& demand_of(const WaitingJob& job) {
-  return job.demand ? *job.demand : kPlainDemand;
-}
-
 bool admits(const FreeNode& node, const Demand& demand) {
   if (node.ends && first_conflict(*node.ends, demand.stay, node.wall_ms)) return false;
   return !node.info || !node.labels || admits(*node.info, *node.labels, demand);

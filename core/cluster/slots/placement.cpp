@@ -6,14 +6,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 namespace muster::core {
 
 namespace {
 
-// How many demands that fit nowhere to remember, to skip jobs with the same demand.
-constexpr size_t kStuckMax = 16;
 // How often to divide anew what some jobs could not use.
 constexpr int kDivisionsMax = 8;
 
@@ -27,17 +26,16 @@ bool has_room_for_all(const std::vector<FreeNode>& nodes, const Demand& demand, 
   return false;
 }
 
-// `most`, limited to the number of pods that the job's user may still have.
-uint64_t allowed(const WaitingJob& job, uint64_t most) {
-  return job.user_left ? std::min<uint64_t>(most, *job.user_left) : most;
-}
-
 struct Placer {
+  WaitingJobs& waiting;
+  const std::vector<WaitingJob*>& reserved;
   std::vector<FreeNode> nodes;
+  Pass pass{};
+  bool fresh = true;  // no job or kind has turned out to fit nowhere
   uint64_t free = 0;
-  Grants grants{};
-  size_t first = 0;                    // nodes before this one have no slot left
-  std::vector<const Demand*> stuck{};  // demands that fit nowhere: room only shrinks
+  std::vector<Placed> placed{};
+  Grants noted{};    // of jobs for which it matters where they were placed before
+  size_t first = 0;  // nodes before this one have no slot left
   // Free places that wait for the rest of a reservation.
   struct Kept {
     size_t node;  // in `nodes`
@@ -47,10 +45,11 @@ struct Placer {
   };
   std::vector<Kept> kept{};
 
-  bool is_stuck(const WaitingJob& job) const {
-    return std::any_of(stuck.begin(), stuck.end(),
-                       [&job](const Demand* one) { return alike(*one, demand_of(job)); });
+  void add_up() {
+    for (const FreeNode& n : nodes) free += n.free;
   }
+
+  bool is_stuck(const WaitingJob& job) const { return job.kind->stuck == pass.number; }
 
   bool reluctant(const FreeNode& node, const Demand& demand) const {
     return node.info && reluctance(*node.info, demand) > 0;
@@ -58,10 +57,10 @@ struct Placer {
 
   uint32_t pods_on(const WaitingJob& job, NodeId node) const {
     uint32_t pods = 0;
-    if (auto now = grants.find(job.job); now != grants.end())
+    if (auto now = noted.find(job.job); now != noted.end())
       if (auto there = now->second.find(node); there != now->second.end()) pods = there->second;
     if (job.held)
-      if (auto before = job.held->find(node); before != job.held->end()) pods += before->second;
+      if (const Holding* before = job.held->find(node)) pods += before->pods;
     return pods;
   }
 
@@ -120,12 +119,12 @@ struct Placer {
     auto take = [&](FreeNode& node, uint64_t at_most) {
       uint32_t count = room_for(node, demand, at_most);
       if (count == 0) return;
-      grants[job.job][node.node] += count;
+      placed.push_back({&job, node.node, count});
+      if (job.reservation || demand.placement != PlacementChoice::usual)
+        noted[job.job][node.node] += count;
       occupy(node, demand, count);
-      job.wanted -= count;
-      if (job.user_left) *job.user_left -= count;
-      job.share += count * job.cost;
-      if (job.user) job.user->held += count * job.cost;
+      waiting.set_wanted(job, job.wanted - count);
+      count_pods(job, count);
       free -= count;
       left -= count;
     };
@@ -144,20 +143,23 @@ struct Placer {
       for (size_t i = first; some_reluctant && i < nodes.size() && left > 0; ++i)
         take(nodes[i], left);
     }
-    if (left > 0 && stuck.size() < kStuckMax) stuck.push_back(&demand);
+    if (left > 0) {
+      job.kind->stuck = pass.number;
+      fresh = false;
+    }
     return most - left;
   }
 
   // Occupies the rest of the job's reservation, so that later jobs do not get it.
   void reserve(const WaitingJob& job) {
-    auto mine = grants.find(job.job);
+    auto mine = noted.find(job.job);
     auto left = static_cast<uint32_t>(allowed(job, job.wanted));
     for (size_t i = 0; i < nodes.size(); ++i) {
       FreeNode& node = nodes[i];
       auto place = job.reservation->find(node.node);
       if (left == 0 || place == job.reservation->end()) continue;
       uint32_t count = place->second;
-      if (mine != grants.end())
+      if (mine != noted.end())
         if (auto got = mine->second.find(node.node); got != mine->second.end())
           count -= std::min(count, got->second);
       count = std::min(count, left);
@@ -179,92 +181,152 @@ struct Placer {
     return fill(job, most) == most && job.wanted > 0 && allowed(job, job.wanted) > 0;
   }
 
-  // Divides what is free among these jobs.
-  void share(std::vector<WaitingJob*> jobs) {
-    for (int division = 0; free > 0 && !jobs.empty() && division < kDivisionsMax; ++division) {
-      for (const auto& [job, pods] : shares_of(jobs, free))
-        if (!give(*jobs[job], pods)) jobs[job] = nullptr;
-      std::erase(jobs, nullptr);
+  // Divides what is free among jobs of the line.
+  void share(const Line& line) {
+    for (int division = 0; free > 0 && division < kDivisionsMax; ++division) {
+      const std::vector<Share> shares = shares_of(line, pass, free, fresh);
+      if (shares.empty()) return;
+      for (auto [job, pods] : shares)
+        if (!give(*job, pods) && job->wanted > 0) {
+          job->out = pass.number;
+          fresh = false;
+        }
     }
+    if (free > 0) give_rest(line);
+  }
+
+  void give_rest(const Line& line) {
+    std::vector<WaitingJob*> jobs;
+    for (const auto* packs : {&line.plain, &line.others}) {
+      if (pass.only_plain && packs == &line.others) continue;
+      for (const auto& [key, pack] : *packs)
+        std::copy_if(pack.jobs.begin(), pack.jobs.end(), std::back_inserter(jobs),
+                     [this](const WaitingJob* job) { return pass.serves(*job); });
+    }
+    std::sort(jobs.begin(), jobs.end(), [this](const WaitingJob* a, const WaitingJob* b) {
+      return pass.order(*a) < pass.order(*b);
+    });
     for (WaitingJob* job : jobs)
       if (free > 0) give(*job, free);
   }
 
   // Lends kept places to jobs whose pods are likely to end before the reservation is complete.
-  void backfill(const std::vector<WaitingJob*>& jobs) {
-    for (Kept& one : kept) {
-      std::vector<WaitingJob*> quick;
-      std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(quick), [&](const WaitingJob* job) {
-        return job->runs_ms && std::max<Millis>(*job->runs_ms, 1) <= one.for_ms &&
-               !job->reservation && job->wanted > 0;
-      });
-      if (quick.empty()) continue;
-      FreeNode& node = nodes[one.node];
-      FreeNode lent = node;
-      lent.free = one.slots;
-      lent.room.add(one.amounts, 1);
-      Placer placer{{std::move(lent)}, one.slots};
-      placer.share(std::move(quick));
-      for (const auto& [job, places] : placer.grants)
-        for (auto [id, count] : places) grants[job][id] += count;
+  void backfill(const Line& line) {
+    for (size_t begin = 0, end; begin < kept.size(); begin = end) {
+      std::vector<FreeNode> lent;
+      for (end = begin; end < kept.size() && kept[end].for_ms == kept[begin].for_ms; ++end) {
+        lent.push_back(nodes[kept[end].node]);
+        lent.back().free = kept[end].slots;
+        lent.back().room.add(kept[end].amounts, 1);
+      }
+      Placer placer{waiting, reserved, std::move(lent), pass, false};
+      placer.pass.number = waiting.next_pass();
+      placer.pass.ends_within = kept[begin].for_ms;
+      placer.noted = noted;
+      placer.add_up();
+      placer.share(line);
+      placed.insert(placed.end(), placer.placed.begin(), placer.placed.end());
+      noted = std::move(placer.noted);
       // What is left can be lent on.
-      one.slots = static_cast<uint32_t>(placer.free);
-      one.amounts = placer.nodes.front().room;
-      node.room.lower_to(one.amounts);
-      one.amounts.add(node.room, -1);
+      for (size_t i = begin; i < end; ++i) {
+        const FreeNode& left = placer.nodes[i - begin];
+        Kept& one = kept[i];
+        FreeNode& node = nodes[one.node];
+        one.slots = left.free;
+        one.amounts = left.room;
+        node.room.lower_to(one.amounts);
+        one.amounts.add(node.room, -1);
+      }
     }
     std::erase_if(kept, [](const Kept& one) { return one.slots == 0; });
   }
 
+  // Those that are served before others of their priority, in order.
+  std::vector<WaitingJob*> served_first(const Line& line) const {
+    std::vector<WaitingJob*> jobs;
+    for (WaitingJob* job : line.gangs)
+      if (!pass.only_plain && job->wanted > 0 && (job->wanted <= free || job->reservation) &&
+          may_have(*job))
+        jobs.push_back(job);
+    for (WaitingJob* job : reserved)
+      if (job->line == &line && job->pack && job->wanted > 0 && may_have(*job) &&
+          (job->pack->plain || !pass.only_plain))
+        jobs.push_back(job);
+    auto key = [this](const WaitingJob* job) {
+      return std::tuple(!job->begun, !job->reservation, pass.order(*job));
+    };
+    std::sort(jobs.begin(), jobs.end(),
+              [&key](const WaitingJob* a, const WaitingJob* b) { return key(a) < key(b); });
+    return jobs;
+  }
+
   // Serves jobs of one priority.
-  void serve(std::vector<WaitingJob*> jobs) {
-    const auto others = std::stable_partition(jobs.begin(), jobs.end(),
-                                              [](const WaitingJob* j) { return j->begun; });
-    std::stable_partition(others, jobs.end(), [](const WaitingJob* j) { return j->reservation; });
-    for (WaitingJob* one : jobs) {
+  void serve(const Line& line) {
+    for (WaitingJob* one : served_first(line)) {
       WaitingJob& job = *one;
+      if (!may_have(job)) continue;  // by now
       if (demand_of(job).gang) {
-        if (job.wanted <= free && allowed(job, job.wanted) == job.wanted &&
-            has_room_for_all(nodes, demand_of(job), job.wanted))
+        if (job.wanted <= free && has_room_for_all(nodes, demand_of(job), job.wanted))
           fill(job, job.wanted);
-      } else if (job.reservation) {
+      } else {
         uint64_t places = 0;
         for (auto [node, count] : *job.reservation) places += count;
         fill(job, std::min<uint64_t>(places, job.wanted));
       }
       if (job.reservation) reserve(job);
     }
-    std::erase_if(jobs, [](const WaitingJob* j) { return j->wanted == 0 || demand_of(*j).gang; });
-    share(jobs);
-    backfill(jobs);
+    share(line);
+    backfill(line);
   }
 };
 
-}  // namespace
-
-Grants place_all(std::vector<FreeNode> nodes, std::vector<WaitingJob>& jobs) {
-  std::vector<WaitingJob*> order;
-  for (WaitingJob& job : jobs)
-    if (job.wanted > 0) order.push_back(&job);
+void sort_by_room(std::vector<FreeNode>& nodes) {
   std::stable_sort(nodes.begin(), nodes.end(),
                    [](const FreeNode& a, const FreeNode& b) { return a.free > b.free; });
-  std::stable_sort(order.begin(), order.end(), [](const WaitingJob* a, const WaitingJob* b) {
-    return demand_of(*a).priority > demand_of(*b).priority;
-  });
-  Placer placer{std::move(nodes)};
-  for (const FreeNode& n : placer.nodes) placer.free += n.free;
-  for (auto it = order.begin(); it != order.end() && (placer.free > 0 || !placer.kept.empty());) {
-    auto end = std::find_if(it, order.end(), [it](const WaitingJob* j) {
-      return demand_of(*j).priority != demand_of(**it).priority;
-    });
-    placer.serve({it, end});
-    it = end;
+}
+
+}  // namespace
+
+std::vector<Placed> place(std::vector<FreeNode> nodes, WaitingJobs& waiting,
+                          const std::vector<WaitingJob*>& reserved, uint64_t first_turn) {
+  sort_by_room(nodes);
+  Placer placer{waiting, reserved, std::move(nodes), {waiting.next_pass(), first_turn}};
+  placer.add_up();
+  for (const auto& [priority, line] : waiting.lines()) {
+    if (placer.free == 0 && placer.kept.empty()) break;
+    placer.serve(line);
   }
-  return std::move(placer.grants);
+  return std::move(placer.placed);
+}
+
+std::vector<Placed> place_plain(std::vector<FreeNode> nodes, WaitingJobs& waiting, Line& line,
+                                const std::vector<WaitingJob*>& reserved, uint64_t first_turn) {
+  sort_by_room(nodes);
+  Placer placer{waiting, reserved, std::move(nodes), {waiting.next_pass(), first_turn, true}};
+  placer.add_up();
+  placer.serve(line);
+  return std::move(placer.placed);
 }
 
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
-  return place_all(std::move(nodes), jobs);
+  WaitingJobs waiting;
+  std::vector<WaitingJob*> reserved;
+  std::map<const UserShare*, uint32_t> users;
+  for (WaitingJob& job : jobs) {
+    job.turn = static_cast<uint64_t>(&job - jobs.data());
+    if (job.user) {
+      users.try_emplace(job.user, static_cast<uint32_t>(users.size() + 1));
+      job.user->number = users.at(job.user);
+    }
+    if (job.wanted == 0) continue;
+    waiting.set_kind(job);
+    waiting.add(job);
+    if (job.reservation) reserved.push_back(&job);
+  }
+  Grants grants;
+  for (const auto& [job, node, pods] : place(std::move(nodes), waiting, reserved, 0))
+    grants[job->job][node] += pods;
+  return grants;
 }
 
 }  // namespace muster::core

@@ -1,13 +1,13 @@
 // Placement: free slots x waiting pods -> grants. Pure.
 //
-// Higher priorities go first. At equal priority, users and then their jobs share fairly
-// (fair_share.hpp); what a job cannot use goes to the others. Nodes with the most free slots are
-// filled first, so that work spreads; nodes with a PreferNoSchedule taint come last. For a job with
-// preferences, nodes with the highest weight come first. A gang gets slots for all its waiting pods
-// or for none. A running gang gets its missing slots before others of equal priority get any, so
-// gangs cannot deadlock: without them, the slots that it holds would never become free. A job that
-// fits nowhere does not block others. For a job that chose to be packed or spread, arrangement.hpp
-// picks the nodes.
+// Higher priorities go first. At equal priority, queues, their users and the jobs of each share
+// fairly (fair_share.hpp); what a job cannot use goes to the others. Nodes with the most free slots
+// are filled first, so that work spreads; nodes with a PreferNoSchedule taint come last. For a job
+// with preferences, nodes with the highest weight come first. A gang gets slots for all its waiting
+// pods or for none. A running gang gets its missing slots before others of equal priority get any,
+// so gangs cannot deadlock: without them, the slots that it holds would never become free. A job
+// that fits nowhere does not block others. For a job that chose to be packed or spread,
+// arrangement.hpp picks the nodes.
 //
 // Reservations are the exception: as their places become free, they are kept for one job from all
 // jobs served after it (of lower or equal priority). They come from a preemption (preemption.hpp),
@@ -19,16 +19,29 @@
 // stays idle only if it is reserved or no waiting pod could use it.
 #pragma once
 
-#include "core/cluster/slots/free_node.hpp"
+#include "core/cluster/slots/waiting.hpp"
 
 #include <vector>
 
 namespace muster::core {
 
-// Jobs of equal priority are served in the given order, running gangs first, then jobs with a
-// reservation. The caller rotates the order so that a remainder does not always go to the same job.
+// Slots that a job got on a node.
+struct Placed {
+  WaitingJob* job = nullptr;
+  NodeId node = kNoNode;
+  uint32_t pods = 0;
+};
+
+// Jobs of equal priority are served by their turns, from `first_turn` on: running gangs first, then
+// jobs with a reservation, which are those in `reserved`. The caller moves the first turn so that a
+// remainder does not always go to the same job. What jobs got is counted in `waiting`; jobs that
+// want nothing any more stay in.
+std::vector<Placed> place(std::vector<FreeNode> nodes, WaitingJobs& waiting,
+                          const std::vector<WaitingJob*>& reserved, uint64_t first_turn);
+// Likewise, but only plain jobs of one line, which are no gangs and request no resources.
+std::vector<Placed> place_plain(std::vector<FreeNode> nodes, WaitingJobs& waiting, Line& line,
+                                const std::vector<WaitingJob*>& reserved, uint64_t first_turn);
+// For jobs that wait only now, in the given order.
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs);
-// Likewise; afterwards, `jobs` are what still waits, in their order, and may want nothing.
-Grants place_all(std::vector<FreeNode> nodes, std::vector<WaitingJob>& jobs);
 
 }  // namespace muster::core

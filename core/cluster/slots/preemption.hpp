@@ -10,7 +10,7 @@
 // or for a gang that would not fit as a whole.
 #pragma once
 
-#include "core/cluster/slots/free_node.hpp"
+#include "core/cluster/slots/waiting.hpp"
 
 #include <optional>
 #include <utility>

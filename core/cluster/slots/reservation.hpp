@@ -7,7 +7,7 @@
 // been kept until then would be lost.
 #pragma once
 
-#include "core/cluster/slots/free_node.hpp"
+#include "core/cluster/slots/waiting.hpp"
 
 #include <optional>
 #include <vector>

@@ -21,6 +21,9 @@
 //    priority, never pods of gangs or pods that request resources. The node returns pods that wait
 //    there too long.
 //
+// A round looks at nodes that have something free, at users who want something and at the jobs that
+// get something, not at all that there is: what jobs hold and want is added up as it changes.
+//
 // Invariant: no node holds more than it has, except by prefetch or if it has shrunk.
 #pragma once
 
@@ -35,7 +38,10 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,6 +53,8 @@ class Slots {
   // `half_life_ms`: of recent use.
   explicit Slots(uint32_t user_pods_max = 0, Millis half_life_ms = RecentUse::kHalfLifeMs)
       : user_pods_max_(user_pods_max), use_(half_life_ms) {}
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
 
   // How long a job that needs much at once competes with the others before it gets a reservation.
   static constexpr Millis kPatienceMs = 1'000;
@@ -78,7 +86,7 @@ class Slots {
   void avoid(JobId job, const std::vector<NodeId>& nodes, Millis now);
   void left(JobId job);  // it has no pods left
   bool knows(JobId job) const { return clients_.contains(job); }
-  bool lacks();  // a job waits for slots, and its owner may have them
+  bool lacks() const;  // a job waits for slots, and its owner may have them
   // Whether the job may use the slots that it frees for its next pods: if its nodes would still
   // take them and hold no more pods than slots. Not for a gang, which needs all its slots at once,
   // nor if the owner has too many pods, or other jobs that wait for them.
@@ -97,7 +105,10 @@ class Slots {
   };
   std::vector<Standing> standings() const;
   // At startup: the user's use as it was `span_ms` ago.
-  void restore_use(UserId user, double use, Millis span_ms) { use_.restore(user, use, span_ms); }
+  void restore_use(UserId user, double use, Millis span_ms) {
+    use_.restore(user, use, span_ms);
+    weights_known_ = false;
+  }
   // Counts what users hold up to now.
   void note_use(Millis now);
   const std::map<UserId, double>& uses() const { return use_.all(); }
@@ -131,111 +142,147 @@ class Slots {
     NodeInfo info;
     StringMap labels;
     bool usable = false;
+    bool listed = false;  // in open_
     uint32_t used = 0;
     Amounts taken;                                   // resources of the used slots
     std::deque<std::pair<Millis, QuickEnds>> quick;  // recent
+    QuickEnds recent;                                // all of them
     std::vector<Taint> taints;                       // its NoExecute taints, seen since tainted_ms
     Millis tainted_ms = 0;
-    NodeEnds ends;
-    bool ending = false;  // some of them are to come, or now
+    Millis look_ms = 0;  // when the next job may have to leave because of them
   };
-  // What all jobs of a user, or those without an owner, hold and want. From survey().
-  struct Sharing {
+  // A user, or those without an owner, in one queue.
+  struct Sharer {
     UserShare share;
-    size_t jobs = 0;     // that hold or want slots
-    size_t wanting = 0;  // that want slots
-    uint32_t left = 0;   // how many more pods the user may have, if there is a limit
-    bool over = false;   // the user has more than the limit
+    size_t jobs = 0;  // that hold or want slots
   };
-  struct Client {
+  struct InQueue {
+    QueueShare share;
+    std::map<std::optional<UserId>, Sharer> users;
+    size_t jobs = 0;     // that hold or want slots
+    double weights = 0;  // of its users who do
+  };
+  struct User {
+    Allowance all;    // in all queues
+    size_t jobs = 0;  // that hold or want slots
+  };
+  struct Client : WaitingJob {
     JobObjectPtr object;
-    std::optional<uint32_t> owner;  // uid
-    Demand demand;
+    std::optional<UserId> owner;
+    Demand need;
+    User* person = nullptr;
+    Sharer* sharer = nullptr;
+    InQueue* queue = nullptr;
     uint32_t pending = 0;
     uint64_t received = 0;
     uint64_t granted = 0;
-    uint32_t pods = 0;               // sum of `held`
-    Sharing* sharing = nullptr;      // of its owner
-    double cost = 1;                 // of a pod, in slots of the cluster; from survey()
-    uint64_t costed = 0;             // all_changes_ then
-    std::map<NodeId, Millis> since;  // the last grant there
-    double real = 1;                 // part of its pods that are not prefetched; from note_use()
-    Millis pause_ms = 0;             // after a plan that failed
-    RunTimes ran;                    // of its pods, the recent ones first of all
-    bool asked = false;  // it has called want() since the start, so it can give slots back
-    std::map<NodeId, uint32_t> held;
+    bool active = false;          // counted in `jobs` of its user, sharer and queue
+    std::optional<int32_t> rank;  // its priority, as counted in ranks_
+    Millis pause_ms = 0;          // after a plan that failed
+    RunTimes ran;                 // of its pods, the recent ones first of all
+    bool asked = false;           // it has called want() since the start, so it can give slots back
+    Holdings places;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted slots; awaited until then
     Millis taint_notified_ms = 0;                           // when it was last notified of taints
     Millis reserved_notified_ms = 0;                        // likewise, of reserved nodes
     std::optional<Millis> short_since;                      // waiting without a grant since then
-    std::map<NodeId, Millis> avoid_until;                   // demand.avoids
+    std::map<NodeId, Millis> avoid_until;                   // need.avoids
 
     // Grants in flight count against what the job wants.
-    uint32_t wanted() const {
+    uint32_t lacking() const {
       uint64_t coming = granted - received;
       return pending > coming ? static_cast<uint32_t>(pending - coming) : 0;
     }
     bool idle() const {
-      return pending == 0 && held.empty() && granted == received && avoid_until.empty();
+      return pending == 0 && places.empty() && granted == received && avoid_until.empty();
     }
+    bool needs_much() const { return need.gang || !need.amounts.none(); }
   };
 
-  Site* site(NodeId node);
+  // slots.cpp
+  Site* site(NodeId node) const;
+  void open(Site& site);
+  Client& client(JobId job);
   void learn(Client& client, const JobObjectPtr& object);
+  void enrol(Client& client);
+  void settle(Client& client);
   void take(Client& client, NodeId node, uint32_t count, Millis now);
   void release(Client& client, NodeId node, uint32_t count);
-  void forget_idle(JobId job);
-  FreeNode free_node(NodeId node, const Site& site, Millis now) const;
-  void set_ends(Site& site, NodeEnds ends);
+  void forget_idle(Client& client);
+  std::vector<Client*> by_id();
+  FreeNode free_node(const Site& site) const;
   uint32_t prefetch_max(Site& site, Millis now) const;
-  bool may_have(const Client& client) const;  // at least one more pod; for a gang, all it wants
-  std::vector<WaitingJob> waiting();
-  void grant(const Grants& grants, Millis now, Round& round);
-  void survey();
-  double cost(const Demand& demand) const;
-  double share_of(const Client& client) const { return client.pods * client.real * client.cost; }
-  std::map<UserId, double> held_by_users() const;
-  void drop_reservation(JobId job);
-  bool has_its_share(const Client& client) const;
-  std::optional<Millis> runs_ms(const Client& client) const;
-  Millis ends_at(const Client& client, NodeId node, Millis now) const;
-  std::vector<Outlook> outlook(const Client& client, Millis now);
-  bool still_good(JobId job) const;
-  void be_patient(const std::vector<WaitingJob>& waiting, Millis now, Round& round);
-  void plan_anew(Millis now);
-  void preempt(const std::vector<WaitingJob>& all, Millis now, Round& round);
-  void renew_reservations(std::vector<WaitingJob>& jobs, Millis now) const;
-  void place_ahead(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs, Millis now,
-                   Round& round);
+  void find_free(Millis now, std::vector<FreeNode>& free, std::vector<FreeNode>& ahead);
+  bool any_may_have(const Line& line) const;
+  JobId next_served() const;
+  std::vector<WaitingJob*> reserved(Millis now);
+  void grant(std::vector<Placed> placed, Millis now, Round& round);
+  void use_reserved(JobId job, NodeId node, uint32_t count);
+  void place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round);
   void leave_tainted(Millis now, Round& round);
   void leave_reserved(Millis now, Round& round);
   void look_elsewhere(Millis now, Round& round);
   bool has_somewhere(const Client& client) const;
+  // shares.cpp
+  void note_changes();
+  void recount();
+  double cost(const Demand& demand) const;
+  std::map<UserId, double> held_by_users() const;
+  bool has_its_share(const Client& client) const;
+  // patience.cpp
+  void drop_reservation(JobId job);
+  void set_short_since(Client& client, std::optional<Millis> since);
+  std::optional<Millis> runs_ms(const Client& client) const;
+  Millis ends_at(const Client& client, const Holding& holding, Millis now) const;
+  std::vector<Outlook> outlook(const Client& client, Millis now);
+  bool still_good(JobId job) const;
+  Client* most_patient(Millis now);
+  void be_patient(Millis now, Round& round);
+  void plan_anew(Millis now);
+  // making_room.cpp
+  void preempt(Millis now, Round& round);
+  std::vector<Client*> preemptors(int32_t lowest);
+  void make_room(Preemption& preemption, const std::vector<Client*>& jobs, Millis now,
+                 Round& round);
 
   const uint32_t user_pods_max_;
-  std::map<std::optional<UserId>, Sharing> sharing_;
-  double weights_ = 0;  // of those who hold or want slots
-  std::map<JobId, Reservation> reservations_;
+  std::map<NodeId, Site> sites_;
+  std::unordered_map<NodeId, Site*> site_of_;
+  std::vector<Site*> open_;  // may have free slots, or room for prefetch
+  Amounts all_;              // what all nodes have together
+  uint64_t all_slots_ = 0;   // likewise
+  bool costs_known_ = true;  // otherwise, they are of other nodes
+  size_t tainted_ = 0;       // nodes with NoExecute taints
+  std::unordered_map<JobId, Client> clients_;
+  WaitingJobs waiting_;
+  std::set<JobId> wanting_;          // those in waiting_
+  std::set<JobId> avoiding_;         // those with avoid_until
+  JobId first_served_ = 0;           // in this round, among equals
+  std::map<int32_t, size_t> ranks_;  // jobs that can give slots back, by priority
+
+  std::map<std::string, InQueue> queues_;
+  std::map<std::optional<UserId>, User> users_;
+  size_t active_users_ = 0;
+  double queue_weights_ = 0;  // of queues whose jobs hold or want slots
+  bool weights_known_ = false;
   RecentUse use_;
   std::optional<Millis> use_noted_ms_;
+  bool used_ = false;                    // somebody has held something since take_used()
   std::map<UserId, std::string> names_;  // of owners
-  Amounts all_;                          // what all nodes have together
-  uint64_t all_slots_ = 0;               // likewise
-  uint64_t all_changes_ = 1;
-  std::map<NodeId, Site> sites_;
-  std::map<JobId, Client> clients_;
-  JobId last_served_ = 0;
+
+  std::map<JobId, Reservation> reservations_;
+  std::vector<JobId> fresh_;  // may need a short_since
+  // Jobs with a short_since that need much at once, by priority and then by that; and by it alone.
+  std::set<std::tuple<int32_t, Millis, JobId>> patience_;
+  std::set<std::pair<Millis, JobId>> due_;
+  Millis next_look_ms_ = 0;             // for the one to get a reservation
   std::optional<JobId> patient_;        // the job that patience gave a reservation
   Millis start_ms_ = 0;                 // when that is likely to be complete
   Millis lend_until_ms_ = 0;            // what was first expected: its places are not lent beyond
   Millis patient_ms_ = 0;               // when it got that
   std::optional<Millis> first_ms_;      // of the first round
-  bool used_ = false;                   // somebody has held something since take_used()
   Millis next_plan_ms_ = 0;             // no plan is made before
   std::optional<Millis> preempted_ms_;  // time of the last preemption
-  size_t tainted_ = 0;                  // nodes with NoExecute taints
-  size_t ending_ = 0;                   // nodes that end or are reserved
-  Millis wall_ahead_ms_ = 0;
 };
 
 }  // namespace muster::core

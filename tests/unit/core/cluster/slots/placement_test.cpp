@@ -216,14 +216,16 @@ TEST(Placement, NodesWithAPreferNoScheduleTaintAreFilledLast) {
 
 // What nodes with these free slots grant a gang with this placement, as "1:4 3:2".
 std::string chosen(PlacementChoice choice, const std::vector<uint32_t>& free, uint32_t wanted,
-                   const std::map<NodeId, uint32_t>& held = {}) {
+                   const std::map<NodeId, uint32_t>& before = {}) {
+  Holdings held;
+  for (auto [node, pods] : before) held.at(node).pods = pods;
   Demand demand;
   demand.gang = true;
   demand.placement = choice;
   std::vector<FreeNode> nodes;
   for (uint32_t slots : free)
     nodes.push_back({static_cast<NodeId>(nodes.size() + 1), slots, {}, nullptr, nullptr});
-  Grants grants = place(nodes, {{7, wanted, &demand, nullptr, nullptr, &held}});
+  Grants grants = place(nodes, {{.job = 7, .wanted = wanted, .demand = &demand, .held = &held}});
   std::string text;
   for (auto [node, count] : grants[7])
     text += (text.empty() ? "" : " ") + std::to_string(node) + ":" + std::to_string(count);

@@ -1,0 +1,178 @@
+// Patience: which job gets a reservation, and where.
+#include "core/cluster/slots/slots.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace muster::core {
+
+namespace {
+
+// A plan moves if it starts sooner by this much, or by an eighth of the time until then.
+constexpr Millis kSoonerMs = 100;
+// Expected of a pod about which nothing is known, beyond what it has already run.
+constexpr Millis kUnknownMs = 3'600'000;
+// The longest pause between two plans of a job that fits nowhere.
+constexpr Millis kPauseMaxMs = 60'000;
+// A look at this many jobs in vain puts the next one off by a millisecond.
+constexpr size_t kLooksPerMs = 1'000;
+
+}  // namespace
+
+void Slots::drop_reservation(JobId job) {
+  if (!reservations_.empty()) reservations_.erase(job);
+  if (job == patient_) patient_.reset();
+}
+
+void Slots::set_short_since(Client& client, std::optional<Millis> since) {
+  if (client.short_since == since) return;
+  if (client.short_since) {
+    patience_.erase({-client.need.priority, *client.short_since, client.job});
+    due_.erase({*client.short_since, client.job});
+  }
+  client.short_since = since;
+  if (!since) return;
+  patience_.insert({-client.need.priority, *since, client.job});
+  due_.insert({*since, client.job});
+}
+
+// Whether all places reserved for the job can still be used.
+bool Slots::still_good(JobId job) const {
+  const auto kept = reservations_.find(job);
+  if (kept == reservations_.end()) return false;
+  const Client& client = clients_.at(job);
+  uint64_t places = 0;
+  for (auto [node, count] : kept->second) {
+    const Site* s = site(node);
+    if (!s || !s->usable || !admits(s->info, s->labels, client.need)) return false;
+    places += count;
+  }
+  return places > 0 && (!client.need.gang || places == client.lacking());
+}
+
+// Of those who have waited long enough and may have a reservation, the one with the highest
+// priority that has waited longest. None, if one of at least its priority has a reservation.
+Slots::Client* Slots::most_patient(Millis now) {
+  if (now < next_look_ms_) return nullptr;
+  size_t looks = 0;
+  for (auto it = patience_.begin(); it != patience_.end();) {
+    const auto [rank, since, job] = *it;
+    if (patient_ && -rank <= clients_.at(*patient_).need.priority) break;
+    if (since + kPatienceMs > now) {  // so have the others of this priority
+      it = patience_.upper_bound({rank, std::numeric_limits<Millis>::max(), UINT64_MAX});
+      continue;
+    }
+    ++looks;
+    ++it;
+    Client& client = clients_.at(job);
+    if (may_have(client) && !reservations_.contains(job) &&
+        (client.begun || !has_its_share(client)))
+      return &client;
+  }
+  next_look_ms_ = now + static_cast<Millis>(looks / kLooksPerMs);
+  return nullptr;
+}
+
+// Gives one job at a time a reservation. It is served before jobs of equal priority, so they cannot
+// take its places.
+void Slots::be_patient(Millis now, Round& round) {
+  for (const JobId job : std::exchange(fresh_, {}))
+    if (const auto it = clients_.find(job); it != clients_.end())
+      if (Client& client = it->second; client.line && client.needs_much() && !client.short_since)
+        set_short_since(client, now);
+  if (const auto next = due_.upper_bound({now - kPatienceMs, UINT64_MAX}); next != due_.end())
+    round.again_in(next->first + kPatienceMs - now);
+  Client* longest = most_patient(now);
+  if (next_look_ms_ > now) round.again_in(next_look_ms_ - now);
+  if (!longest) return;
+  if (now < next_plan_ms_) return round.again_in(next_plan_ms_ - now);
+  if (patient_) drop_reservation(*patient_);
+  patient_ = longest->job;
+  patient_ms_ = now;
+  lend_until_ms_ = std::numeric_limits<Millis>::max();
+  plan_anew(now);
+  if (patient_) return;
+  // Nothing fits it: let other jobs try first.
+  longest->pause_ms = std::clamp(2 * longest->pause_ms, kPatienceMs, kPauseMaxMs);
+  set_short_since(*longest, now + longest->pause_ms - kPatienceMs);
+}
+
+// Keeps the reservation where it is, unless another place is clearly sooner.
+void Slots::plan_anew(Millis now) {
+  auto it = clients_.find(*patient_);
+  if (it == clients_.end() || !it->second.line || !may_have(it->second))
+    return drop_reservation(*patient_);
+  if (now - patient_ms_ > kUnknownMs) {  // it waits for pods that do not end
+    set_short_since(it->second, now + kUnknownMs);
+    return drop_reservation(*patient_);
+  }
+  Client& client = it->second;
+  const std::vector<Outlook> nodes = outlook(client, now);
+  const WaitingJob job{it->first, client.lacking(), &client.need};
+  const std::optional<Plan> best = plan(nodes, job, now);
+  if (still_good(job.job)) {
+    const std::optional<Millis> start_ms = start_of(reservations_.at(job.job), nodes, job, now);
+    if (start_ms &&
+        (!best || *start_ms - best->start_ms <= std::max(kSoonerMs, (*start_ms - now) / 8))) {
+      start_ms_ = *start_ms;
+      lend_until_ms_ = std::min(lend_until_ms_, start_ms_);
+      return;
+    }
+  }
+  if (!best) return drop_reservation(job.job);
+  reservations_[job.job] = best->places;
+  start_ms_ = best->start_ms;
+  lend_until_ms_ = std::min(lend_until_ms_, start_ms_);
+}
+
+// What is free on each node, and when the pods of other jobs are likely to end there.
+std::vector<Outlook> Slots::outlook(const Client& client, Millis now) {
+  std::map<NodeId, std::vector<Ending>> endings;
+  size_t places = 0;
+  for (const Client* other : by_id()) {
+    if (other == &client) continue;
+    places += other->places.size();
+    for (const Holding& holding : other->places)
+      endings[holding.node].push_back({ends_at(*other, holding, now), holding.pods, &other->need});
+  }
+  next_plan_ms_ = now + kPlanEveryMs + static_cast<Millis>(places / kPlacesPerMs);
+  std::vector<Outlook> nodes;
+  for (const auto& [id, site] : sites_) {
+    if (!site.usable) continue;
+    Outlook outlook{free_node(site), {}};
+    outlook.node.over = site.used > site.info.slots ? site.used - site.info.slots : 0;
+    if (auto found = endings.find(id); found != endings.end())
+      outlook.endings = std::move(found->second);
+    nodes.push_back(std::move(outlook));
+  }
+  return nodes;
+}
+
+// By when the job's pods there are likely to have ended.
+Millis Slots::ends_at(const Client& client, const Holding& holding, Millis now) const {
+  const Millis since = std::max(holding.since, first_ms_.value_or(now));
+  const Millis ran_ms = std::max<Millis>(0, now - since);
+  const std::optional<Millis> runs = runs_ms(client);
+  if (!runs) return now + kUnknownMs + ran_ms;
+  // Those that seem to have run longer than expected are expected to run as long again. They may
+  // also be later ones: a job need not tell which of its slots it reuses.
+  return ran_ms <= *runs ? since + *runs : now + std::min(ran_ms - *runs, *runs);
+}
+
+// The average of its recent pods, or at least not longer than their time limit.
+std::optional<Millis> Slots::runs_ms(const Client& client) const {
+  std::optional<Millis> runs;
+  if (const auto limit = client.need.time_limit_s) runs = *limit * 1000;
+  if (client.ran.count > 0) {
+    const Millis average = client.ran.total_ms / client.ran.count;
+    runs = std::min(average, runs.value_or(average));
+  }
+  return runs;
+}
+
+std::optional<Slots::Awaited> Slots::awaited() const {
+  return patient_ ? std::optional(Awaited{*patient_, start_ms_}) : std::nullopt;
+}
+
+}  // namespace muster::core

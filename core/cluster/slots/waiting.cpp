@@ -1,0 +1,152 @@
+#include "core/cluster/slots/waiting.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace muster::core {
+
+namespace {
+
+// Equal for demands that are alike.
+size_t hash_of(const Demand& demand) {
+  size_t hash = 0;
+  auto mix = [&hash](size_t value) {
+    hash ^= value + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
+  };
+  const std::hash<std::string> text;
+  mix(static_cast<size_t>(demand.amounts.cpu_millis));
+  mix(static_cast<size_t>(demand.amounts.memory_bytes));
+  for (const auto& [name, count] : demand.amounts.named)
+    mix(text(name) + static_cast<size_t>(count));
+  for (const auto& [key, value] : demand.node_selector) mix(text(key) + 3 * text(value));
+  mix(text(demand.node_name));
+  mix((demand.affinity.required ? demand.affinity.required->size() + 1 : 0) +
+      16 * demand.tolerations.size());
+  for (const NodeId node : demand.avoids) mix(node);
+  return hash;
+}
+
+}  // namespace
+
+uint64_t allowed(const WaitingJob& job, uint64_t most) {
+  if (!job.limited) return most;
+  for (const Allowance* limit : job.limits)
+    if (limit) most = limit->left(demand_of(job).amounts, job.pods == 0, most);
+  return most;
+}
+
+bool may_have(const WaitingJob& job) {
+  const uint64_t least = demand_of(job).gang ? job.wanted : 1;
+  return allowed(job, least) == least;
+}
+
+void count_limits(WaitingJob& job, int64_t pods) {
+  const bool before = job.pods > 0;
+  job.pods = static_cast<uint32_t>(int64_t{job.pods} + pods);
+  const bool after = job.pods > 0;
+  for (Allowance* limit : job.limits) {
+    if (!limit) continue;
+    limit->count(demand_of(job).amounts, pods);
+    limit->jobs += after;
+    limit->jobs -= before;
+  }
+}
+
+void count_pods(WaitingJob& job, int64_t pods) {
+  count_limits(job, pods);
+  const double more = static_cast<double>(pods) * job.real * job.cost;
+  job.share += more;
+  if (!job.user) return;
+  job.user->held += more;
+  if (job.user->queue) job.user->queue->held += more;
+}
+
+bool Pass::serves(const WaitingJob& job) const {
+  if (job.wanted == 0 || job.out == number || (job.kind && job.kind->stuck == number)) return false;
+  if (ends_within &&
+      (job.reservation || !job.runs_ms || std::max<Millis>(*job.runs_ms, 1) > *ends_within))
+    return false;
+  return !job.limited || allowed(job, 1) > 0;
+}
+
+void WaitingJobs::add(WaitingJob& job) {
+  const int32_t priority = demand_of(job).priority;
+  Line& line = lines_[priority];
+  line.priority = priority;
+  job.line = &line;
+  if (demand_of(job).gang) {
+    job.at = line.gangs.size();
+    line.gangs.push_back(&job);
+    return;
+  }
+  std::pair<uint32_t, uint32_t> key;
+  if (job.user) key = {job.user->queue ? job.user->queue->number : 0, job.user->number};
+  const bool plain = demand_of(job).amounts.none();
+  Pack& pack = (plain ? line.plain : line.others)[key];
+  pack.key = key;
+  pack.plain = plain;
+  pack.user = job.user;
+  job.pack = &pack;
+  job.at = pack.jobs.size();
+  pack.jobs.push_back(&job);
+  pack.wanted += job.wanted * job.cost;
+}
+
+void WaitingJobs::remove(WaitingJob& job) {
+  if (!job.line) return;
+  auto& among = job.pack ? job.pack->jobs : job.line->gangs;
+  among.back()->at = job.at;
+  among[job.at] = among.back();
+  among.pop_back();
+  if (job.pack) {
+    job.pack->wanted -= job.wanted * job.cost;
+    if (among.empty())
+      (job.pack->plain ? job.line->plain : job.line->others).erase(std::pair(job.pack->key));
+  }
+  if (job.line->empty()) lines_.erase(job.line->priority);
+  job.line = nullptr;
+  job.pack = nullptr;
+}
+
+void WaitingJobs::set_wanted(WaitingJob& job, uint32_t wanted) {
+  if (job.pack) job.pack->wanted += (static_cast<double>(wanted) - job.wanted) * job.cost;
+  job.wanted = wanted;
+}
+
+void WaitingJobs::set_cost(WaitingJob& job, double cost) {
+  if (job.pack) job.pack->wanted += job.wanted * (cost - job.cost);
+  job.cost = cost;
+}
+
+void WaitingJobs::sum_up() {
+  for (auto& [priority, line] : lines_)
+    for (auto* packs : {&line.plain, &line.others})
+      for (auto& [key, pack] : *packs) {
+        pack.wanted = 0;
+        for (const WaitingJob* job : pack.jobs) pack.wanted += job->wanted * job->cost;
+      }
+}
+
+void WaitingJobs::set_kind(WaitingJob& job) {
+  drop_kind(job);
+  const size_t hash = hash_of(demand_of(job));
+  auto [it, end] = kinds_.equal_range(hash);
+  while (it != end && !alike(it->second->demand, demand_of(job))) ++it;
+  if (it == end) {
+    it = kinds_.emplace(hash, std::make_unique<Kind>());
+    it->second->demand = demand_of(job);
+  }
+  job.kind = it->second.get();
+  ++job.kind->jobs;
+}
+
+void WaitingJobs::drop_kind(WaitingJob& job) {
+  if (!job.kind) return;
+  Kind* kind = std::exchange(job.kind, nullptr);
+  if (--kind->jobs > 0) return;
+  auto [it, end] = kinds_.equal_range(hash_of(kind->demand));
+  while (it != end && it->second.get() != kind) ++it;
+  if (it != end) kinds_.erase(it);
+}
+
+}  // namespace muster::core
