@@ -91,6 +91,11 @@ class View {
   // How users stand in the cluster, a short while ago.
   void set_shares(core::cluster::ShowShares shares) { shares_ = std::move(shares); }
   const core::cluster::ShowShares& shares() const { return shares_; }
+  // Why the job waits because of its queue; null: it does not, as far as is known.
+  const core::Slots::QueueWait* queue_wait(JobId job) const {
+    const auto found = shares_.queue_waits.find(job);
+    return found == shares_.queue_waits.end() ? nullptr : &found->second;
+  }
   // Called after commit() and health(); set by the server.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
 

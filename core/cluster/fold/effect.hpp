@@ -70,14 +70,12 @@ struct NodeReadyNow {
 struct ShowHealth {
   NodeHealth health;
 };
-// To the read model: how users stand, and what is kept for whom.
+// To the read model: how users stand, what is kept for whom, and who waits because of a queue.
 struct ShowShares {
   std::vector<Slots::Standing> standings;
   std::optional<JobId> kept_for;
   Millis expected_ms = 0;  // wall-clock time at which all of it is likely to be free
-  // Of each job that waits for slots: who goes first, and when it is likely to start, on the wall
-  // clock, if that is known.
-  std::map<JobId, Expectation> line{};
+  std::map<JobId, Slots::QueueWait> queue_waits{};
 };
 // To the job: from now on, slots that its pods free go back to the cluster.
 struct TakeKept {

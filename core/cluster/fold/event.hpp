@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/cluster/fold/hello.hpp"
+#include "core/queue/queue.hpp"
 #include "core/quick_ends.hpp"
 #include "core/spec/fields/job_spec.hpp"
 
@@ -93,10 +94,15 @@ struct Freed {
 struct JobLeft {
   JobId job = 0;
 };
+// All queues that there are now.
+struct QueuesChanged {
+  std::vector<Queue> queues;
+};
 // Time for another round of placement.
 struct PlaceNow {};
 
-using Event = std::variant<AgentRegisters, JobsAnswered, LinkUp, LinkDown, Heartbeat, AgentLeaves,
-                           Tick, SpecRequest, DeleteRequest, Want, Freed, JobLeft, PlaceNow>;
+using Event =
+    std::variant<AgentRegisters, JobsAnswered, LinkUp, LinkDown, Heartbeat, AgentLeaves, Tick,
+                 SpecRequest, DeleteRequest, Want, Freed, JobLeft, PlaceNow, QueuesChanged>;
 
 }  // namespace muster::core::cluster

@@ -27,15 +27,12 @@ void Turn::note_uses() {
   if ((age_ms >= kNoteEveryMs || age_ms < 0) && slots.take_used() && !slots.uses().empty())
     record(UsesNoted{{now.wall_ms, slots.uses()}});
   ShowShares shares{slots.standings(), std::nullopt};
+  shares.queue_waits = slots.queue_waits();
   if (const auto awaited = slots.awaited()) {
     shares.kept_for = awaited->job;
     shares.expected_ms = now.wall_ms + std::max<Millis>(0, awaited->start_ms - now.up_ms);
   }
-  for (Expectation& one : slots.line(now.up_ms)) {
-    if (one.start_ms) *one.start_ms += now.wall_ms - now.up_ms;
-    shares.line.emplace(one.job, one);
-  }
-  const bool any = !shares.standings.empty() || shares.kept_for || !shares.line.empty();
+  const bool any = !shares.standings.empty() || shares.kept_for || !shares.queue_waits.empty();
   if (std::exchange(cluster.shares_shown(), any) || any) at_once(std::move(shares));
 }
 
@@ -56,6 +53,13 @@ void Turn::take(const JobLeft& event) {
   moved(*this, event.job);
 }
 
+// They act at once, also on jobs that wait or keep slots.
+void Turn::take(const QueuesChanged& event) {
+  cluster.slots().set_queues(event.queues);
+  return_slots();
+  place_soon();
+}
+
 void Turn::take(const PlaceNow&) {
   Slots& slots = cluster.slots();
   std::vector<NodeId> closed;
@@ -73,7 +77,10 @@ void Turn::take(const PlaceNow&) {
     forgive(job);
   }
   const bool enough = !slots.lacks();
-  if (!enough) return_slots();
+  if (!enough)
+    return_slots();
+  else if (slots.any_waits())
+    return_limited();
   for (auto& [job, granted] : round.grants) {
     const bool keep = enough && slots.may_keep(job);
     if (keep)

@@ -37,6 +37,14 @@ struct Turn {
   void return_slots() {
     for (JobId job : std::exchange(cluster.keepers(), {})) at_once(TakeKept{job});
   }
+  // Likewise, from jobs under a limit for which others wait.
+  void return_limited() {
+    std::erase_if(cluster.keepers(), [this](JobId job) {
+      if (!cluster.slots().must_share(job)) return false;
+      at_once(TakeKept{job});
+      return true;
+    });
+  }
   // After every change in whether the node takes pods.
   void show(NodeId id) {
     return_slots();
@@ -73,6 +81,7 @@ struct Turn {
   void take(const Freed& event);
   void take(const JobLeft& event);
   void take(const PlaceNow& event);
+  void take(const QueuesChanged& event);
 };
 
 }  // namespace muster::core::cluster

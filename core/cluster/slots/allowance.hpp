@@ -10,6 +10,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace muster::core {
 
@@ -26,6 +28,16 @@ struct Allowance {
   // How many more such pods there may be, up to `most`. `new_job`: the first of their job.
   uint64_t left(const Amounts& each, bool new_job, uint64_t most) const;
   bool over() const;  // more has been granted than is allowed now
+
+  // The first limit that leaves no room for this many such pods.
+  struct Shortage {
+    std::string resource;  // "pods", "jobs", "cpu" (in thousandths), "memory" (bytes), or a name
+    int64_t max = 0;
+    int64_t held = 0;
+    int64_t wanted = 0;  // by the pods
+    bool operator==(const Shortage&) const = default;
+  };
+  std::optional<Shortage> shortage(const Amounts& each, bool new_job, uint64_t pods) const;
 };
 
 // Those of one job; null: none.

@@ -1,5 +1,6 @@
 #include "core/cluster/slots/demand.hpp"
 
+#include "core/queue/queue.hpp"
 #include "core/spec/fields/affinity.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/quantity.hpp"
@@ -121,6 +122,9 @@ Demand demand_of(const JobObject& object) {
     demand.priority = kNodeCritical;
   else
     demand.priority = pod.priority.value_or(0);
+  demand.own_priority = pod.priority || demand.priority != 0;
+  demand.given_priority = object.priority_given;
+  demand.queue = queue_of(object.meta.annotations);
   // `kept` is canonical JSON: quotes inside a string are escaped, so only the field itself matches.
   demand.preempts = pod.kept.find(R"("preemptionPolicy":"Never")") == std::string::npos;
   auto limited = [&demand](const Container& container) {
@@ -143,10 +147,10 @@ Demand demand_of(const JobObject& object) {
 
 bool alike(const Demand& a, const Demand& b) {
   return a.amounts == b.amounts && a.node_selector == b.node_selector &&
-         a.node_name == b.node_name && a.affinity.required == b.affinity.required &&
-         a.tolerations == b.tolerations && a.memory_limit == b.memory_limit &&
-         a.cpu_limit == b.cpu_limit && a.of_user == b.of_user && a.avoids == b.avoids &&
-         a.stay == b.stay;
+         a.queue_selector == b.queue_selector && a.node_name == b.node_name &&
+         a.affinity.required == b.affinity.required && a.tolerations == b.tolerations &&
+         a.memory_limit == b.memory_limit && a.cpu_limit == b.cpu_limit && a.of_user == b.of_user &&
+         a.avoids == b.avoids;
 }
 
 Amounts capacity_of(const NodeInfo& node) {
@@ -154,12 +158,17 @@ Amounts capacity_of(const NodeInfo& node) {
           node.resources};
 }
 
+bool has_labels(const StringMap& labels, const StringMap& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&labels](const auto& one) {
+    const auto it = labels.find(one.first);
+    return it != labels.end() && it->second == one.second;
+  });
+}
+
 bool selects(const NodeInfo& node, const StringMap& labels, const Demand& demand) {
   if (!demand.node_name.empty() && demand.node_name != node.name) return false;
-  for (const auto& [key, value] : demand.node_selector) {
-    auto it = labels.find(key);
-    if (it == labels.end() || it->second != value) return false;
-  }
+  if (!has_labels(labels, demand.node_selector) || !has_labels(labels, demand.queue_selector))
+    return false;
   return is_required(demand.affinity, node.name, labels);
 }
 

@@ -46,6 +46,13 @@ struct Demand {
   // which operators clear a node.
   bool of_user = false;
   std::optional<int64_t> time_limit_s;  // of a pod
+  std::string queue;                    // its name; never empty in what demand_of() returns
+  bool own_priority = false;            // `priority` is the template's
+  bool given_priority = false;          // an operator's, for this job
+  // From Slots, as its queue says: labels of the nodes for its jobs, and the queues whose pods
+  // theirs may preempt; absent: all.
+  StringMap queue_selector;
+  std::optional<std::vector<std::string>> preempted_queues;
   // Nodes that could not start such a pod a short while ago. From Slots, not from the object.
   std::set<NodeId> avoids;
   // For nodes that end or are reserved. Slots clears it while there are none.
@@ -73,7 +80,8 @@ bool enforces(const NodeInfo& node, const Demand& demand);
 // How long such a pod may stay on the node under its NoExecute taints, in milliseconds: 0 if one is
 // not tolerated, else the smallest tolerationSeconds; nullopt: forever.
 std::optional<Millis> may_stay(const NodeInfo& node, const Demand& demand);
-// Whether the node's name and labels match what such a pod asks for.
+bool has_labels(const StringMap& labels, const StringMap& wanted);
+// Whether the node's name and labels match what such a pod and its queue ask for.
 bool selects(const NodeInfo& node, const StringMap& labels, const Demand& demand);
 // How many PreferNoSchedule taints such a pod does not tolerate; nodes with any are filled last.
 uint32_t reluctance(const NodeInfo& node, const Demand& demand);

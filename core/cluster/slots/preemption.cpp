@@ -12,6 +12,11 @@ const Demand& demand_of(const Holder& holder) {
   return holder.demand ? *holder.demand : kPlainDemand;
 }
 
+bool may_preempt(const Demand& demand, const Demand& holder) {
+  const auto& queues = demand.preempted_queues;
+  return !queues || std::find(queues->begin(), queues->end(), holder.queue) != queues->end();
+}
+
 }  // namespace
 
 Preemption::Preemption(std::vector<FreeNode> nodes, std::vector<Holder> holders) {
@@ -45,6 +50,7 @@ std::optional<Preemption::Victims> Preemption::cheapest(const Site& site, const 
   for (size_t i = 0; i < site.holders.size() && !fits; ++i) {
     const Holder& holder = site.holders[i];
     if (demand_of(holder).priority >= demand.priority) break;
+    if (!may_preempt(demand, demand_of(holder))) continue;
     for (uint32_t n = 1; n <= holder.slots && !fits; ++n) {
       if (n == 1) victims.emplace_back(i, 0);
       ++victims.back().second;
@@ -70,7 +76,8 @@ std::optional<Preemption::Victims> Preemption::cheapest(const Site& site, const 
 MadeRoom Preemption::make_room(const WaitingJob& waiting) {
   const Demand& demand = core::demand_of(waiting);
   if (std::any_of(hopeless_.begin(), hopeless_.end(), [&demand](const Demand* one) {
-        return one->priority >= demand.priority && alike(*one, demand);
+        return one->priority >= demand.priority && alike(*one, demand) &&
+               one->preempted_queues == demand.preempted_queues;
       }))
     return {};
   MadeRoom made;

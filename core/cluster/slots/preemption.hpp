@@ -6,8 +6,9 @@
 // ended, is used before anything is preempted. The result lists the job's places, so that they can
 // be reserved; otherwise the victims' replacements would take them.
 //
-// Invariants: no pod is preempted for a job of the same or a lower priority, if it would not help,
-// or for a gang that would not fit as a whole.
+// Invariants: no pod is preempted for a job of the same or a lower priority, for one whose queue
+// may not preempt those of its queue, if it would not help, or for a gang that would not fit as a
+// whole.
 #pragma once
 
 #include "core/cluster/slots/waiting.hpp"

@@ -71,16 +71,18 @@ std::map<UserId, double> Slots::held_by_users() const {
 // Prefetched pods hold nothing yet; which of a node's pods those are is not known here.
 void Slots::note_use(Millis now) {
   if (use_noted_ms_ && now < *use_noted_ms_ + kNoteUseMs) return;
-  const bool prefetched = std::any_of(sites_.begin(), sites_.end(), [](const auto& one) {
-    return one.second.used > one.second.info.slots;
-  });
+  bool prefetched = false;
+  std::vector<double> parts;  // by node: of its pods that have a slot
+  for (const auto& [id, site] : sites_) {
+    if (site.used <= site.info.slots) continue;
+    prefetched = true;
+    parts.resize(sites_.rbegin()->first + size_t{1}, 1);
+    parts[id] = double(site.info.slots) / site.used;
+  }
   for (auto& [id, client] : clients_) {
     double real = prefetched ? 0 : client.pods;
     if (prefetched)
-      for (const Holding& holding : client.places)
-        if (const Site* s = site(holding.node))
-          real += s->used > s->info.slots ? double(holding.pods) * s->info.slots / s->used
-                                          : holding.pods;
+      for (const Holding& holding : client.places) real += holding.pods * parts[holding.node];
     client.real = client.pods > 0 ? real / client.pods : 1;
     used_ |= client.pods > 0;
   }

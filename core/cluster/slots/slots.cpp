@@ -119,17 +119,32 @@ Slots::Client& Slots::client(JobId job) {
   return client;
 }
 
+Slots::Uncounted Slots::uncount(Client& client) {
+  const Uncounted was{client.pods, client.short_since};
+  set_short_since(client, std::nullopt);
+  count_pods(client, -int64_t{client.pods});
+  const uint32_t pending = std::exchange(client.pending, 0);
+  settle(client);
+  client.pending = pending;
+  return was;
+}
+
+void Slots::count_again(Client& client, const Uncounted& was) {
+  client.share = 0;
+  enrol(client);
+  client.cost = cost(client.need);
+  waiting_.set_kind(client);
+  count_pods(client, was.pods);
+  settle(client);
+  if (client.line) set_short_since(client, was.since);
+}
+
 void Slots::learn(Client& client, const JobObjectPtr& object) {
   if (client.object == object) return;
-  const std::optional<Millis> since = client.short_since;
-  const uint32_t pods = client.pods;
+  Uncounted was;
   Demand demand = demand_of(*object);
-  if (client.object) {  // recount what it holds and wants
-    set_short_since(client, std::nullopt);
-    count_pods(client, -int64_t{pods});
-    const uint32_t pending = std::exchange(client.pending, 0);
-    settle(client);
-    client.pending = pending;
+  if (client.object) {
+    was = uncount(client);
     for (const Holding& holding : client.places)
       if (Site* s = site(holding.node)) {
         s->taken.add(client.need.amounts, -int64_t{holding.pods});
@@ -138,46 +153,22 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
       }
   }
   client.object = object;
+  client.facts = owner_of(object->meta.annotations);
   client.owner = owner_uid(object->meta.annotations);
   if (const auto name = object->meta.annotations.find(std::string(kOwnerKey));
       client.owner && name != object->meta.annotations.end())
     names_[*client.owner] = name->second;
   demand.avoids = std::move(client.need.avoids);
+  client.template_priority = demand.priority;
   client.need = std::move(demand);
   client.held = client.need.placement != PlacementChoice::usual ? &client.places : nullptr;
   client.runs_ms = runs_ms(client);
-  client.share = 0;
-  enrol(client);
-  client.cost = cost(client.need);
-  waiting_.set_kind(client);
-  count_pods(client, pods);
-  settle(client);
-  if (client.line) set_short_since(client, since);
-}
-
-// Among which jobs it counts.
-void Slots::enrol(Client& client) {
-  client.person = &users_[client.owner];
-  client.person->all.set_max(
-      {.pods = user_pods_max_ > 0 ? std::optional(user_pods_max_) : std::nullopt});
-  const auto [queue, fresh] = queues_.try_emplace("default");
-  client.queue = &queue->second;
-  if (fresh) client.queue->share.number = static_cast<uint32_t>(queues_.size());
-  const auto [sharer, first] = client.queue->users.try_emplace(client.owner);
-  client.sharer = &sharer->second;
-  if (first) {
-    client.sharer->share.queue = &client.queue->share;
-    client.sharer->share.number = static_cast<uint32_t>(client.queue->users.size());
-  }
-  client.user = &client.sharer->share;
-  client.limits = {client.owner ? &client.person->all : nullptr, nullptr, nullptr};
-  client.limited = std::any_of(client.limits.begin(), client.limits.end(),
-                               [](const Allowance* limit) { return limit && limit->limited; });
+  count_again(client, was);
 }
 
 // Keeps the books after a change in what the job wants or holds.
 void Slots::settle(Client& client) {
-  const uint32_t wanted = client.lacking();
+  const uint32_t wanted = client.barred ? 0 : client.lacking();
   client.begun = client.need.gang && client.pods > 0;
   if ((wanted > 0) != (client.line != nullptr)) {
     for (Allowance* limit : client.limits)
@@ -332,12 +323,18 @@ bool Slots::lacks() const {
                      [this](const auto& one) { return any_may_have(one.second); });
 }
 
+bool Slots::must_share(JobId job) const {
+  const auto found = clients_.find(job);
+  if (found == clients_.end() || found->second.barred) return true;
+  const Client& client = found->second;
+  return std::any_of(client.limits.begin(), client.limits.end(), [&client](const Allowance* limit) {
+    return limit && limit->limited && (limit->over() || limit->waiting > (client.line ? 1 : 0));
+  });
+}
+
 bool Slots::may_keep(JobId job) const {
   const Client& client = clients_.at(job);
-  if (client.need.gang) return false;
-  for (const Allowance* limit : client.limits)
-    if (limit && limit->limited && (limit->over() || limit->waiting > (client.line ? 1 : 0)))
-      return false;
+  if (client.need.gang || must_share(job)) return false;
   for (const Holding& one : client.places) {
     const Site* s = site(one.node);
     if (!s || !s->usable || s->used > s->info.slots || !admits(s->info, s->labels, client.need))

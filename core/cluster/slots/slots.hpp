@@ -33,6 +33,7 @@
 #include "core/cluster/slots/preemption.hpp"
 #include "core/cluster/slots/recent_use.hpp"
 #include "core/cluster/slots/reservation.hpp"
+#include "core/queue/queue.hpp"
 #include "core/quick_ends.hpp"
 
 #include <deque>
@@ -89,10 +90,26 @@ class Slots {
   bool lacks() const;  // a job waits for slots, and its owner may have them
   // Whether the job may use the slots that it frees for its next pods: if its nodes would still
   // take them and hold no more pods than slots. Not for a gang, which needs all its slots at once,
-  // nor if the owner has too many pods, or other jobs that wait for them.
+  // nor if a limit of its owner or queue is exceeded, or other jobs wait for it.
   bool may_keep(JobId job) const;
+  // Whether it must not keep slots because of its queue, a limit, or others who wait for that.
+  bool must_share(JobId job) const;
+  bool any_waits() const { return !waiting_.empty(); }  // for slots or a limit
   // Slots granted or occupied by a pod.
   uint32_t used(NodeId node) const;
+
+  // All queues that there are. Acts on jobs that wait, and ends nothing.
+  void set_queues(const std::vector<Queue>& queues);
+  // Why a job waits because of its queue.
+  struct QueueWait {
+    enum class Why : uint8_t { no_queue, not_open, time_limit, limit, no_node };
+    std::string queue;
+    Why why = Why::no_queue;
+    bool per_user = false;  // the limit is of each user
+    std::optional<Allowance::Shortage> shortage{};
+    bool operator==(const QueueWait&) const = default;
+  };
+  std::map<JobId, QueueWait> queue_waits() const;
 
   // A user's standing among those who hold or want slots, or have had some lately.
   struct Standing {
@@ -154,10 +171,13 @@ class Slots {
   // A user, or those without an owner, in one queue.
   struct Sharer {
     UserShare share;
+    Allowance own;
     size_t jobs = 0;  // that hold or want slots
   };
   struct InQueue {
+    std::optional<Queue> stored;
     QueueShare share;
+    Allowance total;
     std::map<std::optional<UserId>, Sharer> users;
     size_t jobs = 0;     // that hold or want slots
     double weights = 0;  // of its users who do
@@ -169,6 +189,9 @@ class Slots {
   struct Client : WaitingJob {
     JobObjectPtr object;
     std::optional<UserId> owner;
+    std::optional<Owner> facts;  // of the owner
+    int32_t template_priority = 0;
+    std::optional<QueueWait::Why> barred;  // by its queue
     Demand need;
     User* person = nullptr;
     Sharer* sharer = nullptr;
@@ -204,7 +227,13 @@ class Slots {
   void open(Site& site);
   Client& client(JobId job);
   void learn(Client& client, const JobObjectPtr& object);
-  void enrol(Client& client);
+  // What a job holds and waits since, while it is not counted.
+  struct Uncounted {
+    uint32_t pods = 0;
+    std::optional<Millis> since;
+  };
+  Uncounted uncount(Client& client);
+  void count_again(Client& client, const Uncounted& was);
   void settle(Client& client);
   void take(Client& client, NodeId node, uint32_t count, Millis now);
   void release(Client& client, NodeId node, uint32_t count);
@@ -223,13 +252,18 @@ class Slots {
   void leave_reserved(Millis now, Round& round);
   void look_elsewhere(Millis now, Round& round);
   bool has_somewhere(const Client& client) const;
+  // queues.cpp
+  void enrol(Client& client);
+  const Queue* queue_of(const Client& client) const;
+  std::optional<QueueWait::Why> bar(const Client& client) const;
+  bool no_node_for(const Queue& queue) const;
   // shares.cpp
   void note_changes();
   void recount();
   double cost(const Demand& demand) const;
   std::map<UserId, double> held_by_users() const;
   bool has_its_share(const Client& client) const;
-  // patience.cpp
+  // reserving.cpp
   void drop_reservation(JobId job);
   void set_short_since(Client& client, std::optional<Millis> since);
   std::optional<Millis> runs_ms(const Client& client) const;
@@ -239,7 +273,6 @@ class Slots {
   Client* most_patient(Millis now);
   void be_patient(Millis now, Round& round);
   void plan_anew(Millis now);
-  // making_room.cpp
   void preempt(Millis now, Round& round);
   std::vector<Client*> preemptors(int32_t lowest);
   void make_room(Preemption& preemption, const std::vector<Client*>& jobs, Millis now,
@@ -261,6 +294,7 @@ class Slots {
   std::map<int32_t, size_t> ranks_;  // jobs that can give slots back, by priority
 
   std::map<std::string, InQueue> queues_;
+  uint32_t queue_numbers_ = 0;
   std::map<std::optional<UserId>, User> users_;
   size_t active_users_ = 0;
   double queue_weights_ = 0;  // of queues whose jobs hold or want slots
@@ -273,7 +307,7 @@ class Slots {
   std::map<JobId, Reservation> reservations_;
   std::vector<JobId> fresh_;  // may need a short_since
   // Jobs with a short_since that need much at once, by priority and then by that; and by it alone.
-  std::set<std::tuple<int32_t, Millis, JobId>> patience_;
+  std::set<std::tuple<int64_t, Millis, JobId>> patience_;
   std::set<std::pair<Millis, JobId>> due_;
   Millis next_look_ms_ = 0;             // for the one to get a reservation
   std::optional<JobId> patient_;        // the job that patience gave a reservation

@@ -19,6 +19,7 @@ size_t hash_of(const Demand& demand) {
   for (const auto& [name, count] : demand.amounts.named)
     mix(text(name) + static_cast<size_t>(count));
   for (const auto& [key, value] : demand.node_selector) mix(text(key) + 3 * text(value));
+  for (const auto& [key, value] : demand.queue_selector) mix(text(key) + 5 * text(value));
   mix(text(demand.node_name));
   mix((demand.affinity.required ? demand.affinity.required->size() + 1 : 0) +
       16 * demand.tolerations.size());

@@ -233,6 +233,8 @@ struct JobObject {
   JobMeta meta;
   JobSpec spec;
   std::string json;
+  // The template's priority is what an operator gave this job (core::placed_object). Never stored.
+  bool priority_given = false;
 };
 using JobObjectPtr = std::shared_ptr<const JobObject>;
 

@@ -151,8 +151,7 @@ struct EffectText {
       text +=
           " u" + std::to_string(one.user) + "=" + std::to_string(std::lround(one.held * 100)) + "%";
     if (e.kept_for) text += " for " + j(*e.kept_for);
-    for (const auto& [job, one] : e.line)
-      text += " " + j(job) + " after " + std::to_string(one.ahead);
+    for (const auto& [job, wait] : e.queue_waits) text += " " + j(job) + " waits in " + wait.queue;
     return text;
   }
   std::string operator()(const ShowHealth& e) const {

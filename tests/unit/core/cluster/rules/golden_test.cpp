@@ -12,7 +12,8 @@
 //            have started there (as before, once it was given); its health check passes or fails
 //   tick 6 [n1 …]      this many ticks, each after a heartbeat of these nodes
 //   spec a [cordon] [taint=KEY:EFFECT] [stale]            delete a
-//   want j1 3 [priority=5 gang]   all slots granted so far have arrived     left j1
+//   queues a:3 b       all queues that there are, with at most so many pods
+//   want j1 3 [priority=5 gang queue=a]   all slots granted so far have arrived     left j1
 //   free j1 n1=2 [avoid=n1 [failed=1 user=1000]]   so many of its pods, by default 1, could not
 //            start on the node to avoid
 //   place [+5s]        a round of placement, after this time
@@ -147,7 +148,20 @@ class NodesTranscript {
     if (verb == "left") return JobLeft{static_cast<JobId>(after_letter(words_.at(1)))};
     if (verb == "free") return freed();
     if (verb == "place") return PlaceNow{};
+    if (verb == "queues") return queues();
     return std::nullopt;
+  }
+
+  QueuesChanged queues() {
+    QueuesChanged event;
+    for (size_t i = 1; i < words_.size(); ++i) {
+      const auto name_and_pods = split(words_[i], ':');
+      Queue queue{.name = name_and_pods.at(0)};
+      if (name_and_pods.size() > 1)
+        queue.total.pods = static_cast<uint32_t>(number(name_and_pods[1]));
+      event.queues.push_back(queue);
+    }
+    return event;
   }
 
   Heartbeat beat(NodeId node, NodeTrouble trouble = {}) {
@@ -176,7 +190,9 @@ class NodesTranscript {
     object->spec.pod.priority = static_cast<int32_t>(number(value("priority", "0")));
     if (has("gang")) object->meta.annotations["muster.dev/gang"] = "true";
     if (has("owner")) object->meta.annotations["muster.dev/owner-uid"] = value("owner");
-    if (!objects_[job] || has("priority") || has("gang") || has("owner")) objects_[job] = object;
+    if (has("queue")) object->meta.annotations["muster.dev/queue"] = value("queue");
+    if (!objects_[job] || has("priority") || has("gang") || has("owner") || has("queue"))
+      objects_[job] = object;
     return Want{job, static_cast<uint32_t>(number(words_.at(2))), granted_[job], objects_[job]};
   }
 

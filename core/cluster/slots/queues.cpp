@@ -1,0 +1,117 @@
+// What queues change for their jobs: priority, nodes, limits, and whether they may start at all.
+#include "core/cluster/slots/slots.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+
+namespace {
+
+const Queue kOpenQueue{.name = std::string(kDefaultQueue)};
+
+int32_t priority_in(const Queue& queue, const Demand& demand, int32_t of_template) {
+  const int32_t priority = demand.own_priority ? of_template : queue.priority_default;
+  if (!queue.priority_max || !demand.of_user || demand.given_priority) return priority;
+  return std::min(priority, *queue.priority_max);
+}
+
+}  // namespace
+
+void Slots::set_queues(const std::vector<Queue>& queues) {
+  std::vector<std::pair<Client*, Uncounted>> clients;
+  for (Client* client : by_id()) clients.emplace_back(client, uncount(*client));
+  for (auto& [name, queue] : queues_) queue.stored.reset();
+  for (const Queue& queue : queues) queues_[queue.name].stored = queue;
+  for (auto& [name, queue] : queues_) {
+    const Queue& now = queue.stored ? *queue.stored : kOpenQueue;
+    queue.share.weight = now.weight;
+    queue.total.set_max(now.total);
+    for (auto& [user, sharer] : queue.users) sharer.own.set_max(now.per_user);
+  }
+  for (auto& [client, was] : clients) {
+    count_again(*client, was);
+    if (!client->line) drop_reservation(client->job);
+  }
+  weights_known_ = false;
+}
+
+// Null: it does not exist.
+const Queue* Slots::queue_of(const Client& client) const {
+  if (client.queue->stored) return &*client.queue->stored;
+  return client.need.queue == kDefaultQueue ? &kOpenQueue : nullptr;
+}
+
+// Why the job may not start at all. A pod without a time limit runs longer than any.
+std::optional<Slots::QueueWait::Why> Slots::bar(const Client& client) const {
+  const Queue* queue = queue_of(client);
+  if (!queue) return QueueWait::Why::no_queue;
+  if (!open_to(*queue, client.facts)) return QueueWait::Why::not_open;
+  if (!queue->time_max_s) return std::nullopt;
+  const std::optional<int64_t> limit =
+      client.need.time_limit_s ? client.need.time_limit_s : queue->time_default_s;
+  if (limit && *limit <= *queue->time_max_s) return std::nullopt;
+  return QueueWait::Why::time_limit;
+}
+
+// Among which jobs it counts, and what its queue says of it.
+void Slots::enrol(Client& client) {
+  client.person = &users_[client.owner];
+  if (user_pods_max_ > 0) client.person->all.set_max({.pods = user_pods_max_});
+  InQueue& queue = queues_[client.need.queue];
+  if (queue.share.number == 0) queue.share.number = ++queue_numbers_;
+  const auto [found, first] = queue.users.try_emplace(client.owner);
+  Sharer& sharer = found->second;
+  if (first) {
+    sharer.share.queue = &queue.share;
+    sharer.share.number = static_cast<uint32_t>(queue.users.size());
+    if (queue.stored) sharer.own.set_max(queue.stored->per_user);
+  }
+  client.queue = &queue;
+  client.sharer = &sharer;
+  client.user = &sharer.share;
+  client.limits = {client.owner ? &client.person->all : nullptr, &queue.total,
+                   client.owner ? &sharer.own : nullptr};
+  client.limited = std::any_of(client.limits.begin(), client.limits.end(),
+                               [](const Allowance* limit) { return limit && limit->limited; });
+  client.barred = bar(client);
+  const Queue* rules = queue_of(client);
+  client.need.priority =
+      priority_in(rules ? *rules : kOpenQueue, client.need, client.template_priority);
+  client.need.queue_selector = rules ? rules->node_selector : StringMap{};
+  client.need.preempted_queues = rules ? rules->preempts : std::nullopt;
+}
+
+bool Slots::no_node_for(const Queue& queue) const {
+  return std::none_of(sites_.begin(), sites_.end(), [&queue](const auto& one) {
+    return has_labels(one.second.labels, queue.node_selector);
+  });
+}
+
+std::map<JobId, Slots::QueueWait> Slots::queue_waits() const {
+  std::map<const InQueue*, bool> nodeless;
+  for (const auto& [name, queue] : queues_)
+    nodeless[&queue] =
+        queue.stored && !queue.stored->node_selector.empty() && no_node_for(*queue.stored);
+  std::map<JobId, QueueWait> waits;
+  for (const auto& [job, client] : clients_) {
+    const uint32_t wanted = client.lacking();
+    if (wanted == 0) continue;
+    if (client.barred || nodeless.at(client.queue)) {
+      waits[job] = {client.need.queue, client.barred.value_or(QueueWait::Why::no_node)};
+      continue;
+    }
+    if (!client.limited || may_have(client)) continue;
+    for (const size_t which : {1, 2}) {
+      const Allowance* limit = client.limits[which];
+      const uint64_t least = client.need.gang ? wanted : 1;
+      const bool fresh = client.pods == 0;
+      if (!limit || limit->left(client.need.amounts, fresh, least) == least) continue;
+      waits[job] = {client.need.queue, QueueWait::Why::limit, which == 2,
+                    limit->shortage(client.need.amounts, fresh, wanted)};
+      break;
+    }
+  }
+  return waits;
+}
+
+}  // namespace muster::core

@@ -1,0 +1,525 @@
+// Queues in Slots: which nodes their jobs get, how much, at which priority, and why they wait.
+#include "tests/unit/core/cluster/slots/play.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace muster::core {
+
+namespace {
+
+using Play = SlotsPlay;
+using Why = Slots::QueueWait::Why;
+
+struct Asks {
+  std::string queue;
+  std::optional<uint32_t> owner{};
+  uint32_t pods = 100;
+  std::optional<int32_t> priority{};
+  bool gang = false;
+  std::string cpu{};
+  std::optional<int64_t> time_s{};
+  bool given = false;  // the priority is an operator's
+};
+
+JobObjectPtr object_of(const Asks& asks) {
+  auto object = Play::object_of(asks.priority, asks.gang, asks.cpu, asks.owner);
+  auto& annotations = object->meta.annotations;
+  if (!asks.queue.empty()) annotations[std::string(kQueueKey)] = asks.queue;
+  if (asks.owner) {
+    annotations[std::string(kOwnerGidKey)] = "100";
+    annotations[std::string(kOwnerKey)] = "u" + std::to_string(*asks.owner);
+  }
+  object->spec.pod.active_deadline_s = asks.time_s;
+  object->priority_given = asks.given;
+  return object;
+}
+
+void add(Play& play, JobId id, const Asks& asks) {
+  play.jobs[id] = {object_of(asks), asks.pods, 0, {}};
+  play.want(id);
+}
+
+QueueLimits pods(uint32_t most) {
+  return {.pods = most};
+}
+
+void label(Play& play, NodeId id, const StringMap& labels) {
+  play.nodes.at(id).spec.labels = labels;
+  play.slots.set_node(play.nodes.at(id));
+}
+
+std::optional<Why> why(const Play& play, JobId id) {
+  const auto waits = play.slots.queue_waits();
+  const auto found = waits.find(id);
+  return found == waits.end() ? std::nullopt : std::optional(found->second.why);
+}
+
+TEST(Queues, ShareByWeightAndTheirUsersWithinThem) {
+  Play play;
+  play.slots.set_queues({{.name = "a", .weight = 2}, {.name = "b"}});
+  add(play, 1, {"a", 1});
+  add(play, 2, {"a", 2});
+  add(play, 3, {"a", 2});
+  for (JobId id = 10; id < 30; ++id) add(play, id, {"b", 1});
+  play.node(1, 60);
+  play.round();
+  EXPECT_EQ(play.running(1), 20u);
+  EXPECT_EQ(play.running(2), 10u);
+  EXPECT_EQ(play.running(3), 10u);
+  uint64_t b = 0;
+  for (JobId id = 10; id < 30; ++id) b += play.running(id);
+  EXPECT_EQ(b, 20u) << "number of jobs and users does not matter";
+  for (JobId id : {1, 2, 3}) {  // what one queue does not want goes to the others
+    play.jobs.at(id).pending = 0;
+    play.want(id);
+  }
+  play.end(1, 1, 20, false, std::nullopt);
+  play.round();
+  b = 0;
+  for (JobId id = 10; id < 30; ++id) b += play.running(id);
+  EXPECT_EQ(b, 40u);
+}
+
+TEST(Queues, AUserInTwoQueuesSharesInBoth) {
+  Play play;
+  play.slots.set_queues({{.name = "a"}});
+  add(play, 1, {"a", 1});
+  add(play, 2, {"", 1});
+  add(play, 3, {"default", 2});
+  play.node(1, 40);
+  play.round();
+  EXPECT_EQ(play.running(1), 20u);
+  EXPECT_EQ(play.running(2), 10u);
+  EXPECT_EQ(play.running(3), 10u);
+}
+
+TEST(Queues, LimitPodsInAllAndOfEachUser) {
+  Play play;
+  play.node(1, 40);
+  play.slots.set_queues({{.name = "a", .total = pods(10), .per_user = pods(6)}});
+  add(play, 1, {"a", 1});
+  add(play, 2, {"a", 1});
+  play.round();
+  EXPECT_EQ(play.running(1) + play.running(2), 6u);
+  add(play, 3, {"a", 2});
+  add(play, 4, {"", 1, 5});
+  play.round();
+  EXPECT_EQ(play.running(3), 4u);
+  EXPECT_EQ(play.running(4), 5u) << "the limits are of queue a";
+  play.slots.set_queues({{.name = "a", .total = pods(11), .per_user = pods(6)}});
+  play.round();
+  EXPECT_EQ(play.running(3), 5u);
+  play.slots.set_queues({{.name = "a", .total = pods(1)}});
+  play.end(3, 1, 1, true, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(1) + play.running(2) + play.running(3), 10u) << "nothing ends, or starts";
+  EXPECT_EQ(play.slots.queue_waits().at(3).shortage, (Allowance::Shortage{"pods", 1, 10, 96}));
+}
+
+// What becomes free under the limit goes to the user who has least, not to whoever is served first.
+TEST(Queues, UsersShareWhatALimitLeaves) {
+  Play play;
+  play.node(1, 40);
+  play.slots.set_queues({{.name = "a", .total = pods(12)}});
+  add(play, 1, {"a", 1});
+  add(play, 2, {"a", 2});
+  add(play, 3, {"a", 3});
+  play.round();
+  for (JobId id : {1, 2, 3}) EXPECT_EQ(play.running(id), 4u);
+  for (JobId id : {3, 1, 2, 1}) {
+    play.end(id, 1, 2, true, std::nullopt);
+    play.round();
+    for (JobId each : {1, 2, 3}) EXPECT_EQ(play.running(each), 4u);
+  }
+}
+
+TEST(Queues, LimitJobsThatHavePods) {
+  Play play;
+  play.node(1, 40);
+  play.slots.set_queues({{.name = "a", .total = {.jobs = 2}}});
+  for (JobId id = 1; id <= 3; ++id) add(play, id, {"a", 1, 5});
+  play.round();
+  EXPECT_EQ(play.running(1) + play.running(2) + play.running(3), 10u);
+  EXPECT_EQ(play.running(3), 0u);
+  EXPECT_EQ(play.slots.queue_waits().at(3).shortage, (Allowance::Shortage{"jobs", 2, 2, 1}));
+  play.end(1, 1, 5, false, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(3), 5u);
+}
+
+TEST(Queues, AGangWaitsUntilALimitHasRoomForAllOfIt) {
+  Play play;
+  play.node(1, 40, 40'000);
+  play.slots.set_queues({{.name = "a", .total = {.cpu_millis = 8000}}});
+  add(play, 1, {"a", 1, 3, {}, false, "1"});
+  play.round();
+  ASSERT_EQ(play.running(1), 3u);
+  add(play, 2, {"a", 2, 3, 9, true, "2"});
+  play.round();
+  play.round(Slots::kPatienceMs);
+  EXPECT_EQ(play.running(2), 0u);
+  EXPECT_FALSE(play.slots.awaited()) << "it reserves nothing";
+  EXPECT_EQ(play.victims(1), 0u) << "and preempts nothing";
+  EXPECT_EQ(play.slots.queue_waits().at(2).shortage,
+            (Allowance::Shortage{"cpu", 8000, 3000, 6000}));
+  add(play, 3, {"", 1, 99});
+  play.round();
+  EXPECT_EQ(play.running(3), 37u) << "no slot is kept for it";
+  play.end(3, 1, 10, false, std::nullopt);
+  play.end(1, 1, 1, false, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(2), 3u);
+}
+
+TEST(Queues, PrefetchStaysWithinTheLimit) {
+  Play play;
+  play.node(1, 4);
+  play.slots.set_queues({{.name = "a", .per_user = pods(6)}});
+  add(play, 1, {"a", 1});
+  play.round();
+  play.end(1, 1, 4, true, Millis{10});
+  play.round(10);
+  EXPECT_EQ(play.slots.used(1), 6u);
+}
+
+TEST(Queues, SlotsAreNotKeptWhereOthersWaitForTheLimit) {
+  Play play;
+  play.node(1, 40);
+  play.slots.set_queues({{.name = "a", .total = pods(4)}});
+  add(play, 1, {"a", 1, 4});
+  play.round();
+  EXPECT_TRUE(play.slots.may_keep(1));
+  EXPECT_FALSE(play.slots.must_share(1));
+  add(play, 2, {"a", 2, 4});
+  play.round();
+  EXPECT_FALSE(play.slots.lacks()) << "no slot is lacking";
+  EXPECT_TRUE(play.slots.any_waits());
+  EXPECT_TRUE(play.slots.must_share(1));
+  EXPECT_FALSE(play.slots.may_keep(1));
+  play.slots.set_queues({{.name = "a", .total = pods(3)}});
+  play.jobs.at(2).pending = 0;
+  play.want(2);
+  EXPECT_FALSE(play.slots.may_keep(1)) << "it has more than is allowed";
+  play.slots.set_queues({{.name = "a", .users = {"u2"}}});
+  EXPECT_FALSE(play.slots.may_keep(1)) << "the queue is closed to it";
+}
+
+TEST(Queues, PriorityIsTheQueuesUnlessTheJobHasOneAndIsBounded) {
+  const Queue queue{.name = "a", .priority_default = 5, .priority_max = 10};
+  // Whether the job goes before one of this priority.
+  auto before = [&queue](const Asks& asks, int32_t other) {
+    Play play;
+    play.slots.set_queues({queue});
+    add(play, 1, asks);
+    add(play, 2, {"", {}, 100, other});
+    play.node(1, 1);
+    play.round();
+    return play.running(1) == 1;
+  };
+  auto priority = [&before](const Asks& asks) {
+    int32_t other = -1;
+    while (other < 200 && before(asks, other)) ++other;
+    return other - 1;  // among equals, it comes first
+  };
+  EXPECT_EQ(priority({"a", 1}), 5);
+  EXPECT_EQ(priority({"a", 1, 100, 0}), 0);
+  EXPECT_EQ(priority({"a", 1, 100, 7}), 7);
+  EXPECT_EQ(priority({"a", 1, 100, 50}), 10);
+  EXPECT_EQ(priority({"a", {}, 100, 50}), 50) << "it is not a user's";
+  Asks given{"a", 1, 100, 50};
+  given.given = true;
+  EXPECT_EQ(priority(given), 50) << "an operator gave it this";
+}
+
+TEST(Queues, PreemptOnlyThoseTheyMay) {
+  Play play;
+  play.slots.set_queues({{.name = "a", .preempts = {{"b"}}},
+                         {.name = "b"},
+                         {.name = "c", .preempts = std::vector<std::string>{}},
+                         {.name = "d"}});
+  play.node(1, 8);
+  add(play, 1, {"b", 1, 4});
+  add(play, 2, {"", 1, 4});
+  play.round();
+  add(play, 3, {"c", 1, 1, 9});
+  play.round();
+  EXPECT_EQ(play.victims(1) + play.victims(2), 0u);
+  add(play, 4, {"a", 1, 6, 9});
+  play.round();
+  EXPECT_EQ(play.victims(1), 4u);
+  EXPECT_EQ(play.victims(2), 0u);
+  add(play, 5, {"d", 1, 1, 9});
+  play.round();
+  EXPECT_EQ(play.victims(2), 1u) << "any, without a list";
+}
+
+TEST(Queues, PodsGoOnlyToTheirQueuesNodes) {
+  Play play;
+  play.node(1, 4);
+  play.node(2, 4);
+  play.slots.set_queues({{.name = "a", .node_selector = {{"disk", "ssd"}}}});
+  add(play, 1, {"a", 1, 6});
+  play.round();
+  EXPECT_EQ(play.running(1), 0u);
+  EXPECT_EQ(why(play, 1), Why::no_node);
+  label(play, 2, {{"disk", "ssd"}});
+  play.round();
+  EXPECT_EQ(play.jobs.at(1).runs, (std::map<NodeId, uint32_t>{{2, 4}}));
+  EXPECT_EQ(why(play, 1), std::nullopt) << "it waits for slots";
+  play.slots.set_queues({{.name = "a"}});
+  play.round();
+  EXPECT_EQ(play.jobs.at(1).runs, (std::map<NodeId, uint32_t>{{1, 2}, {2, 4}}));
+}
+
+// A job that selects other nodes than its queue has gets none.
+TEST(Queues, TheJobsOwnSelectorDoesNotReplaceTheQueues) {
+  Play play;
+  play.node(1, 4);
+  label(play, 1, {{"disk", "hdd"}});
+  play.slots.set_queues({{.name = "a", .node_selector = {{"disk", "ssd"}}}});
+  auto object = std::make_shared<JobObject>(*object_of({"a", 1}));
+  object->spec.pod.node_selector = {{"disk", "hdd"}};
+  play.jobs[1] = {object, 4, 0, {}};
+  play.want(1);
+  play.round();
+  EXPECT_EQ(play.running(1), 0u);
+}
+
+TEST(Queues, AJobThatItsQueueDoesNotTakeWaitsAndHoldsNothingUp) {
+  Play play;
+  play.node(1, 8);
+  add(play, 9, {"", 9, 8});
+  play.round();
+  play.slots.set_queues({{.name = "closed", .users = {"u2"}},
+                         {.name = "short", .time_max_s = 60},
+                         {.name = "usual", .time_default_s = 60, .time_max_s = 60}});
+  add(play, 1, {"none", 1, 8, 9, true});
+  add(play, 2, {"closed", 1, 8, 9, true});
+  add(play, 3, {"short", 1, 8, 9, true, "", 61});
+  add(play, 4, {"short", 1, 8, 9, true});
+  play.round();
+  play.round(Slots::kPatienceMs);
+  EXPECT_EQ(play.victims(9), 0u);
+  EXPECT_FALSE(play.slots.awaited());
+  EXPECT_FALSE(play.slots.lacks());
+  EXPECT_EQ(why(play, 1), Why::no_queue);
+  EXPECT_EQ(why(play, 2), Why::not_open);
+  EXPECT_EQ(why(play, 3), Why::time_limit);
+  EXPECT_EQ(why(play, 4), Why::time_limit) << "it may run for ever";
+  EXPECT_EQ(why(play, 9), std::nullopt);
+  play.end(9, 1, 8, false, std::nullopt);
+  add(play, 5, {"closed", 2, 1});
+  add(play, 6, {"short", 1, 1, {}, false, "", 60});
+  add(play, 7, {"usual", 1, 1});
+  play.round();
+  for (JobId id : {5, 6, 7}) EXPECT_EQ(play.running(id), 1u) << id;
+  // Changes act at once on what waits.
+  play.slots.set_queues({{.name = "none"}, {.name = "closed", .groups = {100}}, {.name = "short"}});
+  for (JobId id : {5, 6, 7}) play.end(id, 1, 1, false, std::nullopt);
+  for (JobId id : {1, 2, 3, 4}) {
+    play.round();
+    EXPECT_EQ(play.running(id) + play.jobs.at(id).pending, 8u);
+  }
+  uint64_t running = 0;
+  for (JobId id : {1, 2, 3, 4}) running += play.running(id);
+  EXPECT_EQ(running, 8u);
+  EXPECT_TRUE(play.slots.queue_waits().empty());
+}
+
+TEST(Queues, AQueueThatIsDeletedStopsItsJobsButEndsNoPod) {
+  Play play;
+  play.node(1, 4);
+  play.slots.set_queues({{.name = "a"}});
+  add(play, 1, {"a", 1, 6});
+  play.round();
+  play.slots.set_queues({});
+  play.round();
+  EXPECT_EQ(play.running(1), 4u);
+  EXPECT_EQ(play.victims(1), 0u);
+  play.end(1, 1, 1, true, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(1), 3u);
+  EXPECT_EQ(why(play, 1), Why::no_queue);
+}
+
+// What jobs in a queue, or of a user in it, have on nodes.
+struct Held {
+  uint64_t pods = 0, jobs = 0;
+  int64_t cpu_millis = 0;
+  // Where it has grown from `before`.
+  bool grew_within(const Held& before, const QueueLimits& most) const {
+    return (pods <= before.pods || pods <= most.pods.value_or(UINT32_MAX)) &&
+           (jobs <= before.jobs || jobs <= most.jobs.value_or(UINT32_MAX)) &&
+           (cpu_millis <= before.cpu_millis || cpu_millis <= most.cpu_millis.value_or(INT64_MAX));
+  }
+};
+
+struct History {
+  std::mt19937_64 random;
+  Play play;
+  std::map<JobId, Asks> asks;
+  std::vector<Queue> queues;
+  NodeId nodes = 0;
+
+  const uint32_t user_max;  // 0: no limit
+
+  explicit History(uint64_t seed)
+      : random(seed), play(seed % 3 == 0 ? 7 : 0), user_max(seed % 3 == 0 ? 7 : 0) {}
+  uint64_t pick(uint64_t n) { return random() % n; }
+
+  QueueLimits limits() {
+    QueueLimits made;
+    if (pick(3) == 0) made.pods = static_cast<uint32_t>(1 + pick(8));
+    if (pick(4) == 0) made.jobs = static_cast<uint32_t>(1 + pick(3));
+    if (pick(4) == 0) made.cpu_millis = static_cast<int64_t>(1000 + pick(6000));
+    return made;
+  }
+  void new_queues() {
+    queues.clear();
+    for (const char* name : {"default", "a", "b"}) {
+      if (pick(6) == 0) continue;
+      Queue queue{.name = name};
+      if (pick(3) == 0) queue.node_selector = {{"kind", pick(2) ? "x" : "y"}};
+      if (pick(5) == 0) queue.users = {"u" + std::to_string(pick(3))};
+      queue.total = limits();
+      queue.per_user = limits();
+      queue.weight = static_cast<double>(1 + pick(3));
+      queues.push_back(queue);
+    }
+    play.slots.set_queues(queues);
+  }
+  void new_node() {
+    play.node(++nodes, static_cast<uint32_t>(1 + pick(6)), 1000 * (1 + pick(6)));
+    label(play, nodes, {{"kind", pick(2) ? "x" : "y"}});
+  }
+  void lose_node(NodeId id) {
+    play.slots.remove_node(id);
+    play.nodes.erase(id);
+    for (auto& [job, state] : play.jobs)
+      if (const auto runs = state.runs.find(id); runs != state.runs.end()) {
+        state.pending += runs->second;
+        state.runs.erase(runs);
+        play.want(job);
+      }
+  }
+  const Queue* queue_of_job(JobId id) const {
+    static const Queue kOpen{.name = "default"};
+    const std::string name = asks.at(id).queue.empty() ? "default" : asks.at(id).queue;
+    for (const Queue& queue : queues)
+      if (queue.name == name) return &queue;
+    return name == "default" ? &kOpen : nullptr;
+  }
+  bool takes(JobId id) const {
+    const Queue* queue = queue_of_job(id);
+    return queue && open_to(*queue, owner_of(play.jobs.at(id).object->meta.annotations));
+  }
+  int64_t cpu(JobId id) const { return demand_of(*play.jobs.at(id).object).amounts.cpu_millis; }
+
+  // Under each limit: of the queue, of a user in it, and of a user in all queues.
+  std::map<std::string, Held> held(std::optional<JobId> one_more = {}) const {
+    std::map<std::string, Held> all;
+    for (const auto& [id, job] : play.jobs) {
+      const uint64_t pods = play.running(id) + (one_more == id ? 1 : 0);
+      if (pods == 0) continue;
+      const std::string queue = asks.at(id).queue.empty() ? "default" : asks.at(id).queue;
+      const std::string user = std::to_string(*asks.at(id).owner);
+      for (const std::string& under : {queue, queue + " " + user, "user " + user}) {
+        all[under].pods += pods;
+        ++all[under].jobs;
+        all[under].cpu_millis += static_cast<int64_t>(pods) * cpu(id);
+      }
+    }
+    return all;
+  }
+  bool allowed_one_more(JobId id) const {
+    const auto before = held(), after = held(id);
+    const Queue& queue = *queue_of_job(id);
+    const std::string user = std::to_string(*asks.at(id).owner);
+    auto may = [&](const std::string& under, const QueueLimits& most) {
+      const auto was = before.find(under);
+      return after.at(under).grew_within(was == before.end() ? Held{} : was->second, most);
+    };
+    return may(queue.name, queue.total) && may(queue.name + " " + user, queue.per_user) &&
+           (user_max == 0 || may("user " + user, pods(user_max)));
+  }
+
+  bool fits(JobId id, NodeId node) const {
+    const NodeInfo& info = play.nodes.at(node);
+    if (play.slots.used(node) >= info.slots) return false;
+    int64_t cpu_taken = cpu(id);
+    for (const auto& [other, job] : play.jobs)
+      if (const auto runs = job.runs.find(node); runs != job.runs.end())
+        cpu_taken += runs->second * cpu(other);
+    if (cpu(id) > 0 && cpu_taken > static_cast<int64_t>(info.cpu_millis)) return false;
+    return has_labels(info.spec.labels, queue_of_job(id)->node_selector);
+  }
+
+  void check_grants(const Slots::Round& round, const std::map<std::string, Held>& before) {
+    const auto after = held();
+    for (const auto& [id, granted] : round.grants) {
+      const JobId job = id;
+      ASSERT_TRUE(takes(job)) << job;
+      const Queue& queue = *queue_of_job(job);
+      for (auto [node, count] : granted)
+        ASSERT_TRUE(has_labels(play.nodes.at(node).spec.labels, queue.node_selector)) << job;
+      const std::string user = std::to_string(*asks.at(job).owner);
+      // A lowered limit may be exceeded already.
+      auto check = [&](const std::string& under, const QueueLimits& most) {
+        const auto was = before.find(under);
+        ASSERT_TRUE(after.at(under).grew_within(was == before.end() ? Held{} : was->second, most))
+            << "j" << job << " under " << under;
+      };
+      check(queue.name, queue.total);
+      check(queue.name + " " + user, queue.per_user);
+      if (user_max > 0) check("user " + user, pods(user_max));
+    }
+  }
+  void check_nothing_idle() {
+    for (const auto& [id, job] : play.jobs) {
+      if (job.pending == 0 || asks.at(id).gang || !takes(id) || !allowed_one_more(id)) continue;
+      for (const auto& [node, info] : play.nodes)
+        ASSERT_FALSE(fits(id, node)) << "j" << id << " could have a slot on n" << node;
+    }
+  }
+  void step(JobId& last) {
+    if (pick(40) == 0) new_queues();
+    if (nodes < 3 || pick(60) == 0) new_node();
+    if (pick(60) == 0 && !play.nodes.empty()) lose_node(play.nodes.begin()->first);
+    if (pick(6) == 0) {
+      const std::string names[] = {"", "a", "b"};
+      Asks one{names[pick(3)], static_cast<uint32_t>(pick(3))};
+      one.pods = static_cast<uint32_t>(1 + pick(8));
+      one.gang = pick(5) == 0;
+      if (pick(3) == 0) one.cpu = std::to_string(1 + pick(2));
+      asks[++last] = one;
+      add(play, last, one);
+    }
+    for (auto& [id, job] : play.jobs)
+      if (!job.runs.empty() && pick(8) == 0)
+        play.end(id, job.runs.begin()->first, 1, pick(4) == 0, std::nullopt);
+  }
+};
+
+TEST(Queues, RandomHistoriesKeepLimitsAndLeaveNothingIdle) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    History history(seed);
+    JobId last = 0;
+    for (int step = 0; step < 400; ++step) {
+      SCOPED_TRACE(step);
+      history.step(last);
+      const auto before = history.held();
+      const bool kept = history.play.slots.awaited().has_value();
+      const Slots::Round round = history.play.round(kPrefetchSpanMs + 10);  // without prefetch
+      history.check_grants(round, before);
+      if (!kept) history.check_nothing_idle();
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace muster::core
