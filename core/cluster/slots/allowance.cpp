@@ -40,19 +40,19 @@ uint64_t Allowance::left(const Amounts& each, bool new_job, uint64_t most) const
 }
 
 std::optional<Allowance::Shortage> Allowance::shortage(const Amounts& each, bool new_job,
-                                                       uint64_t count) const {
+                                                       uint64_t least, uint64_t wanted) const {
   std::optional<Shortage> found;
-  auto look = [&found](const std::string& resource, int64_t most, int64_t held, int64_t wanted) {
-    if (!found && wanted > 0 && held + wanted > most) found = {resource, most, held, wanted};
+  auto look = [&](const std::string& resource, int64_t most, int64_t held, int64_t one) {
+    if (found || one == 0 || held + one * static_cast<int64_t>(least) <= most) return;
+    found = {resource, most, held, one * static_cast<int64_t>(wanted)};
   };
-  const auto times = static_cast<int64_t>(count);
-  if (max.pods) look("pods", *max.pods, static_cast<int64_t>(pods), times);
-  if (max.jobs) look("jobs", *max.jobs, static_cast<int64_t>(jobs), new_job);
-  if (max.cpu_millis) look("cpu", *max.cpu_millis, amounts.cpu_millis, times * each.cpu_millis);
-  if (max.memory_bytes)
-    look("memory", *max.memory_bytes, amounts.memory_bytes, times * each.memory_bytes);
+  if (max.pods) look("pods", *max.pods, static_cast<int64_t>(pods), 1);
+  if (!found && max.jobs && new_job && jobs >= *max.jobs)
+    found = Shortage{"jobs", *max.jobs, static_cast<int64_t>(jobs), 1};
+  if (max.cpu_millis) look("cpu", *max.cpu_millis, amounts.cpu_millis, each.cpu_millis);
+  if (max.memory_bytes) look("memory", *max.memory_bytes, amounts.memory_bytes, each.memory_bytes);
   for (const auto& [name, most] : max.named)
-    look(name, most, amount_of(amounts.named, name), times * amount_of(each.named, name));
+    look(name, most, amount_of(amounts.named, name), amount_of(each.named, name));
   return found;
 }
 

@@ -29,7 +29,7 @@ struct Allowance {
   uint64_t left(const Amounts& each, bool new_job, uint64_t most) const;
   bool over() const;  // more has been granted than is allowed now
 
-  // The first limit that leaves no room for this many such pods.
+  // The first limit that leaves no room for `least` such pods of a job that wants `wanted`.
   struct Shortage {
     std::string resource;  // "pods", "jobs", "cpu" (in thousandths), "memory" (bytes), or a name
     int64_t max = 0;
@@ -37,7 +37,8 @@ struct Allowance {
     int64_t wanted = 0;  // by the pods
     bool operator==(const Shortage&) const = default;
   };
-  std::optional<Shortage> shortage(const Amounts& each, bool new_job, uint64_t pods) const;
+  std::optional<Shortage> shortage(const Amounts& each, bool new_job, uint64_t least,
+                                   uint64_t wanted) const;
 };
 
 // Those of one job; null: none.

@@ -101,6 +101,7 @@ void add_up(Claim& claim, const Pass& pass, bool fresh) {
       continue;
     }
     limited = true;
+    if (is_full(*pack->jobs.front())) continue;
     for (const WaitingJob* job : pack->jobs) {
       if (!pass.serves(*job)) continue;
       claim.wanted += static_cast<double>(allowed(*job, job->wanted)) * job->cost;

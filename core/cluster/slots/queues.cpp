@@ -107,7 +107,7 @@ std::map<JobId, Slots::QueueWait> Slots::queue_waits() const {
       const bool fresh = client.pods == 0;
       if (!limit || limit->left(client.need.amounts, fresh, least) == least) continue;
       waits[job] = {client.need.queue, QueueWait::Why::limit, which == 2,
-                    limit->shortage(client.need.amounts, fresh, wanted)};
+                    limit->shortage(client.need.amounts, fresh, least, wanted)};
       break;
     }
   }

@@ -81,13 +81,17 @@ Slots::Client* Slots::most_patient(Millis now) {
   return nullptr;
 }
 
-// Gives one job at a time a reservation. It is served before jobs of equal priority, so they cannot
-// take its places.
-void Slots::be_patient(Millis now, Round& round) {
+// From now on, they are short of what they need.
+void Slots::begin_to_wait(Millis now) {
   for (const JobId job : std::exchange(fresh_, {}))
     if (const auto it = clients_.find(job); it != clients_.end())
       if (Client& client = it->second; client.line && client.needs_much() && !client.short_since)
         set_short_since(client, now);
+}
+
+// Gives one job at a time a reservation. It is served before jobs of equal priority, so they cannot
+// take its places.
+void Slots::be_patient(Millis now, Round& round) {
   if (const auto next = due_.upper_bound({now - kPatienceMs, UINT64_MAX}); next != due_.end())
     round.again_in(next->first + kPatienceMs - now);
   Client* longest = most_patient(now);

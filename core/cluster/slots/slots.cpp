@@ -314,7 +314,8 @@ bool Slots::any_may_have(const Line& line) const {
   auto may = [](const WaitingJob* job) { return job->wanted > 0 && may_have(*job); };
   for (const auto* packs : {&line.plain, &line.others})
     for (const auto& [key, pack] : *packs)
-      if (std::any_of(pack.jobs.begin(), pack.jobs.end(), may)) return true;
+      if (!is_full(*pack.jobs.front()) && std::any_of(pack.jobs.begin(), pack.jobs.end(), may))
+        return true;
   return std::any_of(line.gangs.begin(), line.gangs.end(), may);
 }
 
@@ -421,20 +422,23 @@ std::vector<WaitingJob*> Slots::reserved(Millis now) {
   return jobs;
 }
 
-void Slots::grant(std::vector<Placed> placed, Millis now, Round& round) {
+void Slots::grant(const std::vector<Placed>& placed, Millis now, Round& round) {
+  // In the order of jobs: of what they hold, the most is far from what was used last.
   constexpr size_t kAhead = 8;
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const Placed& a, const Placed& b) { return a.job->job < b.job->job; });
-  auto client_of = [](const Placed& one) -> Client& { return static_cast<Client&>(*one.job); };
+  std::vector<std::pair<JobId, size_t>> order;
+  order.reserve(placed.size());
+  for (const Placed& one : placed) order.emplace_back(one.job->job, order.size());
+  std::sort(order.begin(), order.end());
+  auto at = [&](size_t i) -> const Placed& { return placed[order[i].second]; };
+  auto client_of = [&](size_t i) -> Client& { return static_cast<Client&>(*at(i).job); };
   for (size_t i = 0, end; i < placed.size(); i = end) {
-    Client& client = client_of(placed[i]);
+    Client& client = client_of(i);
     auto& granted = round.grants.try_emplace(round.grants.end(), client.job)->second;
-    for (end = i; end < placed.size() && placed[end].job == &client; ++end) {
-      if (end + 2 * kAhead < placed.size())
-        __builtin_prefetch(&client_of(placed[end + 2 * kAhead]).places);
+    for (end = i; end < placed.size() && at(end).job == &client; ++end) {
+      if (end + 2 * kAhead < placed.size()) __builtin_prefetch(&client_of(end + 2 * kAhead).places);
       if (end + kAhead < placed.size())
-        client_of(placed[end + kAhead]).places.prefetch(placed[end + kAhead].node);
-      const auto& [job, node, count] = placed[end];
+        client_of(end + kAhead).places.prefetch(at(end + kAhead).node);
+      const auto& [job, node, count] = at(end);
       granted[node] += count;
       take(client, node, count, now);
       client.granted += count;
@@ -550,18 +554,16 @@ Slots::Round Slots::place(Millis now) {
   if (tainted_ > 0) leave_tainted(now, round);
   note_changes();
   if (patient_ && now >= next_plan_ms_) plan_anew(now);
-  if (waiting_.empty()) {
-    fresh_.clear();
-    return round;
-  }
+  begin_to_wait(now);
+  if (!lacks()) return round;
   first_served_ = next_served();
   std::vector<FreeNode> free, ahead;
   find_free(now, free, ahead);
   if (!free.empty()) {
     const std::vector<WaitingJob*> first = reserved(now);
-    std::vector<Placed> placed = core::place(std::move(free), waiting_, first, first_served_);
+    const std::vector<Placed> placed = core::place(std::move(free), waiting_, first, first_served_);
     for (WaitingJob* job : first) job->reservation = nullptr;
-    grant(std::move(placed), now, round);
+    grant(placed, now, round);
   }
   be_patient(now, round);
   preempt(now, round);
@@ -581,7 +583,7 @@ void Slots::place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round) {
   if (!nodes.empty() && !top->second.plain.empty())
     placed = place_plain(std::move(nodes), waiting_, top->second, first, first_served_);
   for (WaitingJob* job : first) job->reservation = nullptr;
-  grant(std::move(placed), now, round);
+  grant(placed, now, round);
 }
 
 }  // namespace muster::core

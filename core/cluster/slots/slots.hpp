@@ -245,7 +245,7 @@ class Slots {
   bool any_may_have(const Line& line) const;
   JobId next_served() const;
   std::vector<WaitingJob*> reserved(Millis now);
-  void grant(std::vector<Placed> placed, Millis now, Round& round);
+  void grant(const std::vector<Placed>& placed, Millis now, Round& round);
   void use_reserved(JobId job, NodeId node, uint32_t count);
   void place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round);
   void leave_tainted(Millis now, Round& round);
@@ -271,6 +271,7 @@ class Slots {
   std::vector<Outlook> outlook(const Client& client, Millis now);
   bool still_good(JobId job) const;
   Client* most_patient(Millis now);
+  void begin_to_wait(Millis now);
   void be_patient(Millis now, Round& round);
   void plan_anew(Millis now);
   void preempt(Millis now, Round& round);

@@ -41,6 +41,13 @@ bool may_have(const WaitingJob& job) {
   return allowed(job, least) == least;
 }
 
+bool is_full(const WaitingJob& job) {
+  return job.limited &&
+         std::any_of(job.limits.begin(), job.limits.end(), [](const Allowance* limit) {
+           return limit && limit->max.pods && limit->pods >= *limit->max.pods;
+         });
+}
+
 void count_limits(WaitingJob& job, int64_t pods) {
   const bool before = job.pods > 0;
   job.pods = static_cast<uint32_t>(int64_t{job.pods} + pods);

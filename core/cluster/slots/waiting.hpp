@@ -84,6 +84,8 @@ inline const Demand& demand_of(const WaitingJob& job) {
 uint64_t allowed(const WaitingJob& job, uint64_t most);
 // Whether it may have at least one more pod; for a gang, all that it wants.
 bool may_have(const WaitingJob& job);
+// Whether neither this job nor any other under the same limits may have a pod.
+bool is_full(const WaitingJob& job);
 // Counts pods of the job that got a slot, or no longer have one (negative), against its limits, and
 // in its share and those of its user and queue.
 void count_limits(WaitingJob& job, int64_t pods);

@@ -135,6 +135,17 @@ TEST(Queues, UsersShareWhatALimitLeaves) {
   }
 }
 
+// It would be wrong to name a limit that only all of the job's pods together exceed.
+TEST(Queues, TheLimitThatKeepsAJobWaitingIsNamed) {
+  Play play;
+  play.node(1, 40, 40'000);
+  play.slots.set_queues({{.name = "a", .total = {.pods = 50, .cpu_millis = 2000}}});
+  add(play, 1, {"a", 1, 60, {}, false, "1"});
+  play.round();
+  EXPECT_EQ(play.slots.queue_waits().at(1),
+            (Slots::QueueWait{"a", Why::limit, false, {{"cpu", 2000, 2000, 58'000}}}));
+}
+
 TEST(Queues, LimitJobsThatHavePods) {
   Play play;
   play.node(1, 40);
