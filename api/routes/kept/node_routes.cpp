@@ -81,12 +81,15 @@ Result<core::GivenReasons> take_reasons(Json& node) {
   return given;
 }
 
-void check_windows(const core::StringMap& annotations, core::Violations& found) {
+// What reserves the node is shown to everybody.
+void check_windows(core::StringMap& annotations, core::Violations& found) {
   std::string wrong;
-  for (const auto& [key, text] : annotations)
-    if (key.starts_with(core::kWindowKeys) &&
-        !core::read_window(key.substr(core::kWindowKeys.size()), text, wrong))
+  for (auto& [key, text] : annotations) {
+    if (!key.starts_with(core::kWindowKeys)) continue;
+    text = visible(text);
+    if (!core::read_window(key.substr(core::kWindowKeys.size()), text, wrong))
       found.invalid("metadata.annotations[" + key + "]", text.substr(0, 64), wrong);
+  }
 }
 
 // The settings in a Node that a client wrote, without the labels that the agent reports.

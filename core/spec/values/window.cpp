@@ -142,6 +142,7 @@ void sign_windows(const std::map<std::string, std::string>& before,
     const auto was = before.find(key);
     if (was != before.end() && was->second == now.at(key)) continue;
     window.by = by;
+    std::ranges::replace(window.by, ' ', '-');  // "uid 1001"
     now[key] = window_text(window);
   }
 }

@@ -51,6 +51,9 @@ TEST(Windows, NewOnesAreSigned) {
   StringMap again = now;
   sign_windows(now, again, "otto");
   EXPECT_EQ(again, now);
+  sign_windows({}, again, "uid 1001");
+  ASSERT_EQ(windows_of(again).size(), 1u);
+  EXPECT_EQ(windows_of(again)[0].by, "uid-1001");
 }
 
 // Who may start when: before, in and after a window.
