@@ -43,6 +43,7 @@ class ClusterActor : public GatedActor<cluster_actor> {
         [this](const LinkDown& m) { decide(m); },
         [this](const Heartbeat& m) { decide(m); },
         [this](const AgentLeaves& m) { decide(m); },
+        [this](const QueuesChanged& m) { decide(m); },
         [this](const Want& m, const job_actor& job) { want(m, job); },
         [this](const Freed& m) {
           decide(m);

@@ -73,8 +73,9 @@ using registry_actor = caf::typed_actor<
 using cluster_actor =
     caf::typed_actor<caf::reacts_to<RegisterAgent>, caf::reacts_to<LinkUp>,
                      caf::reacts_to<LinkDown>, caf::reacts_to<Heartbeat>,
-                     caf::reacts_to<AgentLeaves>, caf::reacts_to<Want, job_actor>,  // from a job
-                     caf::reacts_to<Freed>,                                         // from a job
+                     caf::reacts_to<AgentLeaves>, caf::reacts_to<QueuesChanged>,
+                     caf::reacts_to<Want, job_actor>,  // from a job
+                     caf::reacts_to<Freed>,            // from a job
                      caf::reacts_to<JobLeft>,  // from the registry: it no longer holds slots
                      caf::reacts_to<ChangeNode>, caf::reacts_to<DeleteNode>,
                      caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal

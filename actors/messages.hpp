@@ -155,8 +155,9 @@ struct JobIsHidden {
   JobId job = 0;
 };
 
-using core::cluster::Freed;  // from a job to the cluster
-using core::cluster::Want;   // likewise
+using core::cluster::Freed;          // from a job to the cluster
+using core::cluster::QueuesChanged;  // from the API
+using core::cluster::Want;           // likewise
 // From the cluster to a job: every node that could take its pods is one that could not start them.
 struct HasNowhere {};
 using core::cluster::JobLeft;  // from the registry to the cluster: its actor has ended
@@ -256,6 +257,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::HasDependents)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobHasAdvanced)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsResized)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DependentKnows)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::QueuesChanged)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Want)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Freed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::HasNowhere)

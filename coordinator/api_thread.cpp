@@ -233,6 +233,10 @@ class Thread final : public ApiThread, public api::Backend {
     caf::anon_send(cluster_, actors::DeleteNode{std::move(name), back(std::move(done))});
   }
 
+  void set_queues(const core::QueueSet& queues) override {
+    caf::anon_send(cluster_, actors::QueuesChanged{queues.queues, queues.classes});
+  }
+
   void write_kept(core::KeptPtr seen, core::KeptPtr next, core::KeptQuota quota,
                   std::function<void(Status)> done) override {
     caf::anon_send(

@@ -452,6 +452,10 @@ class Running final : public Coordinator {
     cluster.settings.use_half_life_ms = options_.share_half_life_ms;
     cluster.settings.noted = recovered.uses;
     cluster.settings.started_ms = wall_now();
+    cluster.settings.await_queues =
+        std::any_of(recovered.kept.begin(), recovered.kept.end(), [](const core::Kept& kept) {
+          return kept.kind == core::KeptKind::queue || kept.kind == core::KeptKind::priority_class;
+        });
     cluster.last_commit = [this] { return journal_->last_commit(); };
     cluster.show = [this](const core::NodeHealth& health) { api_->show_health(health); };
     cluster.show_shares = [this](const core::cluster::ShowShares& shares) {

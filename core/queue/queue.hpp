@@ -34,12 +34,12 @@ struct QueueLimits {
 
 struct Queue {
   std::string name;
-  StringMap node_selector;                // only nodes with these labels; empty: all nodes
-  std::vector<std::string> users;         // names; with no groups either: everybody
-  std::vector<uint32_t> groups;           // gids; kNoGroup: one that does not exist
-  int32_t priority_default = 0;           // of pods whose template has none
-  std::optional<int32_t> priority_max;    // of users' pods; absent: the coordinator's
-  std::optional<int64_t> time_default_s;  // of pods without a time limit
+  StringMap node_selector;                  // only nodes with these labels; empty: all nodes
+  std::vector<std::string> users;           // names; with no groups either: everybody
+  std::vector<uint32_t> groups;             // gids; kNoGroup: one that does not exist
+  std::optional<int32_t> priority_default;  // of pods whose template has none
+  std::optional<int32_t> priority_max;      // of users' pods; absent: the coordinator's
+  std::optional<int64_t> time_default_s;    // of pods without a time limit
   std::optional<int64_t> time_max_s;
   QueueLimits total;     // of all jobs in the queue
   QueueLimits per_user;  // of each owner's jobs

@@ -197,7 +197,7 @@ core::Queue queue_of(const Json& queue, const GroupIds& groups) {
     const std::optional<uint32_t> gid = known == groups.end() ? as_gid(name) : known->second;
     out.groups.push_back(gid.value_or(core::kNoGroup));
   }
-  out.priority_default = whole<int32_t>(priority, "default").value_or(0);
+  out.priority_default = whole<int32_t>(priority, "default");
   out.priority_max = whole<int32_t>(priority, "max");
   out.time_max_s = seconds(time, "max");
   out.time_default_s = seconds(time, "default");

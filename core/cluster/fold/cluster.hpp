@@ -34,6 +34,7 @@ struct Settings {
   Millis use_half_life_ms = RecentUse::kHalfLifeMs;  // 0: recent use does not count
   NotedUses noted{};                                 // the last UsesNoted before this start
   Millis started_ms = 0;                             // wall-clock time of this start
+  bool await_queues = false;                         // place nothing before the first QueuesChanged
 };
 
 class Cluster {
@@ -67,6 +68,8 @@ class Cluster {
   const Slots& slots() const { return slots_; }
   // The jobs whose last grant had `keep`.
   std::set<JobId>& keepers() { return keepers_; }
+  // Whether it is known which queues there are.
+  bool& queues_known() { return queues_known_; }
   // Whether the last ShowShares said anything.
   bool& shares_shown() { return shares_shown_; }
   // When it was last looked whether windows begin or end, on the wall clock.
@@ -85,6 +88,7 @@ class Cluster {
   Slots slots_;
   std::set<JobId> keepers_;
   bool shares_shown_ = false;
+  bool queues_known_ = false;
   Millis looked_at_windows_ms_ = 0;
 };
 

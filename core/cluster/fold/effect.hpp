@@ -76,6 +76,7 @@ struct ShowShares {
   std::optional<JobId> kept_for;
   Millis expected_ms = 0;  // wall-clock time at which all of it is likely to be free
   std::map<JobId, Slots::QueueWait> queue_waits{};
+  std::map<JobId, Expectation> line{};  // with wall-clock times
 };
 // To the job: from now on, slots that its pods free go back to the cluster.
 struct TakeKept {

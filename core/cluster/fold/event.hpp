@@ -94,9 +94,10 @@ struct Freed {
 struct JobLeft {
   JobId job = 0;
 };
-// All queues that there are now.
+// All queues and priority classes that there are now.
 struct QueuesChanged {
   std::vector<Queue> queues;
+  PriorityClasses classes{};
 };
 // Time for another round of placement.
 struct PlaceNow {};

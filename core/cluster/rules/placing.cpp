@@ -32,7 +32,12 @@ void Turn::note_uses() {
     shares.kept_for = awaited->job;
     shares.expected_ms = now.wall_ms + std::max<Millis>(0, awaited->start_ms - now.up_ms);
   }
-  const bool any = !shares.standings.empty() || shares.kept_for || !shares.queue_waits.empty();
+  for (Expectation& one : slots.line(now.up_ms)) {
+    if (one.start_ms) *one.start_ms += now.wall_ms - now.up_ms;
+    shares.line.emplace(one.job, one);
+  }
+  const bool any = !shares.standings.empty() || shares.kept_for || !shares.queue_waits.empty() ||
+                   !shares.line.empty();
   if (std::exchange(cluster.shares_shown(), any) || any) at_once(std::move(shares));
 }
 
@@ -55,12 +60,14 @@ void Turn::take(const JobLeft& event) {
 
 // They act at once, also on jobs that wait or keep slots.
 void Turn::take(const QueuesChanged& event) {
-  cluster.slots().set_queues(event.queues);
+  cluster.slots().set_queues(event.queues, event.classes);
+  cluster.queues_known() = true;
   return_slots();
   place_soon();
 }
 
 void Turn::take(const PlaceNow&) {
+  if (!cluster.queues_known()) return;
   Slots& slots = cluster.slots();
   std::vector<NodeId> closed;
   for (const auto& [id, node] : cluster.nodes()) {

@@ -1,5 +1,6 @@
 #include "core/cluster/slots/demand.hpp"
 
+#include "core/queue/priority_class.hpp"
 #include "core/queue/queue.hpp"
 #include "core/spec/fields/affinity.hpp"
 #include "core/spec/fields/owner.hpp"
@@ -122,8 +123,11 @@ Demand demand_of(const JobObject& object) {
     demand.priority = kNodeCritical;
   else
     demand.priority = pod.priority.value_or(0);
+  if (!pod.priority_class_name.starts_with(kSystemPrefix))
+    demand.priority_class = pod.priority_class_name;
   demand.own_priority = pod.priority || demand.priority != 0;
   demand.given_priority = object.priority_given;
+  demand.given_place = object.place_given;
   demand.queue = queue_of(object.meta.annotations);
   // `kept` is canonical JSON: quotes inside a string are escaped, so only the field itself matches.
   demand.preempts = pod.kept.find(R"("preemptionPolicy":"Never")") == std::string::npos;
@@ -150,7 +154,7 @@ bool alike(const Demand& a, const Demand& b) {
          a.queue_selector == b.queue_selector && a.node_name == b.node_name &&
          a.affinity.required == b.affinity.required && a.tolerations == b.tolerations &&
          a.memory_limit == b.memory_limit && a.cpu_limit == b.cpu_limit && a.of_user == b.of_user &&
-         a.avoids == b.avoids;
+         a.avoids == b.avoids && a.stay == b.stay;
 }
 
 Amounts capacity_of(const NodeInfo& node) {

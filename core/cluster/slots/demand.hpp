@@ -47,8 +47,10 @@ struct Demand {
   bool of_user = false;
   std::optional<int64_t> time_limit_s;  // of a pod
   std::string queue;                    // its name; never empty in what demand_of() returns
+  std::string priority_class;           // that the template names, if it is not the system's
   bool own_priority = false;            // `priority` is the template's
   bool given_priority = false;          // an operator's, for this job
+  bool given_place = false;             // its queue or time limit is an operator's
   // From Slots, as its queue says: labels of the nodes for its jobs, and the queues whose pods
   // theirs may preempt; absent: all.
   StringMap queue_selector;
@@ -65,7 +67,8 @@ inline const Demand kPlainDemand;  // for a pod that requests nothing
 bool alike(const Demand& a, const Demand& b);
 
 // A pod requests the sum of its containers, or its largest init container if that is more.
-// priorityClassName supports Kubernetes' two built-in classes; otherwise `priority` applies.
+// Of priorityClassName, the priority of Kubernetes' two built-in classes is known here; Slots knows
+// the others.
 Demand demand_of(const JobObject& object);
 
 // A node's capacity for pods. 0 CPUs or bytes: the agent did not report any, and no request for

@@ -18,7 +18,9 @@ double level(const WaitingJob& job) {
 
 // The smallest goes first.
 auto rank(const WaitingJob& job) {
-  return std::tuple(-int64_t{demand_of(job).priority}, level(job), job.share);
+  const QueueShare* queue = job.user ? job.user->queue : nullptr;
+  return std::tuple(-int64_t{demand_of(job).priority}, queue ? queue->held / queue->weight : 0,
+                    level(job), job.share);
 }
 
 // How many of its pods `first` has before `then` gets its next one.

@@ -9,17 +9,25 @@ namespace {
 
 const Queue kOpenQueue{.name = std::string(kDefaultQueue)};
 
-int32_t priority_in(const Queue& queue, const Demand& demand, int32_t of_template) {
-  const int32_t priority = demand.own_priority ? of_template : queue.priority_default;
+int32_t priority_in(const Queue& queue, const Demand& demand, int32_t of_template,
+                    const PriorityClasses& classes) {
+  int32_t priority = of_template;
+  if (const auto named = classes.find(demand.priority_class); named != classes.end())
+    priority = named->second.value;
+  else if (!demand.own_priority && queue.priority_default)
+    priority = *queue.priority_default;
+  else if (const auto usual = default_class(classes); usual && !demand.own_priority)
+    priority = usual->value;
   if (!queue.priority_max || !demand.of_user || demand.given_priority) return priority;
   return std::min(priority, *queue.priority_max);
 }
 
 }  // namespace
 
-void Slots::set_queues(const std::vector<Queue>& queues) {
+void Slots::set_queues(const std::vector<Queue>& queues, const PriorityClasses& classes) {
   std::vector<std::pair<Client*, Uncounted>> clients;
   for (Client* client : by_id()) clients.emplace_back(client, uncount(*client));
+  classes_ = classes;
   for (auto& [name, queue] : queues_) queue.stored.reset();
   for (const Queue& queue : queues) queues_[queue.name].stored = queue;
   for (auto& [name, queue] : queues_) {
@@ -45,6 +53,7 @@ const Queue* Slots::queue_of(const Client& client) const {
 std::optional<Slots::QueueWait::Why> Slots::bar(const Client& client) const {
   const Queue* queue = queue_of(client);
   if (!queue) return QueueWait::Why::no_queue;
+  if (client.need.given_place) return std::nullopt;
   if (!open_to(*queue, client.facts)) return QueueWait::Why::not_open;
   if (!queue->time_max_s) return std::nullopt;
   const std::optional<int64_t> limit =
@@ -76,7 +85,10 @@ void Slots::enrol(Client& client) {
   client.barred = bar(client);
   const Queue* rules = queue_of(client);
   client.need.priority =
-      priority_in(rules ? *rules : kOpenQueue, client.need, client.template_priority);
+      priority_in(rules ? *rules : kOpenQueue, client.need, client.template_priority, classes_);
+  if (const auto named = classes_.find(client.need.priority_class);
+      named != classes_.end() && !named->second.preempts)
+    client.need.preempts = false;
   client.need.queue_selector = rules ? rules->node_selector : StringMap{};
   client.need.preempted_queues = rules ? rules->preempts : std::nullopt;
 }

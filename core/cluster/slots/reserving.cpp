@@ -151,7 +151,7 @@ std::vector<Outlook> Slots::outlook(const Client& client, Millis now) {
   std::vector<Outlook> nodes;
   for (const auto& [id, site] : sites_) {
     if (!site.usable) continue;
-    Outlook outlook{free_node(site), {}};
+    Outlook outlook{free_node(site, now), {}};
     outlook.node.over = site.used > site.info.slots ? site.used - site.info.slots : 0;
     if (auto found = endings.find(id); found != endings.end())
       outlook.endings = std::move(found->second);
@@ -239,7 +239,7 @@ void Slots::preempt(Millis now, Round& round) {
   std::vector<FreeNode> nodes;
   for (const auto& [id, site] : sites_) {
     if (!site.usable) continue;
-    FreeNode node = free_node(site);
+    FreeNode node = free_node(site, now);
     int64_t free = int64_t{site.info.slots} - site.used;
     if (auto it = leaving.find(id); it != leaving.end()) {
       free += it->second;

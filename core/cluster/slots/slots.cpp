@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 namespace muster::core {
@@ -40,6 +41,7 @@ void Slots::set_node(const NodeInfo& info) {
   }
   site.info = info;
   site.labels = labels_of(info);
+  set_ends(site, ends_of(info));
   open(site);
   std::vector<Taint> taints;
   for (const Taint& taint : info.spec.taints)
@@ -60,8 +62,10 @@ void Slots::set_ends(Site& site, NodeEnds ends) {
   site.ends = std::move(ends);
   site.ending = site.ends.any();  // until the next round knows what is over
   if (before == (ending_ > 0)) return;
-  for (auto& [id, client] : clients_)
-    client.demand.stay = ending_ > 0 ? stay_of(*client.object) : Stay{};
+  for (auto& [id, client] : clients_) {
+    client.need.stay = ending_ > 0 ? stay_of(*client.object) : Stay{};
+    waiting_.set_kind(client);
+  }
 }
 
 void Slots::set_usable(NodeId node, bool usable) {
@@ -159,6 +163,7 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
       client.owner && name != object->meta.annotations.end())
     names_[*client.owner] = name->second;
   demand.avoids = std::move(client.need.avoids);
+  if (ending_ == 0) demand.stay = {};
   client.template_priority = demand.priority;
   client.need = std::move(demand);
   client.held = client.need.placement != PlacementChoice::usual ? &client.places : nullptr;
@@ -338,7 +343,8 @@ bool Slots::may_keep(JobId job) const {
   if (client.need.gang || must_share(job)) return false;
   for (const Holding& one : client.places) {
     const Site* s = site(one.node);
-    if (!s || !s->usable || s->used > s->info.slots || !admits(s->info, s->labels, client.need))
+    if (!s || !s->usable || s->used > s->info.slots || s->ending ||
+        !admits(s->info, s->labels, client.need))
       return false;
   }
   return true;
@@ -361,7 +367,7 @@ std::vector<Slots::Client*> Slots::by_id() {
 
 // ---- placement
 
-FreeNode Slots::free_node(const Site& site) const {
+FreeNode Slots::free_node(const Site& site, Millis now) const {
   uint32_t slots = site.info.slots;
   FreeNode entry{site.info.id, slots > site.used ? slots - site.used : 0, capacity_of(site.info),
                  &site.info, &site.labels};
@@ -388,13 +394,14 @@ void Slots::find_free(Millis now, std::vector<FreeNode>& free, std::vector<FreeN
   ahead.reserve(open_.size());
   std::erase_if(open_, [&](Site* one) {
     Site& site = *one;
-    const uint32_t most = prefetch_max(site, now);
+    const uint32_t usual = prefetch_max(site, now);
+    const uint32_t most = site.ending ? 0 : usual;  // pods would start later than is decided here
     const uint32_t beyond = site.used > site.info.slots ? site.used - site.info.slots : 0;
     if (!site.usable || (site.used >= site.info.slots && most <= beyond)) {
       site.listed = false;
       return true;
     }
-    FreeNode entry = free_node(site);
+    FreeNode entry = free_node(site, now);
     if (entry.free > 0) free.push_back(entry);
     entry.free = most - std::min(most, beyond);
     if (entry.free > 0) ahead.push_back(std::move(entry));
@@ -497,8 +504,8 @@ void Slots::leave_reserved(Millis now, Round& round) {
     site.ending = is_to_come(site.ends, now + wall_ahead_ms_);
     if (!site.ending || site.ends.windows.empty()) continue;
     for (auto& [job, client] : clients_) {
-      if (!client.asked || !client.held.contains(id) ||
-          !must_leave(site.ends, client.demand.stay, now + wall_ahead_ms_))
+      if (!client.asked || !client.places.find(id) ||
+          !must_leave(site.ends, client.need.stay, now + wall_ahead_ms_))
         continue;
       const Millis due = client.reserved_notified_ms + kNotifyAgainMs;
       round.again_in(due > now ? due - now : kNotifyAgainMs);
@@ -552,6 +559,7 @@ Slots::Round Slots::place(Millis now) {
   note_use(now);
   look_elsewhere(now, round);
   if (tainted_ > 0) leave_tainted(now, round);
+  if (ending_ > 0) leave_reserved(now, round);
   note_changes();
   if (patient_ && now >= next_plan_ms_) plan_anew(now);
   begin_to_wait(now);

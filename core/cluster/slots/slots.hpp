@@ -33,6 +33,7 @@
 #include "core/cluster/slots/preemption.hpp"
 #include "core/cluster/slots/recent_use.hpp"
 #include "core/cluster/slots/reservation.hpp"
+#include "core/queue/priority_class.hpp"
 #include "core/queue/queue.hpp"
 #include "core/quick_ends.hpp"
 
@@ -98,8 +99,8 @@ class Slots {
   // Slots granted or occupied by a pod.
   uint32_t used(NodeId node) const;
 
-  // All queues that there are. Acts on jobs that wait, and ends nothing.
-  void set_queues(const std::vector<Queue>& queues);
+  // All queues and priority classes that there are. Acts on jobs that wait, and ends nothing.
+  void set_queues(const std::vector<Queue>& queues, const PriorityClasses& classes = {});
   // Why a job waits because of its queue.
   struct QueueWait {
     enum class Why : uint8_t { no_queue, not_open, time_limit, limit, no_node };
@@ -167,6 +168,8 @@ class Slots {
     std::vector<Taint> taints;                       // its NoExecute taints, seen since tainted_ms
     Millis tainted_ms = 0;
     Millis look_ms = 0;  // when the next job may have to leave because of them
+    NodeEnds ends;
+    bool ending = false;  // some of them are to come, or now
   };
   // A user, or those without an owner, in one queue.
   struct Sharer {
@@ -225,6 +228,7 @@ class Slots {
   // slots.cpp
   Site* site(NodeId node) const;
   void open(Site& site);
+  void set_ends(Site& site, NodeEnds ends);
   Client& client(JobId job);
   void learn(Client& client, const JobObjectPtr& object);
   // What a job holds and waits since, while it is not counted.
@@ -239,7 +243,7 @@ class Slots {
   void release(Client& client, NodeId node, uint32_t count);
   void forget_idle(Client& client);
   std::vector<Client*> by_id();
-  FreeNode free_node(const Site& site) const;
+  FreeNode free_node(const Site& site, Millis now) const;
   uint32_t prefetch_max(Site& site, Millis now) const;
   void find_free(Millis now, std::vector<FreeNode>& free, std::vector<FreeNode>& ahead);
   bool any_may_have(const Line& line) const;
@@ -287,6 +291,8 @@ class Slots {
   uint64_t all_slots_ = 0;   // likewise
   bool costs_known_ = true;  // otherwise, they are of other nodes
   size_t tainted_ = 0;       // nodes with NoExecute taints
+  size_t ending_ = 0;        // nodes that end or are reserved
+  Millis wall_ahead_ms_ = 0;
   std::unordered_map<JobId, Client> clients_;
   WaitingJobs waiting_;
   std::set<JobId> wanting_;          // those in waiting_
@@ -295,6 +301,7 @@ class Slots {
   std::map<int32_t, size_t> ranks_;  // jobs that can give slots back, by priority
 
   std::map<std::string, InQueue> queues_;
+  PriorityClasses classes_;
   uint32_t queue_numbers_ = 0;
   std::map<std::optional<UserId>, User> users_;
   size_t active_users_ = 0;

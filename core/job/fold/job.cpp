@@ -680,9 +680,18 @@ JobObjectPtr placed_object(const Job& job) {
   if (!set) return job.object_ptr();
   const auto& [priority, queue, time_limit_s] = set->overrides;
   auto object = std::make_shared<JobObject>(job.object());
-  object->spec.pod.priority = set->priority;
-  object->spec.pod.priority_class_name.clear();
-  object->priority_given = true;
+  if (priority) {
+    object->spec.pod.priority = priority;
+    object->spec.pod.priority_class_name.clear();
+    object->priority_given = true;
+  }
+  if (queue) {
+    object->meta.annotations[std::string(kQueueKey)] = *queue;
+  }
+  object->place_given = queue || time_limit_s;
+  if (time_limit_s)
+    object->spec.pod.active_deadline_s =
+        *time_limit_s == 0 ? std::nullopt : std::optional(*time_limit_s);
   return object;
 }
 
