@@ -134,14 +134,19 @@ struct Placer {
     } else if (!demand.affinity.preferred.empty()) {
       for (size_t i : preferred(demand)) take(nodes[i], left);
     } else {
+      // Others leave whole nodes to jobs that need much.
+      const bool fullest_first = waiting.any_large() && !is_large(job);
+      auto nth = [&](size_t i) -> FreeNode& {
+        return nodes[fullest_first ? nodes.size() - 1 - (i - first) : i];
+      };
       for (size_t i = first; i < nodes.size() && left > 0; ++i) {
-        if (reluctant(nodes[i], demand))
+        if (reluctant(nth(i), demand))
           some_reluctant = true;
         else
-          take(nodes[i], left);
+          take(nth(i), left);
       }
       for (size_t i = first; some_reluctant && i < nodes.size() && left > 0; ++i)
-        take(nodes[i], left);
+        take(nth(i), left);
     }
     if (left > 0) {
       job.kind->stuck = pass.number;

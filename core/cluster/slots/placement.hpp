@@ -2,12 +2,13 @@
 //
 // Higher priorities go first. At equal priority, queues, their users and the jobs of each share
 // fairly (fair_share.hpp); what a job cannot use goes to the others. Nodes with the most free slots
-// are filled first, so that work spreads; nodes with a PreferNoSchedule taint come last. For a job
-// with preferences, nodes with the highest weight come first. A gang gets slots for all its waiting
-// pods or for none. A running gang gets its missing slots before others of equal priority get any,
-// so gangs cannot deadlock: without them, the slots that it holds would never become free. A job
-// that fits nowhere does not block others. For a job that chose to be packed or spread,
-// arrangement.hpp picks the nodes.
+// are filled first, so that work spreads. While a gang waits, or a pod that takes several slots'
+// worth, others fill the fullest nodes first, so that whole nodes become free. Nodes with a
+// PreferNoSchedule taint come last. For a job with preferences, nodes with the highest weight come
+// first. A gang gets slots for all its waiting pods or for none. A running gang gets its missing
+// slots before others of equal priority get any, so gangs cannot deadlock: without them, the slots
+// that it holds would never become free. A job that fits nowhere does not block others. For a job
+// that chose to be packed or spread, arrangement.hpp picks the nodes.
 //
 // Reservations are the exception: as their places become free, they are kept for one job from all
 // jobs served after it (of lower or equal priority). They come from a preemption (preemption.hpp),

@@ -36,6 +36,10 @@ uint64_t allowed(const WaitingJob& job, uint64_t most) {
   return most;
 }
 
+bool is_large(const WaitingJob& job) {
+  return demand_of(job).gang || job.cost >= 2;
+}
+
 bool may_have(const WaitingJob& job) {
   const uint64_t least = demand_of(job).gang ? job.wanted : 1;
   return allowed(job, least) == least;
@@ -82,6 +86,7 @@ void WaitingJobs::add(WaitingJob& job) {
   Line& line = lines_[priority];
   line.priority = priority;
   job.line = &line;
+  large_ += is_large(job);
   if (demand_of(job).gang) {
     job.at = line.gangs.size();
     line.gangs.push_back(&job);
@@ -102,6 +107,7 @@ void WaitingJobs::add(WaitingJob& job) {
 
 void WaitingJobs::remove(WaitingJob& job) {
   if (!job.line) return;
+  large_ -= is_large(job);
   auto& among = job.pack ? job.pack->jobs : job.line->gangs;
   among.back()->at = job.at;
   among[job.at] = among.back();
@@ -123,7 +129,9 @@ void WaitingJobs::set_wanted(WaitingJob& job, uint32_t wanted) {
 
 void WaitingJobs::set_cost(WaitingJob& job, double cost) {
   if (job.pack) job.pack->wanted += job.wanted * (cost - job.cost);
+  large_ -= job.line && is_large(job);
   job.cost = cost;
+  large_ += job.line && is_large(job);
 }
 
 void WaitingJobs::sum_up() {

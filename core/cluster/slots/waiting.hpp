@@ -82,6 +82,8 @@ inline const Demand& demand_of(const WaitingJob& job) {
 }
 // `most`, limited to the number of pods that the job may still have.
 uint64_t allowed(const WaitingJob& job, uint64_t most);
+// Whether a pod of the job takes as much as several slots, or all its pods start together.
+bool is_large(const WaitingJob& job);
 // Whether it may have at least one more pod; for a gang, all that it wants.
 bool may_have(const WaitingJob& job);
 // Whether neither this job nor any other under the same limits may have a pod.
@@ -139,12 +141,14 @@ class WaitingJobs {
   Lines& lines() { return lines_; }
   const Lines& lines() const { return lines_; }
   bool empty() const { return lines_.empty(); }
+  bool any_large() const { return large_ > 0; }
   uint64_t next_pass() { return ++passes_; }
 
  private:
   Lines lines_;
   std::unordered_multimap<size_t, std::unique_ptr<Kind>> kinds_;
   uint64_t passes_ = 0;
+  size_t large_ = 0;  // jobs that are in and large
 };
 
 // The number of slots for each job on each node.

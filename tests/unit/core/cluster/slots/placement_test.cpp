@@ -204,6 +204,22 @@ TEST(Placement, AGangGetsAllOrNothingAndKeepsNobodyWaiting) {
   EXPECT_EQ(granted(grants, 3), 1u);
 }
 
+// Work spreads, but not over the nodes that a job which waits needs as a whole.
+TEST(Placement, WhileALargeJobWaitsTheFullestNodesAreFilledFirst) {
+  Demand gang, large, small;
+  gang.gang = true;
+  large.amounts.cpu_millis = 9'000;
+  small.amounts.cpu_millis = 1'000;
+  const std::vector<FreeNode> nodes = {{1, 8, {8'000}}, {2, 2, {2'000}}, {3, 5, {5'000}}};
+  const Grants spread = {{1, {{1, 3}}}}, tight = {{1, {{2, 2}, {3, 1}}}};
+  EXPECT_EQ(place(nodes, {{1, 3, &small}}), spread);
+  EXPECT_EQ(place(nodes, {{1, 3, &small}, {.job = 2, .wanted = 1, .demand = &large, .cost = 9}}),
+            tight);
+  EXPECT_EQ(place(nodes, {{1, 3, &small}, {2, 20, &gang}}), tight);
+  const Grants whole = {{2, {{1, 8}}}};
+  EXPECT_EQ(place(nodes, {{2, 8, &gang}}), whole) << "over as few nodes as before";
+}
+
 TEST(Placement, NodesWithAPreferNoScheduleTaintAreFilledLast) {
   NodeInfo tainted, plain;
   StringMap labels;
