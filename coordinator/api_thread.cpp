@@ -213,6 +213,11 @@ class Thread final : public ApiThread, public api::Backend {
     ask(job, std::move(change), std::move(done));
   }
 
+  void cancel(JobId job, core::Cancellation cancellation,
+              std::function<void(Status)> done) override {
+    ask(job, std::move(cancellation), std::move(done));
+  }
+
   void override_job(JobId job, core::OverridesChange change,
                     std::function<void(Status)> done) override {
     ask(job, std::move(change), std::move(done));

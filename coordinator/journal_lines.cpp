@@ -236,6 +236,11 @@ struct RecordLine {
     to["by"] = r.by;
     put_overrides(to, r.overrides);
   }
+  void operator()(const core::JobCancelled& r) { to["by"] = r.by; }
+  void operator()(const core::IndexesCancelled& r) {
+    to["by"] = r.by;
+    to["indexes"] = r.indexes.text();
+  }
 };
 
 Line record_line(JobId job, uint64_t sequence, const core::Record& record) {
@@ -281,6 +286,8 @@ Line snapshot_line(JobId job, const storage::Snapshot& snapshot) {
                     {"reason", s.hold->reason},
                     {"atMs", s.hold->at_ms}};
   if (s.overrides) put_overrides(line, s.overrides->overrides);
+  if (s.cancelled) line["cancelled"] = {{"by", s.cancelled->by}, {"atMs", s.cancelled->at_ms}};
+  if (!s.cancelled_indexes.empty()) line["cancelledIndexes"] = s.cancelled_indexes.text();
   line["open"] = list_of(s.open, [](const auto& one) { return pod_of(one.first); });
   line["conditions"] = list_of(s.conditions, [](const core::Condition& one) {
     return Line{{"type", core::name(one.type)},

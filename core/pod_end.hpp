@@ -40,7 +40,8 @@ enum class EndCause : uint8_t {
 inline constexpr int kEndCauses = 1 + static_cast<int>(EndCause::worker_unreachable);
 
 // Exit code of a process that could not be started for a reason of its node: another node may be
-// able to. Only on nodes and in their reports: a record has `returned`, or 126.
+// able to. Only on nodes and in their reports: a record has 126. There, a `returned` pod with 126
+// or 127 could not be started.
 inline constexpr int32_t kExitNotHere = 125;
 
 // State of a started pod. Only `ready` counts as ready. Same order as Readiness in

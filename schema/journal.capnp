@@ -18,7 +18,7 @@ const claimsVersion :UInt32 = 1;
 const attemptsVersion :UInt32 = 1;
 const summaryVersion :UInt32 = 1;
 
-enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
+enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; cancelled @5; }
 
 # How a job that others depend on must end, and how it ended (core/job/facts/dependency.hpp).
 enum Needed { ok @0; notok @1; any @2; each @3; }
@@ -101,6 +101,8 @@ struct Record {
     jobHeld @45 :Hold;                # its `at` is not set: it is atMs
     jobReleased @46 :Text;            # by whom
     prioritySet @47 :Priority;        # likewise
+    jobCancelled @48 :Text;           # by whom
+    indexesCancelled @49 :Cancelled;  # its `at` is not set
   }
 }
 
@@ -120,6 +122,20 @@ struct Priority {
   at @3 :UInt64;                      # coded, base lastRecordMs
   queue @4 :Text;                     # absent: the object's
   timeLimit @5 :Int64 = -1;           # seconds, 0: none; negative: the template's
+}
+
+# Who cancelled indexes.
+struct Cancelled {
+  by @0 :Text;
+  indexes @1 :List(UInt32);           # intervals; absent: the whole job
+  at @2 :UInt64;                      # coded, base lastRecordMs
+}
+
+# A node that could not start the job's pods.
+struct StartTrouble {
+  node @0 :UInt32;
+  at @1 :UInt64;                      # coded, base lastRecordMs
+  why @2 :Text;
 }
 
 # The text of an event.
@@ -263,6 +279,10 @@ struct JobSnapshot {
   hold @41 :Hold;                     # absent: it is not on hold
   priority @42 :Priority;             # absent: the template's
   notes @43 :List(Note);
+  cancelled @44 :Cancelled;           # absent: it is not
+  cancelledIndexes @45 :List(UInt32); # intervals
+  cancellations @46 :List(Cancelled);
+  startTrouble @47 :List(StartTrouble);
 }
 
 # A job that this one follows index by index, and what is known of it.
@@ -385,6 +405,7 @@ struct Event {
     held @8;
     released @9;
     prioritySet @10;
+    cancelled @11;
   }
   kind @0 :Kind;
   at @1 :UInt64;

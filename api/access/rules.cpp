@@ -73,6 +73,7 @@ constexpr Rule kRules[] = {
     {"muster.dev", "jobs", "log", "get", Reach::own},
     {"muster.dev", "jobs", "why", "get", Reach::own},
     {"muster.dev", "jobs", "usage", "get", Reach::own},
+    {"muster.dev", "jobs", "cancel", "update", Reach::own},
     // Further limited by keeps_hold().
     {"muster.dev", "jobs", "hold", "update delete", Reach::own},
     {"muster.dev", "jobs", "overrides", "patch", Reach::none},

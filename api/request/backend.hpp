@@ -167,6 +167,9 @@ class Backend {
   virtual void hold_job(JobId job, core::HoldChange change, std::function<void(Status)> done) = 0;
   virtual void override_job(JobId job, core::OverridesChange change,
                             std::function<void(Status)> done) = 0;
+  // Ends a job or some of its indexes for good. not_found; conflict (core::Cancellation).
+  virtual void cancel(JobId job, core::Cancellation cancellation,
+                      std::function<void(Status)> done) = 0;
   // Deletes pods of one job; `evict` first sets their condition DisruptionTarget. No `grace_ms`:
   // the template's. Ended pods disappear, the others are ended. not_found if none of them exists.
   virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict,

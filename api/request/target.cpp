@@ -142,7 +142,8 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   }
   if (p[5] != "jobs") return std::nullopt;
   target.job = p[6];
-  for (const char* what : {"indexes", "attempts", "log", "why", "usage", "hold", "overrides"})
+  for (const char* what :
+       {"indexes", "attempts", "log", "why", "usage", "hold", "overrides", "cancel"})
     if (target.what == what) return target;
   return std::nullopt;
 }

@@ -132,7 +132,8 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   }
   if (!target.pod.empty()) return answer_exec(exchange, target);
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
-  if (target.what == "hold" || target.what == "overrides") return answer_hold(exchange, target);
+  if (target.what == "hold" || target.what == "overrides" || target.what == "cancel")
+    return answer_hold(exchange, target);
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.what == "verification") return muster_.verification(exchange);
   if (target.what == "shares") return muster_.shares(exchange);
@@ -167,6 +168,10 @@ kj::Promise<void> Routes::answer_hold(Exchange& exchange, const MusterTarget& ta
     return exchange.method == kj::HttpMethod::PATCH
                ? with_body<HoldRoutes>(exchange, job, holds_, &HoldRoutes::set_overrides)
                : not_allowed(exchange, "PATCH");
+  if (target.what == "cancel")
+    return exchange.method == kj::HttpMethod::PUT
+               ? with_body(exchange, job, cancels_, &CancelRoutes::cancel)
+               : not_allowed(exchange, "PUT");
   const bool puts = exchange.method == kj::HttpMethod::PUT;
   if (!puts && exchange.method != kj::HttpMethod::DELETE)
     return not_allowed(exchange, "DELETE, PUT");

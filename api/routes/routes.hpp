@@ -3,6 +3,7 @@
 
 #include "api/routes/access/trust_routes.hpp"
 #include "api/routes/jobs/apply_routes.hpp"
+#include "api/routes/jobs/cancel_routes.hpp"
 #include "api/routes/jobs/collection_routes.hpp"
 #include "api/routes/jobs/hold_routes.hpp"
 #include "api/routes/jobs/job_routes.hpp"
@@ -33,6 +34,7 @@ class Routes final : private RouteBase {
         apply_(context),
         scale_(context),
         holds_(context),
+        cancels_(context),
         status_(context),
         pods_(context),
         nodes_(context),
@@ -71,6 +73,7 @@ class Routes final : private RouteBase {
   ApplyRoutes apply_;
   ScaleRoutes scale_;
   HoldRoutes holds_;
+  CancelRoutes cancels_;
   StatusRoutes status_;
   PodRoutes pods_;
   NodeRoutes nodes_;

@@ -202,11 +202,10 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     list("NodeUse");
   } else if (is({"links"})) {
     one("Links", {{Type::text, "authority"}, {Type::text, "api"}});
+  } else if (is({"munge"}) && method == "GET") {
+    one("MungeAudience", {{Type::text, "cluster"}, {Type::text, "start"}});
   } else if (is({"munge"})) {
-    if (method == "GET")
-      one("MungeAudience", {{Type::text, "cluster"}, {Type::text, "start"}});
-    else
-      one("Token", {{Type::text, "id"}, {Type::text, "text"}});
+    one("Token", {{Type::text, "id"}, {Type::text, "text"}});
   } else if (is({"users", "*", "token"}) || is({"nodes", "*", "token"})) {
     one("Token", {{Type::text, path[0] == "users" ? "user" : "node", path[1]},
                   {Type::text, "id"},
@@ -223,6 +222,8 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     one("Explanation", {{Type::text, "state"}, {Type::text, "summary"}, {Type::texts, "details"}});
   } else if (is({"namespaces", "*", "jobs", "*", "hold"})) {
     one("Hold", {{Type::text, "by"}, {Type::text, "reason"}});
+  } else if (is({"namespaces", "*", "jobs", "*", "cancel"})) {
+    one("Cancellation", {{Type::text, "by"}});
   } else if (is({"namespaces", "*", "jobs", "*", "priority"})) {
     one("Priority", {{Type::text, "by"}, {Type::number, "priority"}});
   } else if (is({"namespaces", "*", "jobs", "*", "usage"})) {

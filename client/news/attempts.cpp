@@ -73,6 +73,7 @@ std::string attempt_counted(const Json& attempt) {
   if (counted == "succeeded") return "success";
   if (counted == "failed") return rule.empty() ? "failure" : "failure (" + rule + ")";
   if (counted == "ignored") return "not counted (Ignore)";
+  if (counted == "cancelled") return "cancelled";
   return "not counted (removed)";
 }
 

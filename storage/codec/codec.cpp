@@ -214,6 +214,12 @@ struct Writer {
   void operator()(const core::JobHeld& r) { write_hold(r, out.initJobHeld()); }
   void operator()(const core::JobReleased& r) { out.setJobReleased(text(r.by)); }
   void operator()(const core::OverridesSet& r) { write_overrides(r, out.initPrioritySet()); }
+  void operator()(const core::JobCancelled& r) { out.setJobCancelled(text(r.by)); }
+  void operator()(const core::IndexesCancelled& r) {
+    auto to = out.initIndexesCancelled();
+    to.setBy(text(r.by));
+    write_set(r.indexes, [&to](uint32_t n) { return to.initIndexes(n); });
+  }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -323,6 +329,14 @@ core::PodsRemoved removed_back(wire::Record::Reader in) {
   return r;
 }
 
+core::DependencyAdvanced advanced_back(wire::Record::DependencyAdvanced::Reader in, Millis at_ms) {
+  return {at_ms, in.getJob(), {set_back(in.getPassed()), set_back(in.getFailed())}};
+}
+
+core::IndexesCancelled cancelled_back(wire::Cancelled::Reader in, Millis at_ms) {
+  return {at_ms, text_back(in.getBy()), set_back(in.getIndexes())};
+}
+
 core::Record record_back(wire::Record::Reader in) {
   Millis at_ms = in.getAtMs();
   switch (in.which()) {
@@ -382,13 +396,8 @@ core::Record record_back(wire::Record::Reader in) {
       return core::DependencyEnded{at_ms, ended.getJob(),
                                    core_enum(ended.getHow(), core::DependencyEnd::waived)};
     }
-    case wire::Record::DEPENDENCY_ADVANCED: {
-      auto advanced = in.getDependencyAdvanced();
-      return core::DependencyAdvanced{
-          at_ms,
-          advanced.getJob(),
-          {set_back(advanced.getPassed()), set_back(advanced.getFailed())}};
-    }
+    case wire::Record::DEPENDENCY_ADVANCED:
+      return advanced_back(in.getDependencyAdvanced(), at_ms);
     case wire::Record::INDEXES_FAILED:
       return core::IndexesFailed{at_ms, set_back(in.getIndexesFailed())};
     case wire::Record::JOB_HELD:
@@ -397,6 +406,10 @@ core::Record record_back(wire::Record::Reader in) {
       return core::JobReleased{at_ms, text_back(in.getJobReleased())};
     case wire::Record::PRIORITY_SET:
       return overrides_back(in.getPrioritySet(), at_ms);
+    case wire::Record::JOB_CANCELLED:
+      return core::JobCancelled{at_ms, text_back(in.getJobCancelled())};
+    case wire::Record::INDEXES_CANCELLED:
+      return cancelled_back(in.getIndexesCancelled(), at_ms);
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

@@ -125,8 +125,8 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
 
 void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Builder to) {
   [[maybe_unused]] const auto& [kind, at_ms, pod, nr] = event;
-  static_assert(static_cast<int>(core::JobEvent::Kind::overridden) ==
-                static_cast<int>(wire::Event::Kind::PRIORITY_SET));
+  static_assert(static_cast<int>(core::JobEvent::Kind::cancelled) ==
+                static_cast<int>(wire::Event::Kind::CANCELLED));
   to.setKind(wire_enum<wire::Event::Kind>(event.kind));
   to.setAt(instant(event.at_ms, base_ms));
   to.setIndex(event.pod.index);
@@ -135,10 +135,23 @@ void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Build
 }
 
 core::JobEvent event_back(wire::Event::Reader in, Millis base_ms) {
-  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::overridden),
+  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::cancelled),
           .at_ms = instant_back(in.getAt(), base_ms),
           .pod = {in.getIndex(), in.getAttempt()},
           .nr = in.getNumber()};
+}
+
+void cancellations_back(wire::JobSnapshot::Reader in, Millis base_ms, core::JobState& s) {
+  if (in.hasCancelled())
+    s.cancelled = {instant_back(in.getCancelled().getAt(), base_ms),
+                   text_back(in.getCancelled().getBy())};
+  s.cancelled_indexes = set_back(in.getCancelledIndexes());
+  for (auto from : in.getCancellations())
+    s.cancellations.push_back({instant_back(from.getAt(), base_ms), text_back(from.getBy()),
+                               set_back(from.getIndexes())});
+  for (auto from : in.getStartTrouble())
+    s.start_trouble[from.getNode()] = {instant_back(from.getAt(), base_ms),
+                                       text_back(from.getWhy())};
 }
 
 core::JobState state_back(wire::JobSnapshot::Reader in) {
@@ -204,6 +217,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   if (in.hasHold()) s.hold = hold_back(in.getHold(), instant_back(in.getHold().getAt(), base_ms));
   if (in.hasPriority())
     s.overrides = overrides_back(in.getPriority(), instant_back(in.getPriority().getAt(), base_ms));
+  cancellations_back(in, base_ms, s);
   for (auto from : in.getNotes()) s.notes.emplace(from.getNumber(), text_back(from.getText()));
   return s;
 }
@@ -215,6 +229,50 @@ void write_notes(const std::map<uint64_t, std::string>& notes,
     auto to = out[i++];
     to.setNumber(number);
     to.setText(text(note));
+  }
+}
+
+void write_overrides(const core::JobState& state, Millis base_ms, wire::JobSnapshot::Builder out) {
+  if (const auto& hold = state.hold) {
+    auto to = out.initHold();
+    write_hold(*hold, to);
+    to.setAt(instant(hold->at_ms, base_ms));
+  }
+  if (const auto& overrides = state.overrides) {
+    auto to = out.initPriority();
+    write_overrides(*overrides, to);
+    to.setAt(instant(overrides->at_ms, base_ms));
+  }
+}
+
+void write_cancellations(const core::JobState& state, Millis base_ms,
+                         wire::JobSnapshot::Builder out) {
+  if (state.cancelled) {
+    auto to = out.initCancelled();
+    to.setBy(text(state.cancelled->by));
+    to.setAt(instant(state.cancelled->at_ms, base_ms));
+  }
+  if (!state.cancelled_indexes.empty())
+    write_set(state.cancelled_indexes, [&out](uint32_t n) { return out.initCancelledIndexes(n); });
+  if (!state.cancellations.empty()) {
+    auto list = out.initCancellations(static_cast<uint32_t>(state.cancellations.size()));
+    unsigned i = 0;
+    for (const auto& [at_ms, by, indexes] : state.cancellations) {
+      auto to = list[i++];
+      to.setBy(text(by));
+      to.setAt(instant(at_ms, base_ms));
+      write_set(indexes, [&to](uint32_t n) { return to.initIndexes(n); });
+    }
+  }
+  if (state.start_trouble.empty()) return;
+  auto list = out.initStartTrouble(static_cast<uint32_t>(state.start_trouble.size()));
+  unsigned i = 0;
+  for (const auto& [node, trouble] : state.start_trouble) {
+    [[maybe_unused]] const auto& [at_ms, why] = trouble;
+    auto to = list[i++];
+    to.setNode(node);
+    to.setAt(instant(at_ms, base_ms));
+    to.setWhy(text(why));
   }
 }
 
@@ -269,7 +327,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 attempt_floor, attempt_max, next_number, attempts, open, deferred,
                                 broken, inherited, finished, events, events_total, pods_created,
                                 external_status, own_conditions, dependencies, followed, usage,
-                                hold, overrides, notes] = state;
+                                hold, overrides, notes, cancelled, cancelled_indexes, cancellations,
+                                start_trouble] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -326,16 +385,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setRanMs(usage.ran_ms);
   if (!followed.empty())
     write_followed(followed, out.initFollowed(static_cast<uint32_t>(followed.size())));
-  if (hold) {
-    auto to = out.initHold();
-    write_hold(*hold, to);
-    to.setAt(instant(hold->at_ms, base_ms));
-  }
-  if (overrides) {
-    auto to = out.initPriority();
-    write_overrides(*overrides, to);
-    to.setAt(instant(overrides->at_ms, base_ms));
-  }
+  write_overrides(state, base_ms, out);
+  write_cancellations(state, base_ms, out);
   if (!notes.empty()) write_notes(notes, out.initNotes(static_cast<uint32_t>(notes.size())));
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));
   return packed(message);

@@ -119,8 +119,8 @@ Core core_enum(Wire value, Core last) {
              static_cast<uint16_t>(value));
   return static_cast<Core>(value);
 }
-static_assert(static_cast<int>(core::Counted::released) ==
-              static_cast<int>(wire::Counted::RELEASED));
+static_assert(static_cast<int>(core::Counted::cancelled) ==
+              static_cast<int>(wire::Counted::CANCELLED));
 static_assert(static_cast<int>(core::FailureAction::fail_job) ==
               static_cast<int>(wire::FailureAction::FAIL_JOB));
 
@@ -233,7 +233,7 @@ inline core::IndexSet set_back(capnp::List<uint32_t>::Reader list) {
 }
 
 inline core::Counted counted_back(wire::Counted value) {
-  return core_enum(value, core::Counted::released);
+  return core_enum(value, core::Counted::cancelled);
 }
 inline core::EndCause cause_back(wire::EndCause value) {
   const auto cause = wire::from_wire(value);

@@ -109,6 +109,75 @@ class Repairs(cli.Cluster):
         self.assertEqual(set(self.muster("logs", "job/gone").stdout.splitlines()), {"words"})
 
 
+class Cancel(cli.Cluster):
+    """muster cancel, and what is said of jobs that do not get on."""
+
+    def restart_coordinator(self):
+        self.coordinator.kill()
+        self.coordinator.wait()
+        self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", self.listen, "--log-level", "warn")
+        poll("it serves again", lambda: subprocess.run([MUSTER, "get", "jobs"], env=self.env, capture_output=True).returncode == 0)
+
+    def wait_running(self, job, count):
+        poll(f"{count} pods of {job} run", lambda: self.status(job).get("ready") == count)
+
+    def test_p21_a_cancelled_job_stays_and_says_who(self):
+        self.muster("submit", "--name", "a", "-n", "3", "--retries", "5", "--", "sh", "-c", "echo words; sleep 1000")
+        self.wait_running("a", 3)
+        self.assertEqual(self.muster("cancel", "job/a").stdout, "job.batch/a cancelled\n")
+        r = self.muster("wait", "job/a", code=1)
+        self.assertIn("Failed: Cancelled: Cancelled by ", r.stderr)
+        self.assertIn("Cancelled by ", self.muster("why", "job/a").stdout)
+        self.assertIn("Cancelled", self.muster("describe", "job", "a").stdout)
+        self.assertIn("words", self.muster("logs", "job/a", "--index", "0").stdout)
+        attempts = self.muster("get", "attempts", "job/a").stdout.splitlines()[1:]
+        self.assertEqual(len(attempts), 3, attempts)
+        for line in attempts:
+            self.assertIn("cancelled", line)
+        self.assertEqual(self.status("a").get("failed", 0), 0)
+        self.muster("cancel", "job/a")  # repeating it is not an error
+        self.muster("submit", "--name", "done", "-n", "1", "--", "true")
+        self.muster("wait", "job/done")
+        self.assertIn("has finished", self.muster("cancel", "job/done", code=5).stderr)
+        self.muster("cancel", "job/none", code=3)
+
+    def test_p21_cancelled_tasks_do_not_come_back(self):
+        script = "[ $SLURM_ARRAY_TASK_ID != 1 ] || sleep 1000; while [ ! -e go ]; do sleep 0.02; done"
+        self.muster("submit", "--name", "a", "--array", "1-4", "-j", "2", "--retries", "3", "--max-fails", "0", "--", "sh", "-c", script)
+        self.wait_running("a", 2)
+        r = self.muster("cancel", "job/a", "--task", "1,4")
+        self.assertEqual(r.stdout, "job.batch/a tasks 1,4 cancelled\n")
+        poll("both have failed", lambda: self.status("a").get("failedIndexes") == "0,3")
+        self.restart_coordinator()
+        self.file("go", "")
+        r = self.muster("wait", "job/a", code=1)
+        self.assertIn("FailedIndexes: Job has cancelled indexes", r.stderr)
+        self.assertEqual(self.status("a")["completedIndexes"], "1,2")
+        self.assertIn("cancelled the index", self.muster("why", "job/a", "--task", "4").stdout)
+        attempts = self.muster("get", "attempts", "job/a").stdout.splitlines()[1:]
+        self.assertEqual(sorted((line.split()[0], "cancelled" in line) for line in attempts), [("0", True), ("1", False), ("2", False)])
+
+    def test_p21_what_cannot_be_cancelled_is_refused(self):
+        self.muster("submit", "--name", "g", "-n", "2", "--gang", "--", "sleep", "1000")
+        self.assertIn("is a gang", self.muster("cancel", "job/g", "--index", "0", code=5).stderr)
+        self.assertIn("--index", self.muster("cancel", "job/g", "--index", "x", code=5).stderr)
+        self.muster("cancel", "job/g", "--index", "0", "--task", "1", code=2)
+        self.muster("cancel", "job/g")
+        self.muster("wait", "job/g", code=1)
+
+    def test_p21_wait_says_what_a_job_waits_for(self):
+        self.muster("submit", "--name", "big", "-n", "1", "--cpus", "4096", "--", "true")
+        r = self.muster("wait", "job/big", "--timeout", "100ms", code=124)
+        self.assertIn("job/big Pending: 1 pod is waiting for a slot", r.stderr)
+
+    def test_p21_run_and_submit_send_the_same_parallelism(self):
+        for flags in (["-n", "300"], ["-n", "300", "-j", "7"]):
+            both = [json.loads(self.muster(verb, *flags, "--name", "x", "--dry-run", "-o", "json", "--", "true").stdout) for verb in ("run", "submit")]
+            self.assertEqual(both[0], both[1])
+            self.assertEqual(both[0]["spec"]["parallelism"], 7 if "-j" in flags else 300)
+            self.assertEqual(both[0]["metadata"]["annotations"]["muster.dev/scale-down"], "finish")
+
+
 class Followers(cli.Cluster):
     """Arrays that follow others task by task (each:JOB)."""
 

@@ -60,6 +60,8 @@ std::vector<core::Record> records() {
       core::JobHeld{kNow, "olga", true, "the license server is down"},
       core::JobReleased{kNow, "olga"},
       core::OverridesSet{kNow, {100, "gpu", 3600}, "olga"},
+      core::JobCancelled{kNow, "olga"},
+      core::IndexesCancelled{kNow, "olga", some(2, 3)},
       core::JobForgotten{kNow}};
 }
 

@@ -49,6 +49,8 @@ std::string event_reason(const core::Job& job, const core::JobEvent& event) {
       return "Released";
     case Kind::overridden:
       return "Overridden";
+    case Kind::cancelled:
+      return "Cancelled";
   }
   return {};
 }
@@ -82,6 +84,8 @@ std::string event_message(const core::Job& job, const core::JobEvent& event) {
       return "Released by " + note_of(job, event);
     case Kind::overridden:
       return "Set by an operator: " + note_of(job, event);
+    case Kind::cancelled:
+      return "Cancelled " + note_of(job, event);
   }
   return {};
 }

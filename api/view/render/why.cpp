@@ -31,6 +31,12 @@ std::string count_of(uint64_t n, const std::string& what) {
   return count(n, what) + (n == 1 ? " is" : " are");
 }
 
+// "3 pods are waiting on their node for a slot there".
+std::string parked_text(uint64_t n) {
+  return count_of(n, "pod") + " waiting on " + (n == 1 ? "its" : "their") +
+         " node for a slot there";
+}
+
 constexpr Millis kRoundUpMs = 999;  // waiting times are shown in whole seconds, rounded up
 
 std::string attempt_name(PodKey key) {
@@ -70,6 +76,8 @@ std::string counted_text(const core::Pod& pod) {
       return "not counted: ignored by the pod failure policy";
     case core::Counted::released:
       return "not counted: it was removed";
+    case core::Counted::cancelled:
+      return "not counted: it was cancelled";
     case core::Counted::not_yet:
       return "counted once its replacement exists";
   }
@@ -217,6 +225,7 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
     out.state = end->type == core::ConditionType::complete ? "Succeeded" : "Failed";
     out.summary = "the job is " + std::string(name(end->type)) + ": " +
                   std::string(name(end->reason)) + ": " + end->message;
+    if (const auto& by = s.cancelled) out.summary += " (" + core::instant_text(by->at_ms) + ")";
     return true;
   }
   if (s.deleted_at) {
@@ -326,6 +335,53 @@ std::string awaiting_text(const core::Job& job) {
          "): " + waiting.text();
 }
 
+// The newest open pod of an index; an active one if there is one.
+const core::Pod* open_pod(const core::JobState& s, uint32_t index) {
+  const core::Pod* open = nullptr;
+  for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
+       ++it)
+    if (!open || it->second.active()) open = &it->second;
+  return open;
+}
+
+// "olga cancelled the index (2026-11-28T08:00:00.000Z)".
+std::string cancelled_text(const core::JobState& s, uint32_t index) {
+  for (const core::IndexesCancelled& one : s.cancellations)
+    if (one.indexes.contains(index))
+      return one.by + " cancelled the index (" + core::instant_text(one.at_ms) + ")";
+  return "the index was cancelled";
+}
+
+// Pods of this job that are bound to a node and wait for a slot there, because it runs as many pods
+// as it has slots (prefetch).
+std::set<PodKey> parked_pods(const View& view, const core::Job& job) {
+  std::map<NodeId, std::vector<PodKey>> waiting;
+  for (const auto& [key, pod] : job.state().open)
+    if (pod.bound() && pod.active() && !pod.started_at) waiting[pod.node].push_back(key);
+  std::set<PodKey> parked;
+  if (waiting.empty()) return parked;
+  std::map<NodeId, uint32_t> running;
+  view.jobs().each_active([&](const core::Job& one) {
+    for (const auto& [key, pod] : one.state().open)
+      if (pod.bound() && pod.started_at) ++running[pod.node];
+  });
+  for (const auto& [node, keys] : waiting) {
+    const core::NodeInfo* const info = view.node_info(node);
+    if (info == nullptr) continue;
+    const uint32_t free = info->slots - std::min(info->slots, running[node]);
+    if (keys.size() > free) parked.insert(keys.begin() + free, keys.end());
+  }
+  return parked;
+}
+
+// Nodes that could not start the job's pods, which are tried elsewhere (ADR 55).
+void tell_failed_starts(const View& view, const core::Job& job, Explanation& out) {
+  for (const auto& [node, trouble] : job.state().start_trouble)
+    out.details.push_back("pods could not be started on node " + view.node_name(node) + " (" +
+                          std::string(name(core::ConditionReason::start_failure)) + ": " +
+                          trouble.why + "); other nodes are tried");
+}
+
 // "the index failed 2 times, more than spec.backoffLimitPerIndex (1) allows".
 std::string per_index_text(const core::Job& job, const std::optional<core::Pod>& last) {
   std::string text = "the index failed ";
@@ -382,6 +438,57 @@ void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t
   }
 }
 
+void tell_lost_indexes(const core::JobState& s, Explanation& out) {
+  if (const auto failed = s.failed_indexes.without(s.cancelled_indexes); !failed.empty())
+    out.details.push_back("failed indexes: " + failed.text());
+  if (!s.cancelled_indexes.empty())
+    out.details.push_back("cancelled indexes: " + s.cancelled_indexes.text());
+}
+
+// Of those that have no pods and wait for their retry, how many, and until when.
+struct Delayed {
+  uint64_t indexes = 0;
+  Millis next = 0;
+};
+Delayed delayed_indexes(const core::Job& job, Millis now, const core::Knobs& knobs) {
+  Delayed delayed;
+  const auto wait_for = [&](uint32_t index) {
+    const Millis due = core::index_due(job, knobs, index);
+    if (due <= now) return;
+    ++delayed.indexes;
+    delayed.next = delayed.next == 0 ? due : std::min(delayed.next, due);
+  };
+  for (const auto& [index, pod] : job.state().deferred) wait_for(index);
+  for (const auto& [index, counts] : job.state().inherited) wait_for(index);
+  return delayed;
+}
+
+// Explains an index that has completed or failed, or is cancelled; false: it is none of these.
+bool explain_settled(const View& view, const core::Job& job, uint32_t index,
+                     const std::optional<core::Pod>& last, Millis now, Explanation& out) {
+  const core::JobState& s = job.state();
+  if (s.completed.contains(index)) {
+    out.state = "Succeeded";
+    out.summary = "the index has succeeded";
+    return true;
+  }
+  if (s.cancelled_indexes.contains(index)) {
+    const core::Pod* const open = open_pod(s, index);
+    out.state = open ? "Stopping" : "Failed";
+    out.summary = cancelled_text(s, index);
+    if (open) out.details.push_back(running_text(view, job, *open, now));
+    return true;
+  }
+  if (!s.failed_indexes.contains(index)) return false;
+  out.state = "Failed";
+  const std::string why = last ? "" : core::never_runs_text(job, index);
+  out.summary = !why.empty() ? "the index never ran, because " + why
+                : last && last->action == core::FailureAction::fail_index
+                    ? "a FailIndex rule of the pod failure policy matched"
+                    : per_index_text(job, last);
+  return true;
+}
+
 }  // namespace
 
 Explanation why_job(const View& view, const core::Job& job, Millis now,
@@ -392,21 +499,14 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   const bool whole = explain_whole(job, now, knobs, out);
   const size_t pending = job.pending().size();
   const std::string awaiting = whole ? "" : awaiting_text(job);
-  uint64_t delayed = 0;
-  Millis next = 0;
-  auto wait_for = [&](uint32_t index) {
-    const Millis due = core::index_due(job, knobs, index);
-    if (due <= now) return;
-    ++delayed;
-    next = next == 0 ? due : std::min(next, due);
-  };
-  for (const auto& [index, pod] : s.deferred) wait_for(index);
-  for (const auto& [index, counts] : s.inherited) wait_for(index);
+  const auto [delayed, next] = delayed_indexes(job, now, knobs);
   if (!whole) out.next_retry_ms = next;
   const auto running = static_cast<uint64_t>(std::ranges::count_if(
       s.open, [](const auto& one) { return one.second.active() && one.second.started_at; }));
-  // Bound pods that their node has not started: it is slow, starts nothing, or has not answered.
-  const uint64_t starting = job.active() - pending - running;
+  // Bound pods that their node has not started: they wait for a slot there, or it is slow, starts
+  // nothing, or has not answered.
+  const uint64_t parked = whole ? 0 : parked_pods(view, job).size();
+  const uint64_t starting = job.active() - pending - running - parked;
   const std::string not_started =
       count_of(starting, "pod") + " bound to a node, but not started yet";
   if (!whole && running > 0) {
@@ -418,6 +518,10 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   } else if (!whole && starting > 0) {
     out.state = "Starting";
     out.summary = not_started;
+  } else if (parked > 0) {
+    out.state = "Pending";
+    out.summary = parked_text(parked);
+    if (pending > 0) out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
   } else if (!whole && pending > 0) {
     out.state = "Pending";
     out.summary = count_of(pending, "pod") + " waiting for a slot";
@@ -434,17 +538,19 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
                                      : "its pods are about to be created";
   }
+  if ((out.state == "Running" || out.state == "Starting") && parked > 0)
+    out.details.push_back(parked_text(parked));
   if ((out.state == "Running" || out.state == "Starting") && pending > 0) {
     out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
     explain_share(view, job, now, out);
   }
   if (out.state != "Pending") tell_overrides(job, out);
+  if (!whole) tell_failed_starts(view, job, out);
   tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")
     out.details.push_back(backoff_text(delayed, next - now));
   if (!awaiting.empty() && out.state != "Held") out.details.push_back(awaiting);
-  if (!s.failed_indexes.empty())
-    out.details.push_back("failed indexes: " + s.failed_indexes.text());
+  tell_lost_indexes(s, out);
   return out;
 }
 
@@ -457,26 +563,19 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   auto tell_last = [&] {
     if (last) tell_end(view, job, *last, now, out);
   };
-  if (s.completed.contains(index)) {
-    out.state = "Succeeded";
-    out.summary = "the index has succeeded";
+  if (explain_settled(view, job, index, last, now, out)) {
     tell_last();
     return out;
   }
-  if (s.failed_indexes.contains(index)) {
-    out.state = "Failed";
-    const std::string why = last ? "" : core::never_runs_text(job, index);
-    out.summary = !why.empty() ? "the index never ran, because " + why
-                  : last && last->action == core::FailureAction::fail_index
-                      ? "a FailIndex rule of the pod failure policy matched"
-                      : per_index_text(job, last);
+  const core::Pod* const open = open_pod(s, index);
+  if (open && parked_pods(view, job).contains(open->key)) {
+    out.state = "Pending";
+    out.summary = attempt_name(open->key) + " is waiting on node " + view.node_name(open->node) +
+                  " for a slot there";
+    tell_trouble(view, job, index, out);
     tell_last();
     return out;
   }
-  const core::Pod* open = nullptr;
-  for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
-       ++it)
-    if (!open || it->second.active()) open = &it->second;
   if (open && open->bound()) {
     out.state = open->terminating() ? "Stopping" : "Running";
     out.summary = running_text(view, job, *open, now);

@@ -145,7 +145,8 @@ Verb delete_verb() {
       .asks = {&o.target},
       .footer =
           "Examples:\n  muster delete job sweep\n  muster delete job/sweep job/train\n"
-          "  muster delete -f sweep.yaml\n  muster delete jobs -l app=train",
+          "  muster delete -f sweep.yaml\n  muster delete jobs -l app=train\n"
+          "To end a job but keep its record, or to end single indexes, use muster cancel.",
       .finish = [w](const Given& given) -> Judged {
         w->o.ns_given = given.flags.contains("--namespace");
         return judged(read_deletion(w->what, w->o), w->o);

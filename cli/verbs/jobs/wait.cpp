@@ -10,6 +10,7 @@
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
 #include "client/follow/signals.hpp"
+#include "client/news/attempts.hpp"
 #include "client/news/progress.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "core/spec/values/duration.hpp"
@@ -24,6 +25,7 @@ namespace muster::cli {
 namespace {
 
 constexpr Millis kWaitFirst = 20, kWaitMax = 500;  // between two polls
+constexpr Millis kWhyMax = 2'000;                  // for what is said once the time is up
 
 class Waiter {
  public:
@@ -152,8 +154,22 @@ class Waiter {
 
   int timed_out() {
     progress_.clear();
-    return fail(kTimeout, open() + ": not " + wanted() + " after " +
-                              core::duration_text(*options_.timeout_ms) + not_stopped());
+    const int code = fail(kTimeout, open() + ": not " + wanted() + " after " +
+                                        core::duration_text(*options_.timeout_ms) + not_stopped());
+    for (const Job& job : jobs_)
+      if (job.code < 0) explain(job);
+    return code;
+  }
+
+  // What keeps the job from finishing, as `muster why` says it. No answer: nothing is said.
+  void explain(const Job& job) {
+    client_.set_timeout(kWhyMax);
+    const auto why = object(client_, own_path(options_.target.ns, job.name, "why"));
+    if (!why) return;
+    std::cerr << "  job/" << job.name << " " << text_at(*why, {"state"}) << ": "
+              << text_at(*why, {"summary"}) << "\n";
+    for (const Json& line : at(*why, {"details"}))
+      std::cerr << "    " << line.get<std::string>() << "\n";
   }
 
   int interrupted() {

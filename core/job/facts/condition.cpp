@@ -10,18 +10,25 @@ namespace {
 // In the order of the enums.
 constexpr std::array<std::string_view, 6> kTypes = {
     "Suspended", "SuccessCriteriaMet", "FailureTarget", "Complete", "Failed", "muster.dev/Damaged"};
-constexpr std::array<std::string_view, 12> kReasons = {
-    "JobSuspended",         "JobResumed",       "SuccessPolicy",
-    "CompletionsReached",   "PodFailurePolicy", "StartFailure",
-    "BackoffLimitExceeded", "DeadlineExceeded", "MaxFailedIndexesExceeded",
-    "FailedIndexes",        "Unreadable",       "DependencyNeverSatisfied"};
+constexpr std::array<std::string_view, 13> kReasons = {"JobSuspended",
+                                                       "JobResumed",
+                                                       "SuccessPolicy",
+                                                       "CompletionsReached",
+                                                       "PodFailurePolicy",
+                                                       "StartFailure",
+                                                       "BackoffLimitExceeded",
+                                                       "DeadlineExceeded",
+                                                       "MaxFailedIndexesExceeded",
+                                                       "FailedIndexes",
+                                                       "Unreadable",
+                                                       "DependencyNeverSatisfied",
+                                                       "Cancelled"};
 constexpr std::array<std::string_view, 8> kDisruptions = {
     "TerminationByKubelet",  "DeletionByTaintManager", "DeletionByPodGC", "EvictionByEvictionAPI",
     "PreemptionByScheduler", "WorkerUnreachable",      "WorkerFailed",    "GangMemberFailed"};
 
 static_assert(kTypes.size() == static_cast<size_t>(ConditionType::damaged) + 1);
-static_assert(kReasons.size() ==
-              static_cast<size_t>(ConditionReason::dependency_never_satisfied) + 1);
+static_assert(kReasons.size() == static_cast<size_t>(ConditionReason::cancelled) + 1);
 static_assert(kDisruptions.size() == static_cast<size_t>(DisruptionReason::gang_member_failed) + 1);
 
 template <class E, size_t N>

@@ -35,6 +35,7 @@ enum class ConditionReason : uint8_t {
   failed_indexes,
   unreadable,
   dependency_never_satisfied,  // a job that it depends on did not end as required
+  cancelled,                   // by a user (muster cancel)
 };
 
 std::string_view name(ConditionType type);

@@ -1,6 +1,7 @@
 // Events: what a job reacts to. All events that have arrived go into one sync (job-semantics 14).
 #pragma once
 
+#include "core/index_set.hpp"
 #include "core/job/facts/dependency.hpp"
 #include "core/job/facts/overrides.hpp"
 #include "core/job/facts/pod.hpp"
@@ -174,9 +175,19 @@ struct OverridesChange {
   std::string by;
 };
 
-using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
-                           TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
-                           PodConditionsWrite, StatusWrite, NodeHeard, DependencyHasEnded,
-                           DependencyHasAdvanced, NowhereElse, HoldChange, OverridesChange>;
+// Ends the job, or only these indexes of it, for good. A conflict if its end is decided, or if
+// single indexes cannot be cancelled: it has none, or they belong to a gang. Repeating it changes
+// nothing.
+struct Cancellation {
+  uint64_t token = 0;
+  std::string by;                     // the user
+  std::optional<IndexSet> indexes{};  // absent: the whole job
+};
+
+using Event =
+    std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady, TimePassed,
+                 JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted, PodConditionsWrite,
+                 StatusWrite, NodeHeard, DependencyHasEnded, DependencyHasAdvanced, NowhereElse,
+                 HoldChange, OverridesChange, Cancellation>;
 
 }  // namespace muster::core

@@ -24,6 +24,7 @@ enum class Counted : uint8_t {
   ignored,    // a failure that the pod failure policy ignores
   released,   // removed uncounted: success, scale-down, suspend, deletion, a second success, an
               // index out of range, returned by its node
+  cancelled,  // likewise: its job or its index was cancelled
 };
 
 // The action of the first pod failure policy rule that a failure matched (job-semantics 6.3).

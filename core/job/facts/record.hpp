@@ -6,6 +6,7 @@
 // milliseconds; a job's records never go back in time.
 #pragma once
 
+#include "core/index_set.hpp"
 #include "core/job/facts/condition.hpp"
 #include "core/job/facts/dependency.hpp"
 #include "core/job/facts/overrides.hpp"
@@ -227,7 +228,8 @@ struct DependencyAdvanced {
   Progress more;
 };
 
-// These indexes failed without a pod: the indexes that they wait for will never pass.
+// These indexes failed without another pod: the indexes that they wait for will never pass, or they
+// were cancelled. Their deferred pods count as they would with a replacement.
 struct IndexesFailed {
   Millis at_ms = 0;
   IndexSet indexes;
@@ -256,6 +258,24 @@ struct OverridesSet {
   bool operator==(const OverridesSet&) const = default;
 };
 
+// A user ended the job: it fails, with FinishDecided in this batch or, if that must wait for its
+// nodes, in a later one. Part of the state.
+struct JobCancelled {
+  Millis at_ms = 0;
+  std::string by;
+  bool operator==(const JobCancelled&) const = default;
+};
+
+// A user ended these indexes, which had neither completed nor failed: they get no more pods. They
+// fail, or without a limit per index never succeed. How an open pod of theirs counts is another
+// record; if it has succeeded on its own, its index has completed after all.
+struct IndexesCancelled {
+  Millis at_ms = 0;
+  std::string by;
+  IndexSet indexes;
+  bool operator==(const IndexesCancelled&) const = default;
+};
+
 // The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of the job is
 // kept.
 struct JobForgotten {
@@ -267,7 +287,7 @@ using Record =
                  PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
                  FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet, PodMetaSet,
                  ConditionsWritten, GangBroken, DependencyEnded, DependencyAdvanced, IndexesFailed,
-                 JobHeld, JobReleased, OverridesSet>;
+                 JobHeld, JobReleased, OverridesSet, JobCancelled, IndexesCancelled>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

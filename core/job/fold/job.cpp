@@ -1,6 +1,7 @@
 #include "core/job/fold/job.hpp"
 
 #include "base/check.hpp"
+#include "base/exec_exit.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/spec/fields/annotations.hpp"
 
@@ -9,6 +10,22 @@
 #include <utility>
 
 namespace muster::core {
+
+namespace {
+
+// For an event.
+std::string brief_text(const IndexSet& indexes) {
+  constexpr size_t kMost = 100;  // characters
+  std::string text = indexes.text();
+  if (text.size() <= kMost) return text;
+  return text.substr(0, text.rfind(',', kMost)) + ",…";
+}
+
+bool failed_to_start(const PodEnd& end) {
+  return end.exit_code == kExitCannotStart || end.exit_code == kExitNotFound;
+}
+
+}  // namespace
 
 // Applies records to a job: one function per kind of record.
 struct Applier {
@@ -89,7 +106,8 @@ struct Applier {
 
   void retake(uint32_t index) {
     if (!job.indexed_) return;
-    if (s.completed.contains(index) || s.failed_indexes.contains(index) || index_deferred(index))
+    if (s.completed.contains(index) || s.failed_indexes.contains(index) ||
+        s.cancelled_indexes.contains(index) || index_deferred(index))
       job.taken_.insert(index);
     else
       job.taken_.erase(index);
@@ -105,6 +123,7 @@ struct Applier {
       ++s.succeeded;
     } else {
       s.completed.insert(pod.key.index);
+      s.cancelled_indexes.erase(pod.key.index);  // it was too late
       if (touched) touched->completed.insert(pod.key.index);
       settle(pod.key.index);
       bool leader = s.broken && !s.broken->whole && pod.key.index == 0;
@@ -245,6 +264,7 @@ struct Applier {
       s.completed.erase_from(end);
       if (touched) touched->indexes_lost = true;
       s.failed_indexes.erase_from(end);
+      s.cancelled_indexes.erase_from(end);
       s.attempts.erase(s.attempts.lower_bound(end), s.attempts.end());
       s.inherited.erase(s.inherited.lower_bound(end), s.inherited.end());
       while (!s.deferred.empty() && s.deferred.rbegin()->first >= end)
@@ -326,10 +346,21 @@ struct Applier {
       pod.containers = start.containers;
       remember_runs(pod, ContainerPhase::running);
       if (!pod.started_at) pod.started_at = start.started_ms;
+      s.start_trouble.erase(pod.node);
       if (pod.ready() && !was_ready) ++job.ready_;
       if (was_ready && !pod.ready()) --job.ready_;
       touch(start.pod);
     }
+  }
+
+  // A returned pod that has an exit code could not be started.
+  void note_start(const Pod& pod) {
+    if (pod.started_at) s.start_trouble.erase(pod.node);
+    if (pod.end.cause != EndCause::returned || !failed_to_start(pod.end)) return;
+    s.start_trouble[pod.node] = {at, pod.end.message};
+    if (s.start_trouble.size() <= kStartTroubleMax) return;
+    s.start_trouble.erase(std::ranges::min_element(
+        s.start_trouble, {}, [](const auto& one) { return one.second.at_ms; }));
   }
 
   void operator()(const PodsEnded& r) {
@@ -348,6 +379,7 @@ struct Applier {
         if (!pod.started_at) pod.started_at = one.start->at;
       }
       pod.action = one.action;
+      note_start(pod);
       s.usage.used.add(one.end.used);
       if (pod.started_at) s.usage.ran_ms += std::max<Millis>(0, one.end.ended_at - *pod.started_at);
       count(pod, one.counted);
@@ -439,11 +471,16 @@ struct Applier {
       }
   }
 
-  // They have had no pods.
   void operator()(const IndexesFailed& r) {
     s.failed_indexes.insert_all(r.indexes);
     if (touched) touched->failed_indexes.insert_all(r.indexes);
     job.taken_.insert_all(r.indexes);
+    for (const auto& [first, last] : r.indexes.intervals())
+      s.attempts.erase(s.attempts.lower_bound(first), s.attempts.upper_bound(last));
+    std::vector<uint32_t> waiting;
+    for (const auto& [index, pod] : s.deferred)
+      if (r.indexes.contains(index)) waiting.push_back(index);
+    for (const uint32_t index : waiting) count_waiting(index);
   }
 
   void operator()(const StatusWritten& r) { s.external_status = r.json; }
@@ -471,7 +508,10 @@ struct Applier {
     s.conditions.push_back(
         {r.success ? ConditionType::success_criteria_met : ConditionType::failure_target, true,
          r.at_ms, r.reason, r.message});
-    stop_all(r.success ? Counted::released : Counted::failed, true);
+    stop_all(r.success                                ? Counted::released
+             : r.reason == ConditionReason::cancelled ? Counted::cancelled
+                                                      : Counted::failed,
+             true);
   }
 
   void operator()(const JobFinished& r) {
@@ -484,6 +524,7 @@ struct Applier {
     if (success) s.completed_at = r.at_ms;
     s.hold.reset();
     s.overrides.reset();
+    s.start_trouble.clear();
     if (success && s.completions && job.succeeded() > static_cast<uint64_t>(*s.completions))
       tell(JobEvent::Kind::too_many_succeeded);
     tell(success ? JobEvent::Kind::completed : JobEvent::Kind::failed);
@@ -532,6 +573,20 @@ struct Applier {
   void operator()(const OverridesSet& r) {
     s.overrides = r.overrides.any() ? std::optional(r) : std::nullopt;
     tell(JobEvent::Kind::overridden, {}, overrides_words(r.overrides) + " by " + r.by);
+  }
+
+  void operator()(const JobCancelled& r) {
+    s.cancelled = r;
+    tell(JobEvent::Kind::cancelled, {}, "the job by " + r.by);
+  }
+
+  void operator()(const IndexesCancelled& r) {
+    s.cancelled_indexes.insert_all(r.indexes);
+    s.cancellations.push_back(r);
+    if (s.cancellations.size() > kCancellationsMax) s.cancellations.erase(s.cancellations.begin());
+    job.taken_.insert_all(r.indexes);
+    tell(JobEvent::Kind::cancelled, {},
+         (r.indexes.size() == 1 ? "index " : "indexes ") + brief_text(r.indexes) + " by " + r.by);
   }
 
   void operator()(const JobForgotten&) { s.forgotten = true; }
@@ -588,6 +643,7 @@ void Job::rebuild() {
     any_cleared_ = static_cast<int64_t>(taken_.lowest_missing(0)) < index_count();
     taken_.insert_all(state_.completed);
     taken_.insert_all(state_.failed_indexes);
+    taken_.insert_all(state_.cancelled_indexes);
   }
   for (const auto& [key, pod] : state_.open) {
     if (pod.active()) ++active_;
@@ -610,6 +666,11 @@ IndexSet Job::take_rules() {
   IndexSet all = own_indexes();
   if (own.indexes) left_out_ = all.without(*own.indexes);
   return all;
+}
+
+uint64_t Job::failures_of_indexes() const {
+  if (state_.cancelled_indexes.empty()) return state_.failed_indexes.size();
+  return state_.failed_indexes.without(state_.cancelled_indexes).size();
 }
 
 IndexSet Job::own_indexes() const {

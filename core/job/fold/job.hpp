@@ -30,6 +30,8 @@ namespace muster::core {
 
 constexpr uint32_t kFinishedPodsMax = 10'000;  // finished pods kept per job; the oldest go first
 constexpr size_t kNotesMax = 20;               // events that say why somebody did something
+constexpr size_t kCancellationsMax = 64;       // of indexes, of which is kept who made them
+constexpr size_t kStartTroubleMax = 16;        // nodes that could not start pods
 constexpr uint32_t kEventsMax = 1'000;         // events kept per job, warnings included
 
 // An event of the job (job-semantics 13), as facts; its text is generated when it is shown.
@@ -45,7 +47,8 @@ struct JobEvent {
     gang_broken,
     held,
     released,
-    overridden
+    overridden,
+    cancelled
   };
   Kind kind = Kind::successful_create;
   Millis at_ms = 0;
@@ -80,6 +83,13 @@ struct JobUsage {
   Usage used{};       // CPU times in total, the peak of the largest
   Millis ran_ms = 0;  // their run times in total
   bool operator==(const JobUsage&) const = default;
+};
+
+// The last failed start of the job's pods on a node, none of which has started since.
+struct StartTrouble {
+  Millis at_ms = 0;
+  std::string why;
+  bool operator==(const StartTrouble&) const = default;
 };
 
 // All durable state of a job except what its owner wrote; the content of a snapshot.
@@ -127,6 +137,10 @@ struct JobState {
   std::optional<JobHeld> hold;
   std::optional<OverridesSet> overrides;  // of what the object says
   std::map<uint64_t, std::string> notes;  // of the events that say who and why, by number
+  std::optional<JobCancelled> cancelled;
+  IndexSet cancelled_indexes;                    // not completed; those that have failed, too
+  std::vector<IndexesCancelled> cancellations;   // of them, the newest last
+  std::map<NodeId, StartTrouble> start_trouble;  // that returned pods, until the job is finished
   bool operator==(const JobState&) const = default;
 };
 
@@ -215,7 +229,7 @@ class Job {
   }
 
   // For decide(): pods without a node, lowest index first (pending); indexes that no new pod may
-  // take (taken): completed, failed, left out, not cleared, held by an active pod or, in
+  // take (taken): completed, failed, cancelled, left out, not cleared, held by an active pod or, in
   // replace-only-failed mode, by a terminating one; the next attempt of an index.
   const std::set<PodKey>& pending() const { return pending_; }
   // Its pods have scheduling gates: they exist but are not bound.
@@ -238,7 +252,9 @@ class Job {
   // muster.dev/indexes. Absent: a single success.
   std::optional<int64_t> needed() const;
   const IndexSet& left_out() const { return left_out_; }  // indexes that must not run
-  IndexSet own_indexes() const;                           // all others
+  // Of the failed indexes, those that were not cancelled.
+  uint64_t failures_of_indexes() const;
+  IndexSet own_indexes() const;  // all others
 
  private:
   Millis kill_deadline(const Pod& pod) const;

@@ -176,6 +176,9 @@ struct EventText {
   std::string operator()(const OverridesChange& e) {
     return "OverridesChange " + overrides_words(e.next) + " " + e.by;
   }
+  std::string operator()(const Cancellation& e) {
+    return "Cancellation" + (e.indexes ? " " + e.indexes->text() : std::string()) + " " + e.by;
+  }
   std::string operator()(const StatusWrite& e) {
     return (e.conditions ? "StatusWrite conditions " : "StatusWrite ") + quoted(e.json);
   }
@@ -299,6 +302,12 @@ struct RecordText {
   std::string operator()(const OverridesSet& r) {
     return "OverridesSet " + this_job() + " " + overrides_words(r.overrides) + " by " + r.by;
   }
+  std::string operator()(const JobCancelled& r) {
+    return "JobCancelled " + this_job() + " by " + r.by;
+  }
+  std::string operator()(const IndexesCancelled& r) {
+    return "IndexesCancelled " + this_job() + " " + r.indexes.text() + " by " + r.by;
+  }
   std::string operator()(const JobForgotten&) { return "JobForgotten " + this_job(); }
   std::string operator()(const GangBroken& r) {
     return "GangBroken by " + pod_text(job, r.how.by) + (r.how.whole ? " whole" : "") +
@@ -400,6 +409,8 @@ std::string_view name(Counted counted) {
       return "ignored";
     case Counted::released:
       return "released";
+    case Counted::cancelled:
+      return "cancelled";
   }
   return "unknown";
 }
@@ -470,12 +481,13 @@ std::string to_text(JobId job, const Event& event) {
 
 std::string_view record_name(const Record& record) {
   constexpr std::string_view kNames[] = {
-      "JobAdmitted",     "JobSpecChanged",     "JobStarted",    "PodsCreated",       "PodsBound",
-      "PodsStarted",     "PodsEnded",          "PodsStopping",  "PodConditionSet",   "PodsRemoved",
-      "JobSuspended",    "StatusWritten",      "FinishDecided", "JobFinished",       "JobDeleted",
-      "JobForgotten",    "IndexLimitsSet",     "PodMetaSet",    "ConditionsWritten", "GangBroken",
-      "DependencyEnded", "DependencyAdvanced", "IndexesFailed", "JobHeld",           "JobReleased",
-      "OverridesSet"};
+      "JobAdmitted",     "JobSpecChanged",     "JobStarted",        "PodsCreated",
+      "PodsBound",       "PodsStarted",        "PodsEnded",         "PodsStopping",
+      "PodConditionSet", "PodsRemoved",        "JobSuspended",      "StatusWritten",
+      "FinishDecided",   "JobFinished",        "JobDeleted",        "JobForgotten",
+      "IndexLimitsSet",  "PodMetaSet",         "ConditionsWritten", "GangBroken",
+      "DependencyEnded", "DependencyAdvanced", "IndexesFailed",     "JobHeld",
+      "JobReleased",     "OverridesSet",       "JobCancelled",      "IndexesCancelled"};
   static_assert(std::size(kNames) == std::variant_size_v<Record>);
   return kNames[record.index()];
 }

@@ -27,12 +27,6 @@ void settle_launches(Sync& sync) {
       sync.order(std::move(effect));
 }
 
-// A job that names another controller is only stored (4.7).
-bool managed(const Sync& sync) {
-  const auto& by = sync.spec().managed_by;
-  return !by || *by == kReservedManager || !sync.knobs.gates.managed_by;
-}
-
 std::optional<bool> end_of(const Job& job) {
   if (!job.finished()) return std::nullopt;
   return job.condition(ConditionType::complete) != nullptr;
@@ -47,7 +41,7 @@ void settle_pods(Sync& sync) {
 // Treats everything as new if a decision had to wait or the job was just recovered.
 void look_again(Sync& sync) {
   if (!sync.hearing.look_again()) return;
-  sync.new_successes = true;
+  sync.new_successes = sync.new_cancellations = true;
   for (const auto& [index, pod] : sync.state().deferred) judge_again(sync, pod);
   for (const Pod& pod : sync.state().finished) judge_again(sync, pod);
 }
@@ -59,6 +53,7 @@ void run_job(Sync& sync) {
     return;
   }
   if (sync.state().deleted_at) return;
+  end_cancelled(sync);
   bool managed = !decide_finish(sync);
   if (managed)
     manage_pods(sync);
@@ -72,6 +67,12 @@ void run_job(Sync& sync) {
 }
 
 }  // namespace
+
+// A job that names another controller is only stored.
+bool managed(const Sync& sync) {
+  const auto& by = sync.spec().managed_by;
+  return !by || *by == kReservedManager || !sync.knobs.gates.managed_by;
+}
 
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs) {
   Hearing hearing = Hearing::all_known();
@@ -88,7 +89,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
     fail_unmet(sync);
     // A job that fails before it could start has a startTime, too.
     if (!deleted && job.state().started_at == std::nullopt && !sync.wants_suspended() &&
-        (!job.held() || !sync.fail_job.empty()))
+        (!job.held() || !sync.fail_job.empty() || job.state().cancelled))
       sync.emit(JobStarted{sync.now});
     if (job.per_index() && sync.per_index() == job.state().index_limits_off)
       sync.emit(IndexLimitsSet{sync.now, sync.per_index()});

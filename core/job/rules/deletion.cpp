@@ -1,4 +1,5 @@
-// Deletion of pods by their owner, eviction, taints or preemption (job-semantics 0, 2.2, 4.5, 6.5).
+// Deletion of pods by their owner, eviction, taints or preemption (job-semantics 0, 2.2, 4.5, 6.5),
+// and of those of cancelled indexes (ADR 74).
 //
 // Outside replace-only-failed mode, such a pod fails at once, whatever its process does later; in
 // that mode, it is judged by its end. With a limit per index, it is deferred like any other failure
@@ -134,7 +135,9 @@ void judge_deleted(Sync& sync) {
     } else if (sync.per_index()) {
       bool settled = s.completed.contains(key.index) || s.failed_indexes.contains(key.index);
       bool pays = !broke || !s.broken->leader_pays;
-      one.fails_index = !settled && pays && pod.failures >= *sync.spec().backoff_limit_per_index;
+      one.fails_index =
+          !settled && (s.cancelled_indexes.contains(key.index) ||
+                       (pays && pod.failures >= *sync.spec().backoff_limit_per_index));
       if (!settled && !one.fails_index && !broke && !has_active(s, key.index))
         continue;  // deferred
     }
@@ -145,6 +148,33 @@ void judge_deleted(Sync& sync) {
     judged.pods.push_back(one);
   }
   if (!judged.pods.empty()) sync.emit(std::move(judged));
+}
+
+// Once an index is cancelled, it gets no new pods (Job::taken), so this looks only at what is new,
+// or at everything if it had to wait. A pod that has ended on its own counts by how it ended.
+void end_cancelled(Sync& sync) {
+  const Job& job = sync.job;
+  const JobState& s = sync.state();
+  if (!sync.new_cancellations || s.cancelled_indexes.empty() || job.decided()) return;
+  std::vector<PodKey> active;
+  std::set<NodeId> nodes;
+  IndexSet busy;  // not known yet how they end
+  for (const auto& [key, pod] : s.open) {
+    if (!s.cancelled_indexes.contains(key.index) || pod.counted != Counted::not_yet) continue;
+    busy.insert(key.index);
+    if (!pod.active()) continue;
+    active.push_back(key);
+    if (pod.bound()) nodes.insert(pod.node);
+  }
+  if (sync.per_index()) {
+    IndexSet idle = s.cancelled_indexes.without(s.failed_indexes).without(busy);
+    if (!idle.empty()) sync.emit(IndexesFailed{sync.now, std::move(idle)});
+  }
+  if (active.empty() || !sync.knows_ends(nodes)) return;
+  std::vector<PodsStopping::One> stopping;
+  for (const PodKey key : active)
+    stopping.push_back({key, Counted::cancelled, sync.per_index(), std::nullopt});
+  stop_pods(sync, std::move(stopping));
 }
 
 }  // namespace muster::core

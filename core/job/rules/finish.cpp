@@ -11,6 +11,8 @@ namespace muster::core {
 
 namespace {
 
+constexpr const char* kCancelledIndexes = "Job has cancelled indexes";
+
 // Whether it has finalizers set by others. Those of the deletion itself are handled here, but in a
 // foreground deletion, the one that waits for dependents other than pods is the API's to remove.
 bool has_finalizers(const Job& job, bool foreground = false) {
@@ -47,6 +49,14 @@ bool by_broken_gang(ConditionReason reason) {
   return reason == ConditionReason::backoff_limit_exceeded ||
          reason == ConditionReason::max_failed_indexes_exceeded ||
          reason == ConditionReason::failed_indexes;
+}
+
+// Whether only cancelled indexes are left. With a limit per index, these have failed.
+bool only_cancelled_left(const Sync& sync) {
+  const JobState& s = sync.state();
+  return !s.cancelled_indexes.empty() &&
+         s.completed.size() + s.cancelled_indexes.size() >=
+             static_cast<uint64_t>(std::max<int64_t>(sync.job.needed().value_or(0), 0));
 }
 
 // Waits until it is known which of the pods have ended on their own.
@@ -108,6 +118,10 @@ bool decide_finish(Sync& sync) {
   const Job& job = sync.job;
   const JobState& s = job.state();
   if (job.decided()) return true;
+  if (s.cancelled) {
+    finish(sync, false, ConditionReason::cancelled, "Cancelled by " + s.cancelled->by);
+    return true;
+  }
   if (!sync.fail_job.empty()) {  // decision 3
     finish(sync, false, sync.fail_job_reason, sync.fail_job);
     return true;
@@ -122,10 +136,14 @@ bool decide_finish(Sync& sync) {
            "Job was active longer than specified deadline");
     return true;
   }
+  if (!sync.per_index() && only_cancelled_left(sync)) {
+    finish(sync, false, ConditionReason::failed_indexes, kCancelledIndexes);
+    return true;
+  }
   if (!sync.per_index()) return succeed_by_policy(sync);
   // Decisions 6 and 7.
   if (auto most = job.spec().max_failed_indexes;
-      most && s.failed_indexes.size() > static_cast<uint64_t>(*most)) {
+      most && job.failures_of_indexes() > static_cast<uint64_t>(*most)) {
     finish(sync, false, ConditionReason::max_failed_indexes_exceeded,
            "Job has exceeded the specified maximal number of failed indexes");
     return true;
@@ -153,7 +171,8 @@ bool decide_finish(Sync& sync) {
   if (!s.failed_indexes.empty() &&
       s.failed_indexes.size() + s.completed.size() >=
           static_cast<uint64_t>(std::max<int64_t>(job.needed().value_or(0), 0))) {
-    finish(sync, false, ConditionReason::failed_indexes, "Job has failed indexes");
+    finish(sync, false, ConditionReason::failed_indexes,
+           job.failures_of_indexes() == 0 ? kCancelledIndexes : "Job has failed indexes");
     return true;
   }
   return succeed_by_policy(sync);  // decision 8

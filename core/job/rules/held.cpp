@@ -122,6 +122,12 @@ std::string never_runs_text(const Job& job, uint32_t index) {
 Progress progress_of(const Job& job) {
   Progress progress{job.state().completed, job.state().failed_indexes};
   progress.passed.insert_all(job.left_out());
+  if (!job.per_index() && !job.state().cancelled_indexes.empty()) {
+    IndexSet over = job.state().cancelled_indexes;
+    for (const auto& [key, pod] : job.state().open)
+      if (pod.counted == Counted::not_yet) over.erase(key.index);  // it may have succeeded
+    progress.failed.insert_all(over);
+  }
   return progress;
 }
 

@@ -97,7 +97,7 @@ struct Ingest {
       return;
     }
     end.cause = EndCause::returned;
-    end.exit_code = 0;
+    if (end.exit_code == kExitNotHere) end.exit_code = kExitCannotStart;
     end.containers.clear();
     if (!pod.active()) return;
     ++sync.avoid.try_emplace(node, FailedStarts{0, end.message}).first->second.pods;
@@ -216,6 +216,7 @@ struct Ingest {
   void operator()(const StatusWrite& e) { take_status(sync, e); }
   void operator()(const HoldChange& e) { take_hold(sync, e); }
   void operator()(const OverridesChange& e) { take_overrides(sync, e); }
+  void operator()(const Cancellation& e) { take_cancellation(sync, e); }
   void operator()(const DependencyHasEnded& e) { take_dependency(sync, e); }
   void operator()(const DependencyHasAdvanced& e) { take_progress(sync, e); }
 };

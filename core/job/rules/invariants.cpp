@@ -27,10 +27,16 @@ std::string broken_rule(const Job& job) {
   if (!s.completed.empty() && !job.indexed()) return "it is NonIndexed but has completed indexes";
   if (!s.failed_indexes.empty() && !job.per_index())
     return "it has failed indexes and no backoff limit per index";
+  if (!s.cancelled_indexes.empty() && !job.indexed())
+    return "it is NonIndexed but has cancelled indexes";
+  if (s.cancelled_indexes.without(s.completed) != s.cancelled_indexes)
+    return "an index has completed and is cancelled";
   if (job.indexed()) {
     auto end = static_cast<uint64_t>(job.index_count());
     if (s.completed.lowest(end) <= UINT32_MAX) return "an index beyond its completions completed";
     if (s.failed_indexes.lowest(end) <= UINT32_MAX) return "an index beyond its completions failed";
+    if (s.cancelled_indexes.lowest(end) <= UINT32_MAX)
+      return "an index beyond its completions is cancelled";
     if (s.completed.size() + s.failed_indexes.size() > end)
       return "more indexes are completed and failed than there are";
   }

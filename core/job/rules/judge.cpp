@@ -88,6 +88,10 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   if (s.completed.contains(index) || s.failed_indexes.contains(index) ||
       just_succeeded.contains(index))
     return counts;
+  if (s.cancelled_indexes.contains(index)) {  // it ended before it could be ended
+    counts.fails_index = true;
+    return counts;
+  }
   bool broke = broke_gang(s, pod), pays = !broke || !s.broken->leader_pays;
   counts.fails_index = match.action == FailureAction::fail_index ||
                        (counts.counted == Counted::failed && pays &&

@@ -1,5 +1,5 @@
 // Writes by clients: the object, conditions and metadata of pods, the status of a job that another
-// controller manages, and holds and priorities.
+// controller manages, holds, priorities and cancellations.
 #include "core/job/rules/sync.hpp"
 
 #include <algorithm>
@@ -92,6 +92,25 @@ void take_hold(Sync& sync, const HoldChange& change) {
   // Whoever holds it first is named, unless an operator takes over the owner's hold.
   if (now && now->by_operator == change.by_operator && now->reason == change.reason) return;
   sync.emit(JobHeld{sync.now, change.by, change.by_operator, change.reason});
+}
+
+void take_cancellation(Sync& sync, const Cancellation& cancellation) {
+  if (sync.job.hidden()) return sync.order(Answer{cancellation.token, Answer::Outcome::not_found});
+  const JobState& s = sync.state();
+  const bool whole = !cancellation.indexes;
+  if (whole && s.cancelled) return sync.order(Answer{cancellation.token});
+  const GangRules& gang = sync.job.gang();
+  const bool apart = sync.job.indexed() && !gang.together && !gang.breaks() && !gang.ranks;
+  if (sync.job.decided() || s.deleted_at || !managed(sync) || (!whole && !apart))
+    return sync.order(Answer{cancellation.token, Answer::Outcome::conflict});
+  sync.order(Answer{cancellation.token});
+  if (whole) return sync.emit(JobCancelled{sync.now, cancellation.by});
+  const IndexSet own = sync.job.own_indexes();
+  IndexSet open = own.without(own.without(*cancellation.indexes));
+  open = open.without(s.completed).without(s.failed_indexes).without(s.cancelled_indexes);
+  if (open.empty()) return;
+  sync.emit(IndexesCancelled{sync.now, cancellation.by, std::move(open)});
+  sync.new_cancellations = true;
 }
 
 void take_overrides(Sync& sync, const OverridesChange& change) {

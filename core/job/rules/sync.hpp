@@ -36,7 +36,8 @@ struct Sync {
   std::vector<PodsDeletion> pod_deletions{};
   std::string fail_job{};  // why the job fails, if a failed pod matched a FailJob rule
   ConditionReason fail_job_reason = ConditionReason::pod_failure_policy;
-  bool new_successes = false;     // or the success criteria may have changed
+  bool new_successes = false;  // or the success criteria may have changed
+  bool new_cancellations = false;
   bool waits = false;             // a decision waits for answers from nodes
   bool granted = false;           // slots arrived: confirm them to the cluster
   std::optional<Millis> wake_ms;  // earliest instant to look again
@@ -60,6 +61,8 @@ struct Sync {
   void wake(Millis at) { wake_ms = std::min(at, wake_ms.value_or(at)); }
 };
 
+// decide.cpp: whether muster manages the job, not another controller (4.7).
+bool managed(const Sync& sync);
 // ingest.cpp: events become starts, ends and bindings.
 void ingest(Sync& sync, const std::vector<Event>& events);
 // held.cpp: a job that this one depends on has ended, or has advanced; the annotation was removed.
@@ -73,6 +76,7 @@ void take_update(Sync& sync, const OwnerUpdate& update);
 void take_status(Sync& sync, const StatusWrite& write);
 void take_conditions(Sync& sync, const PodConditionsWrite& write);
 void take_hold(Sync& sync, const HoldChange& change);
+void take_cancellation(Sync& sync, const Cancellation& cancellation);
 void take_overrides(Sync& sync, const OverridesChange& change);
 // deletion.cpp: pods deleted by their owner, eviction, taints or preemption.
 void choose_victims(Sync& sync, const Preempted& preempted);
@@ -80,6 +84,8 @@ void leave_nodes(Sync& sync, const Tainted& tainted);
 void delete_pods(Sync& sync);
 // Outside replace-only-failed mode, a pod has failed once its deletion is requested.
 void judge_deleted(Sync& sync);
+// Ends the pods of cancelled indexes, and fails those indexes that have none.
+void end_cancelled(Sync& sync);
 // judge.cpp: judges every end that arrived, once; failure_policy.cpp: which rule a failure matches
 // (6).
 void judge_ends(Sync& sync);

@@ -30,7 +30,8 @@ SteadyState steady_state(const JobState& s) {
           .external_status = s.external_status,
           .own_conditions = s.own_conditions,
           .hold = s.hold,
-          .overrides = s.overrides};
+          .overrides = s.overrides,
+          .cancelled = s.cancelled};
 }
 
 }  // namespace
@@ -110,6 +111,7 @@ Job JobPast::restore() const {
   s.own_conditions = steady->own_conditions;
   s.hold = steady->hold;
   s.overrides = steady->overrides;
+  s.cancelled = steady->cancelled;
   s.completed = completed.restore();
   s.failed_indexes = failed_indexes.restore();
   s.succeeded = succeeded;

@@ -55,6 +55,7 @@ struct SteadyState {
   std::string external_status, own_conditions;
   std::optional<JobHeld> hold;
   std::optional<OverridesSet> overrides;
+  std::optional<JobCancelled> cancelled;
   bool operator==(const SteadyState&) const = default;
 };
 

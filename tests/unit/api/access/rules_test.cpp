@@ -162,6 +162,7 @@ constexpr Row kRows[] = {
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/log", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/why", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/usage", "adhadd"},
+    {"PUT", "/apis/muster.dev/v1/namespaces/default/jobs/j/cancel", "adhadd"},
     {"PUT", "/apis/muster.dev/v1/namespaces/default/jobs/j/hold", "adhadd"},
     {"DELETE", "/apis/muster.dev/v1/namespaces/default/jobs/j/hold", "adhadd"},
     {"PATCH", "/apis/muster.dev/v1/namespaces/default/jobs/j/overrides", "dddadd"},

@@ -149,6 +149,38 @@ TEST_F(HoldTest, WhatCannotBeHeldIsRefused) {
   }
 }
 
+TEST_F(HoldTest, OwnersAndOperatorsCancel) {
+  EXPECT_EQ(own(kBob, "PUT", "cancel", "{}").code, 403);
+  for (const char* body : {R"({"indexes":1})", R"({"indexes":""})", R"({"indexes":"2"})",
+                           R"({"indexes":"1,0"})", R"({"index":"0"})", "[]"})
+    EXPECT_EQ(own(kAlice, "PUT", "cancel", body).code, 400) << body;
+  const Answer one = own(kAlice, "PUT", "cancel", R"({"indexes":"0"})");
+  EXPECT_EQ(one.code, 200) << one.body;
+  EXPECT_EQ(one.json()["kind"], "Cancellation");
+  EXPECT_EQ(one.json()["indexes"], "0");
+  EXPECT_EQ(events()[0], "Cancelled: Cancelled index 0 by alice");
+  const Json why =
+      as(kAlice, "GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/why?index=0").json();
+  EXPECT_EQ(why["state"], "Failed");
+  EXPECT_NE(why["summary"].get<std::string>().find("alice cancelled the index"), std::string::npos);
+  const Answer all = own(kOlga, "PUT", "cancel", "{}");
+  EXPECT_EQ(all.code, 200) << all.body;
+  EXPECT_EQ(condition("FailureTarget")["reason"], "Cancelled");
+  EXPECT_EQ(condition("FailureTarget")["message"], "Cancelled by olga");
+  EXPECT_EQ(own(kOlga, "PUT", "cancel", "{}").code, 200) << "repeating it is not an error";
+  EXPECT_EQ(own(kOlga, "DELETE", "cancel").code, 403);
+  EXPECT_EQ(as(kOlga, "PUT", "/apis/muster.dev/v1/namespaces/default/jobs/no/cancel", "{}").code,
+            404);
+}
+
+TEST_F(HoldTest, WhatHasEndedCannotBeCancelled) {
+  feed.records(100, {core::FinishDecided{kStart, true, core::ConditionReason::success_policy, ""},
+                     core::JobFinished{kStart}});
+  const Answer late = own(kAlice, "PUT", "cancel", "{}");
+  EXPECT_EQ(late.code, 409) << late.body;
+  EXPECT_NE(late.body.find("has finished"), std::string::npos) << late.body;
+}
+
 TEST_F(HoldTest, HoldsAreAudited) {
   audited.clear();
   own(kOlga, "PUT", "hold");

@@ -88,6 +88,15 @@ class FakeBackend final : public Backend {
       feed_.records(job, {core::JobReleased{kStart, change.by}});
     done(Nothing{});
   }
+  void cancel(JobId job, core::Cancellation asked, std::function<void(Status)> done) override {
+    if (asked.indexes)
+      feed_.records(job, {core::IndexesCancelled{kStart, asked.by, *asked.indexes}});
+    else
+      feed_.records(job, {core::JobCancelled{kStart, asked.by},
+                          core::FinishDecided{kStart, false, core::ConditionReason::cancelled,
+                                              "Cancelled by " + asked.by}});
+    done(Nothing{});
+  }
   void override_job(JobId job, core::OverridesChange change,
                     std::function<void(Status)> done) override {
     feed_.records(job, {core::OverridesSet{kStart, change.next, change.by}});

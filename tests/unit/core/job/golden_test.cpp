@@ -103,6 +103,11 @@ std::optional<Event> event(const std::vector<std::string>& words, std::string_vi
     return HoldChange{++tokens, verb == "hold", words.at(1), set.contains("operator"),
                       set["reason"]};
   }
+  if (verb == "cancel") {
+    Cancellation cancellation{++tokens, words.at(1)};
+    if (words.size() > 2) cancellation.indexes = IndexSet::parse_lenient(words[2], kAnyIndex);
+    return cancellation;
+  }
   if (verb == "priority") {  // as it was seen, and as it becomes
     const auto priority = [](const std::string& word) {
       Overrides overrides;

@@ -208,6 +208,15 @@ class World {
           HoldChange{++tokens_, !shown_->on_hold(), "olga", chance(50), std::to_string(pick(3))});
       return;
     }
+    if (chance(8)) {
+      Cancellation cancellation{++tokens_, "olga"};
+      if (chance(80)) {
+        cancellation.indexes.emplace();
+        cancellation.indexes->insert(static_cast<uint32_t>(pick(6)));
+      }
+      arrived_.push_back(std::move(cancellation));
+      return;
+    }
     switch (pick(8)) {
       case 0:
       case 1:
@@ -801,8 +810,15 @@ class World {
   }
   void tally(const JobHeld&) { on_hold_ = true; }
   void tally(const JobReleased&) { on_hold_ = false; }
+  void tally(const JobCancelled&) { cancelled_ = true; }
+  void tally(const IndexesCancelled& r) { cancelled_indexes_.insert_all(r.indexes); }
   void tally(const PodsCreated& r) {
     expect(!on_hold_, "created while on hold");
+    expect(!cancelled_, "created though the job is cancelled");
+    for (const auto& run : r.runs)
+      for (uint32_t i = run.first; i < run.first + run.count; ++i)
+        expect(!object_->spec.indexed() || !cancelled_indexes_.contains(i),
+               "created though the index is cancelled");
     // Pods that were open before this batch and have not ended in it.
     if (whole_)
       for (PodKey key : ever_)
@@ -859,11 +875,14 @@ class World {
       if (one.counted == Counted::ignored)
         expect(disrupted_.contains(one.pod), "ignored without a reason: " + to_string(one.pod));
       bool by_itself = one.counted == Counted::released && r.by_job;
-      bool by_mode = one.counted != Counted::released && !object_->spec.replace_only_failed();
+      bool cancelled =
+          one.counted == Counted::cancelled && cancelled_indexes_.contains(one.pod.index);
+      bool by_mode = (one.counted == Counted::failed || one.counted == Counted::ignored) &&
+                     !object_->spec.replace_only_failed();
       bool by_policy = one.counted == Counted::ignored;
       bool out_of_range = static_cast<int64_t>(one.pod.index) >= completions_;
       bool spared = one.counted == Counted::released && spared_.contains(one.pod);
-      expect(by_itself || by_mode || by_policy || out_of_range || spared,
+      expect(by_itself || by_mode || by_policy || out_of_range || spared || cancelled,
              "counted without a reason: " + to_string(one.pod));
     }
   }
@@ -917,7 +936,7 @@ class World {
     }
   }
   void tally(const FinishDecided& r) {
-    if (!r.success) failed_ += uncounted_.size();
+    if (!r.success && r.reason != ConditionReason::cancelled) failed_ += uncounted_.size();
     uncounted_.clear();
   }
   void tally(const JobDeleted&) { uncounted_.clear(); }
@@ -954,7 +973,8 @@ class World {
   size_t judged_ = 0;
   const JobState* before_ = nullptr;  // before the batch under check
   int64_t completions_ = 0;
-  bool suspended_once_ = false, scaled_once_ = false, on_hold_ = false;
+  bool suspended_once_ = false, scaled_once_ = false, on_hold_ = false, cancelled_ = false;
+  IndexSet cancelled_indexes_;
   uint64_t versions_ = 0;
   bool leads_ = false, whole_ = false;  // which gang rules apply
   std::optional<PodKey> broken_by_;

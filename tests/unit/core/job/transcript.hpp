@@ -10,6 +10,7 @@
 //   tick +10s                  time passes, and the job is woken
 //   delete [foreground]
 //   hold alice [operator=1 reason=full]   release alice [operator=1]   priority 100 olga
+//   cancel alice [1,3-5]
 //   restart                    replaces the job by the fold of its records; both must be equal
 //   status                     its figures
 //   & COMMAND                  deferred: reaches the job together with the next command

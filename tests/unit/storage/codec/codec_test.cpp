@@ -210,6 +210,10 @@ class Chance {
         return JobReleased{now, text()};
       case 24:
         return priority_set(now);
+      case 25:
+        return JobCancelled{now, text()};
+      case 26:
+        return IndexesCancelled{now, text(), set()};
       default:
         return JobForgotten{now};
     }
@@ -307,6 +311,8 @@ struct Same {
   bool operator()(const JobHeld& r) const { return r == as<JobHeld>(); }
   bool operator()(const JobReleased& r) const { return r.by == as<JobReleased>().by; }
   bool operator()(const OverridesSet& r) const { return r == as<OverridesSet>(); }
+  bool operator()(const JobCancelled& r) const { return r == as<JobCancelled>(); }
+  bool operator()(const IndexesCancelled& r) const { return r == as<IndexesCancelled>(); }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }
@@ -498,12 +504,18 @@ TEST(Codec, RandomStatesRoundTrip) {
     if (chance.flip()) s.broken = chance.broken();
     if (chance.flip()) s.hold = chance.held(chance.at());
     if (chance.flip()) s.priority = chance.priority_set(chance.at());
+    if (chance.flip()) s.cancelled = {chance.at(), chance.text()};
+    s.cancelled_indexes = chance.set();
+    for (uint64_t i = chance.below(4); i > 0; --i) {
+      s.cancellations.push_back({chance.at(), chance.text(), chance.set()});
+      s.start_trouble[chance.u32()] = {chance.at(), chance.text()};
+    }
     for (uint64_t i = chance.below(4); i > 0; --i) s.notes[chance.u64()] = chance.text();
     for (uint64_t i = chance.below(4); i > 0; --i)
       s.inherited[chance.u32()] = {chance.i32(), chance.i32(), chance.at(), chance.i32()};
     for (uint64_t i = chance.below(4); i > 0; --i) {
       s.conditions.push_back({static_cast<ConditionType>(chance.below(6)), chance.flip(),
-                              chance.at(), static_cast<ConditionReason>(chance.below(11)),
+                              chance.at(), static_cast<ConditionReason>(chance.below(13)),
                               chance.text()});
     }
     s.completed = chance.set();
@@ -526,7 +538,7 @@ TEST(Codec, RandomStatesRoundTrip) {
       s.deferred[key.index] = chance.whole_pod(key);
       s.finished.push_back(chance.whole_pod(chance.pod()));
       s.events.push_back(
-          {static_cast<JobEvent::Kind>(chance.below(11)), chance.at(), chance.pod(), chance.u64()});
+          {static_cast<JobEvent::Kind>(chance.below(12)), chance.at(), chance.pod(), chance.u64()});
     }
     s.events_total = chance.u64();
     s.pods_created = chance.u64();

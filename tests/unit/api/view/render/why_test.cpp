@@ -70,6 +70,44 @@ TEST_F(WhyTest, SaysWhoSetThePriority) {
                                      "(2023-11-14T22:13:20.000Z); the template says priority 0"});
 }
 
+TEST_F(WhyTest, CountsPodsThatWaitOnTheirNodeAsWaiting) {
+  core::NodeInfo node = make_node(1, "n1", Health::ready);
+  node.slots = 1;
+  feed.node(node);
+  EXPECT_EQ(why_job(view, *view.job("default", "a")->job, kStart, {}).state, "Starting");
+  feed.create(1, 1, 2);
+  feed.bind(1, {1, 0});
+  feed.bind(1, {2, 0});
+  feed.start(1, {0, 0});
+  const auto job = view.job("default", "a");
+  const Explanation why = why_job(view, *job->job, kStart, {});
+  EXPECT_EQ(why.state, "Running");
+  EXPECT_EQ(why.summary.substr(0, 10), "1 of at mo");
+  EXPECT_EQ(why.details,
+            std::vector<std::string>{"2 pods are waiting on their node for a slot there"});
+  const Explanation parked = why_index(view, *job->job, 2, std::nullopt, kStart, {});
+  EXPECT_EQ(parked.state, "Pending");
+  EXPECT_EQ(parked.summary, "attempt 0 is waiting on node n1 for a slot there");
+}
+
+TEST_F(WhyTest, NamesNodesThatCouldNotStartPods) {
+  feed.node(make_node(1, "n1", Health::ready));
+  core::PodsEnded ended{.at_ms = kStart};
+  ended.ends.push_back({.pod = {0, 0},
+                        .end = {.cause = core::EndCause::returned,
+                                .exit_code = 127,
+                                .ended_at = kStart,
+                                .message = "./step: not found"},
+                        .counted = core::Counted::released});
+  feed.records(1, {ended});
+  feed.create(1, 0, 1, 1);
+  const auto job = view.job("default", "a");
+  const Explanation why = why_job(view, *job->job, kStart, {});
+  EXPECT_EQ(why.details.back(),
+            "pods could not be started on node n1 (StartFailure: ./step: not found); other nodes "
+            "are tried");
+}
+
 TEST_F(WhyTest, SaysThatNoNodeIsLostWhileNoneHasRegistered) {
   core::NodeInfo node = make_node(1, "n1", Health::unknown);
   node.loss_held = true;
