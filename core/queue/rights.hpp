@@ -4,7 +4,7 @@
 // the queue's) is a violation. What only operators and admins may ask for, where a coordinator
 // serves several users, is refused with the reason. Tolerations are kept as written, as manifests
 // often have them for other clusters, but do not overrule an operator
-// (core/cluster/slots/demand.hpp).
+// (core/cluster/nodes/demand.hpp).
 #pragma once
 
 #include "core/queue/priority_class.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/view/model/view.hpp"
-#include "core/cluster/slots/demand.hpp"
+#include "core/cluster/nodes/demand.hpp"
 
 #include <cstdint>
 #include <map>

@@ -6,7 +6,7 @@
 #include "api/view/render/pod_runs.hpp"
 #include "api/view/render/tables.hpp"
 #include "base/text/exit_text.hpp"
-#include "core/cluster/slots/demand.hpp"
+#include "core/cluster/nodes/demand.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/job/rules/backoff.hpp"

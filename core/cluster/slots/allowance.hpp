@@ -5,7 +5,7 @@
 // lowered may be exceeded by what was granted before.
 #pragma once
 
-#include "core/cluster/slots/demand.hpp"
+#include "core/cluster/nodes/demand.hpp"
 #include "core/queue/queue.hpp"
 
 #include <array>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "core/cluster/slots/demand.hpp"
+#include "core/cluster/nodes/demand.hpp"
 #include "core/ids.hpp"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Volumes in manifests: the rules, with Kubernetes' wording.
-#include "core/cluster/slots/demand.hpp"
+#include "core/cluster/nodes/demand.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "core/spec/rules/validation.hpp"
 #include "tests/unit/core/sample_job.hpp"

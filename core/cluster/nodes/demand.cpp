@@ -1,4 +1,4 @@
-#include "core/cluster/slots/demand.hpp"
+#include "core/cluster/nodes/demand.hpp"
 
 #include "core/queue/priority_class.hpp"
 #include "core/queue/queue.hpp"
