@@ -75,6 +75,13 @@ core::JobObjectPtr load_object(std::string_view json) {
   return api::load_job(json);
 }
 
+// Whether placement depends on what the API has to read first.
+bool any_queues(const std::vector<core::Kept>& kept) {
+  return std::any_of(kept.begin(), kept.end(), [](const core::Kept& one) {
+    return one.kind == core::KeptKind::queue || one.kind == core::KeptKind::priority_class;
+  });
+}
+
 class Running final : public Coordinator {
  public:
   explicit Running(Options options) : options_(std::move(options)) {}
@@ -452,10 +459,7 @@ class Running final : public Coordinator {
     cluster.settings.use_half_life_ms = options_.share_half_life_ms;
     cluster.settings.noted = recovered.uses;
     cluster.settings.started_ms = wall_now();
-    cluster.settings.await_queues =
-        std::any_of(recovered.kept.begin(), recovered.kept.end(), [](const core::Kept& kept) {
-          return kept.kind == core::KeptKind::queue || kept.kind == core::KeptKind::priority_class;
-        });
+    cluster.settings.await_queues = any_queues(recovered.kept);
     cluster.last_commit = [this] { return journal_->last_commit(); };
     cluster.show = [this](const core::NodeHealth& health) { api_->show_health(health); };
     cluster.show_shares = [this](const core::cluster::ShowShares& shares) {

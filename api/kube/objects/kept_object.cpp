@@ -365,10 +365,8 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
                           "deletionGracePeriodSeconds"})
     meta.erase(own);
   meta["name"] = name;
-  if (core::is_cluster_wide(request.kind))
-    meta.erase("namespace");
-  else
-    meta["namespace"] = request.ns;
+  meta["namespace"] = request.ns;
+  if (core::is_cluster_wide(request.kind)) meta.erase("namespace");
   meta["uid"] = given ? given->uid : old->uid;
   meta["creationTimestamp"] =
       given ? time_text(given->now_ms) : member_text(before["metadata"], "creationTimestamp");

@@ -354,6 +354,18 @@ std::string limits_text(const Json& spec, const char* name) {
   return text.empty() ? "<none>" : text;
 }
 
+OrderedJson queue_columns() {
+  return columns({{"Name", "string", "name", 0},
+                  {"Nodes", "string", "", 0},
+                  {"Users", "string", "", 0},
+                  {"Weight", "string", "", 0},
+                  {"Priority", "string", "", 0},
+                  {"Time Limit", "string", "", 0},
+                  {"Age", "string", "", 0},
+                  {"Limits", "string", "", 1},
+                  {"User Limits", "string", "", 1}});
+}
+
 OrderedJson queue_cells(const KeptView& view, Millis now_ms) {
   const Json queue = Json::parse(view.kept->json), none = Json::object();
   const Json spec = queue.value("spec", none), priority = spec.value("priority", none),
@@ -374,6 +386,14 @@ OrderedJson queue_cells(const KeptView& view, Millis now_ms) {
           age_cell(view, now_ms),
           limits_text(spec, "limits"),
           limits_text(spec, "userLimits")};
+}
+
+OrderedJson priority_class_columns() {
+  return columns({{"Name", "string", "name", 0},
+                  {"Value", "integer", "", 0},
+                  {"Global-Default", "boolean", "", 0},
+                  {"Age", "string", "", 0},
+                  {"PreemptionPolicy", "string", "", 0}});
 }
 
 OrderedJson priority_class_cells(const KeptView& view, Millis now_ms) {
@@ -473,21 +493,9 @@ OrderedJson table_columns(Kind kind) {
                       {"Images", "string", "", 1},
                       {"Selector", "string", "", 1}});
     case Kind::queue:
-      return columns({{"Name", "string", "name", 0},
-                      {"Nodes", "string", "", 0},
-                      {"Users", "string", "", 0},
-                      {"Weight", "string", "", 0},
-                      {"Priority", "string", "", 0},
-                      {"Time Limit", "string", "", 0},
-                      {"Age", "string", "", 0},
-                      {"Limits", "string", "", 1},
-                      {"User Limits", "string", "", 1}});
+      return queue_columns();
     case Kind::priority_class:
-      return columns({{"Name", "string", "name", 0},
-                      {"Value", "integer", "", 0},
-                      {"Global-Default", "boolean", "", 0},
-                      {"Age", "string", "", 0},
-                      {"PreemptionPolicy", "string", "", 0}});
+      return priority_class_columns();
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include "core/job/shown/hold_text.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/values/quantity.hpp"
 #include "core/spec/values/well_known.hpp"
 
 #include <algorithm>
@@ -143,6 +144,39 @@ void tell_overrides(const core::Job& job, Explanation& out) {
              : ""));
 }
 
+// An amount of what a limit counts: "1.5" CPUs, "4Gi", "3" pods.
+std::string amount_text(const std::string& resource, int64_t amount) {
+  if (resource == "cpu") return core::canonical_quantity(std::to_string(amount) + "m");
+  if (resource == "memory") return core::canonical_quantity(std::to_string(amount));
+  return std::to_string(amount);
+}
+
+// Why the job's queue lets nothing of it start.
+std::string queue_wait_text(const core::Slots::QueueWait& wait) {
+  using Why = core::Slots::QueueWait::Why;
+  const std::string queue = "queue " + wait.queue;
+  switch (wait.why) {
+    case Why::no_queue:
+      return queue + " does not exist (muster get queues)";
+    case Why::not_open:
+      return queue + " is not open to its owner; an operator may change that";
+    case Why::time_limit:
+      return queue +
+             " allows only shorter time limits; an operator may raise its limit or the "
+             "job's (muster set job/NAME --time)";
+    case Why::no_node:
+      return "no node has the labels of " + queue;
+    case Why::limit:
+      break;
+  }
+  if (!wait.shortage) return queue + " is at a limit";
+  const auto& [resource, most, held, wanted] = *wait.shortage;
+  return (wait.per_user ? "its owner's pods in " : "the pods in ") + queue + " have " +
+         amount_text(resource, held) + " of at most " + amount_text(resource, most) + " " +
+         resource + ", and the job wants " + amount_text(resource, wanted) +
+         " more; an operator may raise the limit";
+}
+
 // Explains why a pod without a node does not get one.
 void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max, Millis now,
                    Explanation& out) {
@@ -159,6 +193,10 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
     if (demand.gang)
       out.details.push_back("a gang of " + std::to_string(wanted) +
                             ": its pods start together or not at all");
+    return;
+  }
+  if (const auto* wait = view.queue_wait(job.id())) {
+    out.summary += ": " + queue_wait_text(*wait);
     return;
   }
   const auto [all, fit, briefs, reasons] = misfits(view, demand, taken, now);
