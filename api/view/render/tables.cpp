@@ -86,7 +86,7 @@ std::string expected_text(const View& view, const core::Job& job, Millis now_ms)
   const auto found = line.find(job.id());
   if (found == line.end()) return "<none>";
   const core::Expectation& one = found->second;
-  std::string text = one.ahead == 0 ? "next" : std::to_string(one.ahead) + " ahead";
+  std::string text = std::to_string(one.ahead) + " ahead";
   if (one.start_ms && *one.start_ms > now_ms) text += ", in " + span_text(*one.start_ms - now_ms);
   return text;
 }

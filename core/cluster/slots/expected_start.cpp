@@ -83,7 +83,10 @@ std::vector<Expectation> expect(const std::vector<WaitingJob>& waiting, std::vec
     if (++turns > turns_max) return expected;
     const std::optional<Plan> own = plan(nodes, *order[i], now);
     if (!own) return expected;
-    if (own->start_ms >= now + kExpectedMinMs) expected[i].start_ms = own->start_ms;
+    // Of equals, any may be first.
+    const bool tied = (i > 0 && rank(*order[i - 1]) == rank(*order[i])) ||
+                      (i + 1 < order.size() && rank(*order[i + 1]) == rank(*order[i]));
+    if (!tied && own->start_ms >= now + kExpectedMinMs) expected[i].start_ms = own->start_ms;
   }
   return expected;
 }

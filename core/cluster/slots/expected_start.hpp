@@ -4,7 +4,7 @@
 // (fair_share.hpp). expect() lets the first few take what becomes free in that order, each up to
 // the share of the job in question. What is not known is left out: ends of pods of jobs of which
 // nothing is known never come, and after the first job whose start does not follow from the others
-// nothing is expected of any.
+// nothing is expected of any. Neither is anything of jobs that stand exactly alike.
 //
 // Invariant: a start that is given follows from ends that are known.
 #pragma once

@@ -292,6 +292,24 @@ TEST(Line, StartsFollowFromKnownEnds) {
   EXPECT_EQ(line[2].start_ms, 80 * kSecondMs);
 }
 
+TEST(Line, OfEqualsAnyMayBeFirst) {
+  Term term;
+  term.node(1, 1);
+  term.job(1, 1, 60 * kSecondMs, "", 9);
+  term.round();
+  for (JobId id : {2, 3}) term.job(id, 1, 10 * kSecondMs);
+  term.job(4, 1, 10 * kSecondMs, "", -1);
+  term.round();
+  const std::vector<Expectation> line = term.slots.line(term.now);
+  ASSERT_EQ(line.size(), 3u);
+  for (size_t i : {0, 1}) {
+    EXPECT_EQ(line[i].ahead, 0u);
+    EXPECT_FALSE(line[i].start_ms);
+  }
+  EXPECT_EQ(line[2].ahead, 2u);
+  EXPECT_EQ(line[2].start_ms, 80 * kSecondMs) << "whoever of them is first";
+}
+
 TEST(Line, NothingIsExpectedOfWhatIsNotKnown) {
   Term term;
   term.node(1, 1);
