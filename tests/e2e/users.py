@@ -248,6 +248,27 @@ class Users(Served):
         self.assertNotIn("s3cr3t", json.dumps(self.ask("bob", "GET", f"{JOBS}/j")[1]))
         self.assertIn("s3cr3t", json.dumps(self.ask("alice", "GET", f"{JOBS}/j")[1]))
 
+    def test_a_course_is_for_its_users_and_operators_make_it(self):
+        self.daemon("agent", "--hollow", "--name", "c1", "--slots", "4", "--coordinator", self.ends["listen"])
+        eventually(lambda: self.ask("olga", "GET", "/api/v1/nodes/c1")[0] == 200, "the node")
+        now = ("--nodes", "c1", "--from", "+0s", "--for", "1h")
+        refused = self.run_as("alice", "reserve", "mine", *now)
+        self.assertNotEqual(refused.returncode, 0)
+        made = self.run_as("olga", "reserve", "course", *now, "--user", name("alice"), "--group", GROUPS["ops"])
+        self.assertEqual(made.returncode, 0, made.stderr)
+        listed = self.run_as("bob", "reserve").stdout
+        for part in ("course", name("alice"), "@" + GROUPS["ops"], name("olga"), "c1"):
+            self.assertIn(part, listed)
+        for user in ("alice", "olga", "bob"):
+            job = sh_job(user, "true", 1)
+            job["spec"]["template"]["spec"]["tolerations"] = [{"key": "muster.dev/hollow", "operator": "Exists"}]
+            self.create(user, job)
+        for user in ("alice", "olga"):
+            eventually(lambda user=user: self.ask(user, "GET", f"{JOBS}/{user}")[1]["status"].get("succeeded") == 1, f"{user} is in the course")
+        eventually(lambda: "is reserved until" in self.run_as("bob", "why", "job/bob").stdout, "why says so")
+        self.assertEqual(self.run_as("olga", "reserve", "course", "--delete").returncode, 0)
+        eventually(lambda: self.ask("bob", "GET", f"{JOBS}/bob")[1]["status"].get("succeeded") == 1, "the node is open")
+
     def test_command_line_and_ownership_survive_a_restart(self):
         manifest = json.dumps(sh_job("j", "true", 1, suspend=True))
         self.assertEqual(self.run_as("alice", "create", "-f", "-", input=manifest).returncode, 0)
