@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Queues and priority classes with real processes: limits, nodes, and what operators change.
+
+    MUSTER=build/release/muster tests/e2e/queues.py [TEST…]
+"""
+import os
+import pathlib
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import World, eventually, finished  # noqa: E402
+
+
+class Queues(World):
+    def said(self, cluster, *args, code=0):
+        ran = self.muster(*args, cluster=None, env={**os.environ, "MUSTER_API": cluster.api_addr})
+        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+        return ran.stdout + ran.stderr
+
+    def placed(self, cluster, name):
+        return [p["spec"]["nodeName"] for p in self.pods_of(cluster, name) if p["spec"].get("nodeName")]
+
+    def why(self, cluster, name, words):
+        return eventually(lambda: words in (why := self.muster("why", f"job/{name}", cluster=cluster).stdout) and why, f"why says {words!r}")
+
+    def test_a_limit_makes_pods_wait_and_holds_after_a_crash(self):
+        cluster = self.cluster(slots=8)
+        self.said(cluster, "queue", "small", "--limit", "pods=2")
+        self.said(cluster, "submit", "-p", "small", "--name", "many", "-n", "6", "--", "sleep", "300")
+        eventually(lambda: len(self.placed(cluster, "many")) == 2, "two pods run")
+        self.why(cluster, "many", "the pods in queue small have 2 of at most 2 pods, and the job wants 4 more")
+        # Another queue is not held up.
+        self.said(cluster, "submit", "--name", "other", "-n", "3", "--wait", "--timeout", "60s", "--", "true")
+        cluster.kill_coordinator()
+        cluster.start_coordinator()
+        cluster.wait_nodes()
+        self.said(cluster, "submit", "-p", "small", "--name", "late", "-n", "1", "--", "true")
+        self.why(cluster, "late", "the pods in queue small have 2 of at most 2 pods")
+        self.assertEqual(len(self.placed(cluster, "many")), 2)
+        self.said(cluster, "queue", "small", "--limit", "pods=5")
+        eventually(lambda: len(self.placed(cluster, "many")) + len(self.placed(cluster, "late")) >= 4, "a change acts at once")
+
+    def test_pods_go_to_the_nodes_of_their_queue(self):
+        cluster = self.cluster(agents=0)
+        cluster.start_agent("plain", slots=2)
+        cluster.start_agent("fast", slots=2, extra=["--label", "disk=ssd"])
+        cluster.wait_nodes()
+        self.said(cluster, "queue", "ssd", "--nodes", "disk=ssd", "--max-time", "1h", "--time", "10m")
+        self.said(cluster, "submit", "--queue", "ssd", "--name", "io", "-n", "4", "--", "sleep", "300")
+        eventually(lambda: len(self.placed(cluster, "io")) == 2, "two pods run")
+        self.assertEqual(set(self.placed(cluster, "io")), {"fast"})
+        job = cluster.api.job("io")
+        self.assertEqual(job["spec"]["template"]["spec"]["activeDeadlineSeconds"], 600)
+        refused = self.said(cluster, "submit", "--queue", "ssd", "--time", "2h", "-n", "1", "--", "true", code=5)
+        self.assertIn("must not be above the time limit of queue ssd, 3600 (1h)", refused)
+        self.assertIn("Not found", self.said(cluster, "submit", "--queue", "sdd", "-n", "1", "--", "true", code=5))
+        # An operator moves it, and back.
+        self.said(cluster, "set", "job/io", "--queue", "default")
+        eventually(lambda: sorted(self.placed(cluster, "io")) == ["fast", "fast", "plain", "plain"], "all run")
+        self.assertIn("set by", self.said(cluster, "why", "job/io"))
+        self.said(cluster, "queue", "ssd", "--delete")
+        self.said(cluster, "set", "job/io", "--queue", "none")
+        self.assertEqual(self.said(cluster, "queue", "ssd", code=3).count("ssd"), 2)
+
+    def test_an_operators_time_limit_is_that_of_pods_that_start_later(self):
+        cluster = self.cluster(slots=1)
+        self.said(cluster, "submit", "--name", "slow", "-n", "2", "--grace", "1s", "--", "sh", "-c",
+                  "[ $JOB_COMPLETION_INDEX = 0 ] && exec sleep 3; exec sleep 300")
+        eventually(lambda: self.placed(cluster, "slow"), "the first pod runs")
+        self.assertIn("has time limit 2s", self.said(cluster, "set", "job/slow", "--time", "2s"))
+        status = cluster.wait("slow", finished, 60)["status"]
+        self.assertEqual((status.get("completedIndexes"), status.get("failedIndexes")), ("0", "1"))
+
+    def test_what_a_queue_cannot_mean_is_refused(self):
+        cluster = self.cluster()
+        for words, flags in (("must be NAME=VALUE, or none", ["q", "--nodes", "ssd"]), ("must be a whole number, or none", ["q", "--weight", "x"]),
+                             ("must be such as 90m or 12h, or none", ["q", "--time", "soon"]), ("the name of the queue is missing", ["--weight", "2"]),
+                             ("goes without flags", ["q", "--delete", "--weight", "2"])):
+            self.assertIn(words, self.said(cluster, "queue", *flags, code=2))
+        for words, flags in (("must be between 1 and 1000000", ["--weight", "0"]), ("must be pods, jobs, cpu, memory or a device", ["--limit", "gpu=1"]),
+                             ("must not be above spec.timeLimit.max", ["--time", "2h", "--max-time", "1h"])):
+            self.assertIn(words, self.said(cluster, "queue", "q", *flags, code=5))
+        self.assertIn("one of --priority, --queue and --time is required", self.said(cluster, "set", "job/x", code=2))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, warnings="ignore")
