@@ -232,7 +232,8 @@ void write_notes(const std::map<uint64_t, std::string>& notes,
   }
 }
 
-void write_overrides(const core::JobState& state, Millis base_ms, wire::JobSnapshot::Builder out) {
+void write_hold_and_overrides(const core::JobState& state, Millis base_ms,
+                              wire::JobSnapshot::Builder out) {
   if (const auto& hold = state.hold) {
     auto to = out.initHold();
     write_hold(*hold, to);
@@ -385,7 +386,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setRanMs(usage.ran_ms);
   if (!followed.empty())
     write_followed(followed, out.initFollowed(static_cast<uint32_t>(followed.size())));
-  write_overrides(state, base_ms, out);
+  write_hold_and_overrides(state, base_ms, out);
   write_cancellations(state, base_ms, out);
   if (!notes.empty()) write_notes(notes, out.initNotes(static_cast<uint32_t>(notes.size())));
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));

@@ -209,7 +209,7 @@ class Chance {
       case 23:
         return JobReleased{now, text()};
       case 24:
-        return priority_set(now);
+        return overridden(now);
       case 25:
         return JobCancelled{now, text()};
       case 26:
@@ -220,7 +220,7 @@ class Chance {
   }
 
   JobHeld held(Millis at_ms) { return {at_ms, text(), flip(), text()}; }
-  OverridesSet priority_set(Millis at_ms) {
+  OverridesSet overridden(Millis at_ms) {
     Overrides overrides;
     if (flip()) overrides.priority = i32();
     if (flip()) overrides.queue = text();
@@ -503,7 +503,7 @@ TEST(Codec, RandomStatesRoundTrip) {
     s.followed = chance.followed();
     if (chance.flip()) s.broken = chance.broken();
     if (chance.flip()) s.hold = chance.held(chance.at());
-    if (chance.flip()) s.priority = chance.priority_set(chance.at());
+    if (chance.flip()) s.overrides = chance.overridden(chance.at());
     if (chance.flip()) s.cancelled = {chance.at(), chance.text()};
     s.cancelled_indexes = chance.set();
     for (uint64_t i = chance.below(4); i > 0; --i) {
