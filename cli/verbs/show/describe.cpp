@@ -360,6 +360,8 @@ int describe(ApiClient& client, const DescribeOptions& options) {
     case Kind::config_map:
     case Kind::ns:
     case Kind::cron_job:
+    case Kind::queue:
+    case Kind::priority_class:
       break;
   }
   return fail(kUsage, "describe: job, pod or node");
