@@ -31,8 +31,9 @@ class HoldTest : protected AuditLines, public ServerTest {
   Answer as(uid_t who, const std::string& method, const std::string& path,
             const std::string& body = "") {
     uid = who;
-    return call(
-        request(method, path, body.empty() ? "" : "Content-Type: application/json\r\n", body));
+    const std::string type = method == "PATCH" ? "merge-patch+json" : "json";
+    return call(request(method, path,
+                        body.empty() ? "" : "Content-Type: application/" + type + "\r\n", body));
   }
   Answer own(uid_t who, const std::string& method, const std::string& what,
              const std::string& body = "") {

@@ -192,7 +192,8 @@ TEST(Completion, EveryFlagIsOffered) {
 }
 
 TEST(Completion, EveryKindIsOffered) {
-  const std::string kinds = "jobs pods nodes events configmaps namespaces cronjobs all attempts";
+  const std::string kinds =
+      "jobs pods nodes events configmaps namespaces cronjobs queues priorityclasses all attempts";
   for (const std::string& script :
        {bash_completion(grammar()), zsh_completion(grammar()), fish_completion(grammar())})
     EXPECT_NE(script.find(kinds), std::string::npos) << script.substr(0, 40);

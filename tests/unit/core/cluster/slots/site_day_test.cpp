@@ -11,7 +11,7 @@ namespace muster::day {
 namespace {
 
 // What muster may leave idle: above all, places that it keeps for one job at a time.
-constexpr double kKept = 0.03;
+constexpr double kKept = 0.05;
 
 // A day that passes in an hour. Until the evening, more arrives than the site can do.
 struct ShortDay {
