@@ -579,8 +579,10 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   if ((out.state == "Running" || out.state == "Starting") && parked > 0)
     out.details.push_back(parked_text(parked));
   if ((out.state == "Running" || out.state == "Starting") && pending > 0) {
-    out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
-    explain_share(view, job, now, out);
+    const auto* const wait = view.queue_wait(job.id());
+    out.details.push_back(count_of(pending, "pod") + " waiting for a slot" +
+                          (wait ? ": " + queue_wait_text(*wait) : ""));
+    if (!wait) explain_share(view, job, now, out);
   }
   if (out.state != "Pending") tell_overrides(job, out);
   if (!whole) tell_failed_starts(view, job, out);

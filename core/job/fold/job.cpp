@@ -758,7 +758,10 @@ JobObjectPtr placed_object(const Job& job) {
 
 JobObjectPtr launched_object(const Job& job) {
   const auto& set = job.state().overrides;
-  return set && set->overrides.time_limit_s ? placed_object(job) : job.object_ptr();
+  if (!set || !set->overrides.time_limit_s) return job.object_ptr();
+  auto object = std::make_shared<JobObject>(*placed_object(job));
+  object->meta.generation = -((object->meta.generation << 31) + *set->overrides.time_limit_s + 1);
+  return object;
 }
 
 const Condition* Job::condition(ConditionType type) const {

@@ -284,7 +284,8 @@ class Job {
 
 // The job's object as the scheduler sees it, with what operators have overridden.
 JobObjectPtr placed_object(const Job& job);
-// As nodes see it: only its time limit can be overridden.
+// As nodes see it: only its time limit can be overridden. Nodes know a template by its generation,
+// so it then has one that differs from those of objects: below zero.
 JobObjectPtr launched_object(const Job& job);
 
 }  // namespace muster::core

@@ -120,6 +120,7 @@ TEST_F(HoldTest, OnlyOperatorsOverrideWhatTheObjectSays) {
   EXPECT_EQ(core::placed_object(job)->spec.pod.priority, 1000);
   EXPECT_EQ(core::placed_object(job)->meta.annotations.at(std::string(core::kQueueKey)), "default");
   EXPECT_EQ(core::launched_object(job)->spec.pod.active_deadline_s, 7200);
+  EXPECT_LT(core::launched_object(job)->meta.generation, 0) << "nodes know it from the object";
   EXPECT_EQ(condition("muster.dev/Overrides")["message"],
             "set by olga: priority 1000, queue default, time limit 2h");
   EXPECT_EQ(events()[0], "Overridden: Set by an operator: priority 1000 by olga");
