@@ -46,7 +46,10 @@ CODES = {
     ("POST", f"{KUBE}/events"): 422,  # the body is empty
     # The body is a Job, so that nothing changes.
     ("PUT", f"{DEFAULT}/jobs/j/hold"): 400,
-    ("PUT", f"{DEFAULT}/jobs/j/priority"): 400,
+    ("PUT", f"{DEFAULT}/jobs/j/cancel"): 400,
+    ("PATCH", f"{DEFAULT}/jobs/j/overrides"): 400,
+    ("POST", "/apis/muster.dev/v1/queues"): 422,
+    ("POST", "/apis/scheduling.k8s.io/v1/priorityclasses"): 422,
     ("POST", EVENTS): 422,
     ("POST", LEASES): 422,
     ("POST", f"{MINE}/backups"): 400,

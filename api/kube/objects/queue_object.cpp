@@ -147,8 +147,11 @@ void set_generation(Json& object, const Json* old, bool changed) {
 void settle_queue(Json& queue, const Json* old, core::Violations& found) {
   if (!queue.contains("spec") || !queue["spec"].is_object()) queue["spec"] = Json::object();
   const Json& spec = queue["spec"];
-  for (const std::string& why : core::dns_label_errors(member_text(queue["metadata"], "name")))
-    found.invalid("metadata.name", member_text(queue["metadata"], "name"), why);
+  // Names that are none at all have been found before.
+  const std::string name = member_text(queue["metadata"], "name");
+  if (!name.empty() && core::dns_subdomain_errors(name).empty())
+    for (const std::string& why : core::dns_label_errors(name))
+      found.invalid("metadata.name", name, why);
   core::validate_labels("spec.nodeSelector", spec.value("nodeSelector", core::StringMap()), found);
   check_accounts(spec, "users", found);
   check_accounts(spec, "groups", found);

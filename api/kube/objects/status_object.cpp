@@ -50,13 +50,16 @@ bool is_options(std::string_view resource) {
 
 std::string kind_of_resource(std::string_view resource) {
   if (is_options(resource)) return std::string(resource);
-  return resource == "pods"         ? "Pod"
-         : resource == "nodes"      ? "Node"
-         : resource == "leases"     ? "Lease"
-         : resource == "events"     ? "Event"
-         : resource == "configmaps" ? "ConfigMap"
-         : resource == "namespaces" ? "Namespace"
-                                    : "Job";
+  return resource == "pods"              ? "Pod"
+         : resource == "nodes"           ? "Node"
+         : resource == "leases"          ? "Lease"
+         : resource == "events"          ? "Event"
+         : resource == "configmaps"      ? "ConfigMap"
+         : resource == "namespaces"      ? "Namespace"
+         : resource == "cronjobs"        ? "CronJob"
+         : resource == "queues"          ? "Queue"
+         : resource == "priorityclasses" ? "PriorityClass"
+                                         : "Job";
 }
 
 }  // namespace
@@ -67,7 +70,11 @@ std::string violation_text(const Violation& violation) {
 
 std::string_view group_of(std::string_view resource) {
   if (is_options(resource)) return resource == "PodLogOptions" ? "" : "meta.k8s.io";
-  return resource == "jobs" ? "batch" : resource == "leases" ? "coordination.k8s.io" : "";
+  return resource == "jobs" || resource == "cronjobs" ? "batch"
+         : resource == "leases"                       ? "coordination.k8s.io"
+         : resource == "queues"                       ? "muster.dev"
+         : resource == "priorityclasses"              ? "scheduling.k8s.io"
+                                                      : "";
 }
 
 json violation_cause(const Violation& violation) {
