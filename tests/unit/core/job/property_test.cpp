@@ -850,6 +850,7 @@ class World {
     completions_ = r.completions.value_or(-1);
     auto end = static_cast<uint32_t>(r.completions.value_or(0));
     completed_.erase(completed_.lower_bound(end), completed_.end());
+    cancelled_indexes_.erase_from(end);
     for (const auto& [index, pod] : before_->deferred)
       if (index >= end && dropped_.insert(pod.key).second &&
           pod.counts_when_replaced() == Counted::failed)

@@ -20,7 +20,9 @@ struct Asks {
   bool gang = false;
   std::string cpu{};
   std::optional<int64_t> time_s{};
-  bool given = false;  // the priority is an operator's
+  bool given = false;   // the priority is an operator's
+  bool placed = false;  // the queue and the time limit are an operator's
+  std::string priority_class{};
 };
 
 JobObjectPtr object_of(const Asks& asks) {
@@ -33,6 +35,8 @@ JobObjectPtr object_of(const Asks& asks) {
   }
   object->spec.pod.active_deadline_s = asks.time_s;
   object->priority_given = asks.given;
+  object->place_given = asks.placed;
+  object->spec.pod.priority_class_name = asks.priority_class;
   return object;
 }
 
@@ -242,6 +246,70 @@ TEST(Queues, PriorityIsTheQueuesUnlessTheJobHasOneAndIsBounded) {
   Asks given{"a", 1, 100, 50};
   given.given = true;
   EXPECT_EQ(priority(given), 50) << "an operator gave it this";
+}
+
+// The priority of a job, by which others it goes before: those of less, and its equals.
+int32_t priority_of(const Asks& asks, const std::vector<Queue>& queues,
+                    const PriorityClasses& classes) {
+  int32_t other = -1;
+  for (bool first = true; first && other < 200; ++other) {
+    Play play;
+    play.slots.set_queues(queues, classes);
+    add(play, 1, asks);
+    add(play, 2, {"other", {}, 100, other});
+    play.node(1, 1);
+    play.round();
+    first = play.running(1) == 1;
+  }
+  return other - 2;
+}
+
+TEST(Queues, PriorityClassesAreNamesForPriorities) {
+  const PriorityClasses classes{{"high", {50}}, {"usual", {3, true}}};
+  std::vector<Queue> queues{{.name = "a", .priority_max = 10}, {.name = "other"}};
+  const auto priority = [&](Asks asks) { return priority_of(asks, queues, classes); };
+  Asks high{"a"};
+  high.priority_class = "high";
+  EXPECT_EQ(priority(high), 50);
+  high.owner = 1;
+  EXPECT_EQ(priority(high), 10) << "of a user, whose queue allows no more";
+  EXPECT_EQ(priority({"a"}), 3) << "of all pods that say nothing";
+  EXPECT_EQ(priority({"a", {}, 100, 0}), 0);
+  queues[0].priority_default = 5;
+  EXPECT_EQ(priority({"a"}), 5) << "the queue's own comes first";
+  Asks gone{"a"};
+  gone.priority_class = "deleted";
+  EXPECT_EQ(priority(gone), 5);
+}
+
+TEST(Queues, AClassMayForbidPreemption) {
+  for (const bool preempts : {true, false}) {
+    Play play;
+    play.slots.set_queues({}, {{"high", {50, false, preempts}}});
+    play.node(1, 2);
+    add(play, 1, {"", {}, 2});
+    play.round();
+    Asks high{"", {}, 2};
+    high.priority_class = "high";
+    add(play, 2, high);
+    play.round();
+    EXPECT_EQ(play.victims(1), preempts ? 2u : 0u);
+  }
+}
+
+TEST(Queues, WhatAnOperatorSetIsNotJudgedByTheQueue) {
+  Play play;
+  play.node(1, 8);
+  play.slots.set_queues({{.name = "closed", .users = {"u2"}, .time_max_s = 60}});
+  Asks asks{"closed", 1, 1, {}, false, "", 61};
+  add(play, 1, asks);
+  play.round();
+  EXPECT_EQ(why(play, 1), Why::not_open);
+  asks.placed = true;
+  add(play, 2, asks);
+  play.round();
+  EXPECT_EQ(play.running(1), 0u);
+  EXPECT_EQ(play.running(2), 1u);
 }
 
 TEST(Queues, PreemptOnlyThoseTheyMay) {
