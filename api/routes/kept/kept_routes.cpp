@@ -291,6 +291,11 @@ kj::Promise<void> KeptRoutes::respond_written(Exchange& exchange, const Target& 
 
 kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
                                      const std::string& body) {
+  return remove(exchange, target, body, kWriteTries);
+}
+
+kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
+                                     const std::string& body, int tries) {
   const std::string resource = resource_name(target.kind);
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad_options(options.error());
@@ -313,8 +318,11 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
   };
   if (options->dry) return success();
   auto removal = OwnerDeletion(view_, backend_).kept(seen, options->propagation, options_.now());
-  return removal.then([this, &exchange, resource, target, uid = seen->uid,
+  return removal.then([this, &exchange, resource, target, body, tries, uid = seen->uid,
                        success](Status status) -> kj::Promise<void> {
+    // It has changed meanwhile. What the client says of its version is checked again.
+    if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
+      return remove(exchange, target, body, tries - 1);
     if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
     // In the foreground, it stays until its dependents are gone.
     if (const auto now = find(target); now && now->kept && now->kept->kept->uid == uid)

@@ -29,6 +29,7 @@ class KeptRoutes final : private RouteBase {
   // The object as it was written.
   Promise respond_written(Exchange& exchange, const Target& target, const core::KeptPtr& next,
                           int code);
+  Promise remove(Exchange& exchange, const Target& target, const std::string& body, int tries);
   Promise refuse(Exchange& exchange, const Target& target, const Error& error);
   Promise remove_namespace(Exchange& exchange, const Target& target, bool dry);
   Promise remove_own(Exchange& exchange, const std::string& ns, const Viewer& user, bool dry);
