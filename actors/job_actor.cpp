@@ -176,13 +176,15 @@ void JobActor::step() {
   auto began = std::chrono::steady_clock::now();
   core::Decision decision = core::decide(job_, arrived_, now(), knobs_, hearing_);
   arrived_.clear();
+  const bool moved = place_as_wished();
+  if (moved) keeps_on_.clear();  // its pods may have to go elsewhere
   if (job_.object_ptr() == judged_object_) use_again(decision);
   waiting_.now(job_.pending().size());
   if (around_.synced) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     around_.synced(job_.indexed(), decision.action, took.count());
   }
-  if (place_as_wished()) decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
+  if (moved) decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
     keeps_on_.clear();  // its pods may now request something else

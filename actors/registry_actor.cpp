@@ -389,7 +389,7 @@ HeldAtStart held_slots(const storage::Recovered& recovered) {
         continue;
       }
       HeldSlots& slots = held.slots[r.job.id()];
-      slots.object = r.job.object_ptr();
+      slots.object = core::placed_object(r.job);
       ++slots.slots[pod.node];
     }
   held.lost.assign(lost.begin(), lost.end());

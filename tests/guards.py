@@ -52,7 +52,7 @@ GUARDS = [
           [("base/peer/trusted_servers.cpp", "if (remote_ == Remote::accepted || !parsed", "if (OFF || remote_ == Remote::accepted || !parsed")],
           ["agent_test AgentTest.P01DoesNotConnectToAnotherMachineWithoutTls"]),
     Guard("user-priority", "a priority that ends everybody's work", "`lacks_rights`, `core/queue/rights.cpp`",
-          [("core/queue/rights.cpp", "if (named.empty() && spec.pod.priority.value_or(0) > most)", "if (!OFF && named.empty() && spec.pod.priority.value_or(0) > most)")],
+          [("core/queue/rights.cpp", "if (spec.pod.priority && *spec.pod.priority > most)", "if (!OFF && spec.pod.priority && *spec.pod.priority > most)")],
           ["core_test Rights.P11PriorityAboveUserMaximumNeedsOperator", "api_test AccessTest.P11PrioritiesAreForOperators"]),
     Guard("user-tolerations", "a toleration that overrules a cordon or a `NoExecute` taint", "`may_tolerate`, `core/cluster/nodes/demand.cpp`",
           [("core/cluster/nodes/demand.cpp", "return !demand.of_user ||", "return OFF || !demand.of_user ||")],

@@ -6,6 +6,13 @@
 
 namespace muster::api {
 
+namespace {
+
+// How long after a failed look-up the groups are looked up again.
+constexpr auto kLookAgain = 30 * kj::SECONDS;
+
+}  // namespace
+
 void Queues::look() {
   const std::pair ends(view_.changes(Kind::queue).end(), view_.changes(Kind::priority_class).end());
   if (std::exchange(started_, true) && ends == seen_) return;
@@ -29,26 +36,36 @@ void Queues::read() {
   });
   if (lookups.empty()) return publish();
   busy_ = true;
+  missing_ = false;
   lookups_.add(kj::joinPromises(lookups.releaseAsArray()).then([this, seen = seen_] {
     busy_ = false;
     if (seen != seen_) return read();
     publish();
+    if (missing_) again_ = look_again().eagerlyEvaluate(nullptr);
   }));
+}
+
+kj::Promise<void> Queues::look_again() {
+  return timer_.afterDelay(kLookAgain).then([this] {
+    if (!busy_) read();
+  });
 }
 
 kj::Promise<void> Queues::look_up(std::string group) {
   auto failed = [this, group](const std::string& why) {
     log::warn("the group {} of a queue cannot be looked up: {}", group, why);
     groups_.try_emplace(group);
+    missing_ = true;
   };
   return timer_.timeoutAfter(kAccountPatience, directory_.find_group(group))
       .then(
           [this, group, failed](Result<gid_t> gid) {
             if (gid.ok())
               groups_[group] = *gid;
-            else if (gid.error().code == Errc::not_found)
+            else if (gid.error().code == Errc::not_found) {
               groups_[group] = std::nullopt;
-            else
+              missing_ = true;
+            } else
               failed(gid.error().message);
           },
           [failed](kj::Exception&& error) { failed(error.getDescription().cStr()); });
@@ -63,9 +80,11 @@ void Queues::publish() {
     const core::Kept& kept = *shown.kept->kept;
     next->classes[kept.name] = priority_class_of(Json::parse(kept.json));
   });
-  ready_ = true;
-  all_ = std::move(next);
-  backend_.set_queues(*all_);
+  const bool first = !std::exchange(ready_, true);
+  if (first || *next != *all_) {
+    all_ = std::move(next);
+    backend_.set_queues(*all_);
+  }
   for (auto& one : waiting_) one->fulfill();
   waiting_.clear();
 }

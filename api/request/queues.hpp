@@ -1,8 +1,9 @@
 // Queues: the stored queues and priority classes as values, for admission and for the scheduler.
 //
 // Queues name groups; their numbers are looked up when a queue changes, and at the start. A group
-// that does not exist has no members. While the user database cannot be read, a group keeps the
-// number that it had.
+// that does not exist has no members, and is looked up again now and then: the user database may
+// have started later than the coordinator. While it cannot be read, a group keeps the number that
+// it had.
 //
 // Belongs to the API thread.
 #pragma once
@@ -39,6 +40,7 @@ class Queues final : private kj::TaskSet::ErrorHandler {
  private:
   void read();
   kj::Promise<void> look_up(std::string group);
+  kj::Promise<void> look_again();
   void publish();
   void taskFailed(kj::Exception&& failed) override;
 
@@ -48,11 +50,13 @@ class Queues final : private kj::TaskSet::ErrorHandler {
   Directory& directory_;
   std::pair<uint64_t, uint64_t> seen_{};  // the ends of the changes that were read
   bool started_ = false, ready_ = false;
-  bool busy_ = false;  // groups are being looked up
+  bool busy_ = false;     // groups are being looked up
+  bool missing_ = false;  // some were not found
   GroupIds groups_;
   std::shared_ptr<const core::QueueSet> all_ = std::make_shared<core::QueueSet>();
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
   kj::TaskSet lookups_;
+  kj::Promise<void> again_ = kj::READY_NOW;
 };
 
 }  // namespace muster::api

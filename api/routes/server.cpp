@@ -413,7 +413,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       if (!get) return not_allowed(e);
       return send_document(e, *document);
     }
-    const bool own_words = path.size() > 1 && path[1] == "muster.dev";
+    const bool own_words = path.size() > 1 && path[1] == "muster.dev" && !Target::of(e.url);
     const bool text = !path.empty() && path.back() == "log";
     if (!own_words && !text) {
       const auto accepts = accepted(e.accept, e.url.flag("watch"));

@@ -5,6 +5,7 @@
 #include "core/index_set.hpp"
 #include "core/spec/values/duration.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -103,6 +104,16 @@ Output read_output(const std::string& text) {
 Usage unknown_kind(const std::string& word) {
   return {"`" + word + "`: unknown kind" + did_you_mean(word, kind_words()) + " (there are " +
           listed(kind_words()) + ")"};
+}
+
+std::optional<Usage> check_filled(const Given& given, const std::vector<Filled>& flags) {
+  for (const auto& [flag, words] : flags)
+    if (given.flags.contains(flag) &&
+        std::any_of(words.begin(), words.end(), [](const std::string& word) {
+          return word.find_first_not_of(", ") == std::string::npos;
+        }))
+      return Usage{std::string(flag) + ": the value is empty"};
+  return std::nullopt;
 }
 
 }  // namespace muster::cli

@@ -48,6 +48,14 @@ std::string node_name(const std::string& word);
 // The path of a directory, absolute, without dots and a slash at the end.
 std::string absolute_dir(const std::string& path);
 
+// A flag whose value may not be empty, as it is where a script's variable is not set: it would do
+// what no flag does. Of a list, no word may be empty.
+struct Filled {
+  const char* flag;
+  std::vector<std::string> words;
+};
+std::optional<Usage> check_filled(const Given& given, const std::vector<Filled>& flags);
+
 // Parses a duration into `target`; empty text leaves it unchanged.
 std::optional<Usage> read_span(const std::string& flag, const std::string& text, Millis& target);
 // The same for a limit; "0" is none.

@@ -215,8 +215,7 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
   } else if (is({"tokens"})) {
     list("Token");
   } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"}) ||
-             (method == "DELETE" && (is({"namespaces", "*", "jobs", "*", "hold"}) ||
-                                     is({"namespaces", "*", "jobs", "*", "priority"})))) {
+             (method == "DELETE" && is({"namespaces", "*", "jobs", "*", "hold"}))) {
     form_ = Form::success;
   } else if (is({"namespaces", "*", "jobs", "*", "why"})) {
     one("Explanation", {{Type::text, "state"}, {Type::text, "summary"}, {Type::texts, "details"}});
@@ -224,8 +223,6 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     one("Hold", {{Type::text, "by"}, {Type::text, "reason"}});
   } else if (is({"namespaces", "*", "jobs", "*", "cancel"})) {
     one("Cancellation", {{Type::text, "by"}});
-  } else if (is({"namespaces", "*", "jobs", "*", "priority"})) {
-    one("Priority", {{Type::text, "by"}, {Type::number, "priority"}});
   } else if (is({"namespaces", "*", "jobs", "*", "usage"})) {
     one("JobUsage", {{Type::number, "peakMemoryBytes"}});
   } else if (is({"namespaces", "*", "jobs", "*", "attempts"})) {

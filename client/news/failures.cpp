@@ -200,6 +200,9 @@ std::string rule_text(const Json& job) {
     return limit("it was active longer than", "activeDeadlineSeconds");
   if (reason == "MaxFailedIndexesExceeded")
     return limit("more indexes failed than", "maxFailedIndexes");
+  if (reason == "FailedIndexes" &&
+      text_at(condition_of(job, "Failed"), {"message"}) == "Job has cancelled indexes")
+    return "";
   if (reason == "FailedIndexes") {
     const std::string followed = followed_jobs(job);
     return limit(failed_indexes_text(job) + " more than", "backoffLimitPerIndex") +

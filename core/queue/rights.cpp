@@ -28,7 +28,13 @@ const Queue* QueueSet::find(const std::string& name) const {
   return it == queues.end() ? nullptr : &*it;
 }
 
-void enter_queue(const JobMeta& meta, JobSpec& spec, const QueueSet& queues, Violations& found) {
+void take_time_limit(const JobMeta& meta, JobSpec& spec, const QueueSet& queues) {
+  const Queue* const queue = queues.find(queue_of(meta.annotations));
+  if (queue && !spec.pod.active_deadline_s) spec.pod.active_deadline_s = queue->time_default_s;
+}
+
+void enter_queue(const JobMeta& meta, const JobSpec& spec, const QueueSet& queues,
+                 Violations& found) {
   const std::string name = queue_of(meta.annotations);
   const Queue* const queue = queues.find(name);
   if (!queue && name != kDefaultQueue)
@@ -37,9 +43,13 @@ void enter_queue(const JobMeta& meta, JobSpec& spec, const QueueSet& queues, Vio
       !named.empty() && !priority_class(queues.classes, named))
     found.not_found(std::string(kPodPath) + "priorityClassName", named);
   if (!queue) return;
-  auto& limit_s = spec.pod.active_deadline_s;
-  if (!limit_s) limit_s = queue->time_default_s;
-  if (limit_s && queue->time_max_s && *limit_s > *queue->time_max_s)
+  if (!queue->time_max_s) return;
+  const auto& limit_s = spec.pod.active_deadline_s;
+  if (!limit_s)
+    found.required(std::string(kPodPath) + "activeDeadlineSeconds",
+                   "pods in queue " + name + " have a time limit of at most " +
+                       seconds_text(*queue->time_max_s));
+  else if (*limit_s > *queue->time_max_s)
     found.invalid(std::string(kPodPath) + "activeDeadlineSeconds", *limit_s,
                   "must not be above the time limit of queue " + name + ", " +
                       std::to_string(*queue->time_max_s) + " (" + seconds_text(*queue->time_max_s) +
@@ -68,7 +78,7 @@ std::optional<std::string> lacks_rights(const JobMeta& meta, const JobSpec& spec
   };
   if (const auto one = priority_class(queues.classes, named); one && one->value > most)
     return beyond("priorityClassName", named + " (" + std::to_string(one->value) + ")");
-  if (named.empty() && spec.pod.priority.value_or(0) > most)
+  if (spec.pod.priority && *spec.pod.priority > most)
     return beyond("priority", std::to_string(*spec.pod.priority));
   return std::nullopt;
 }

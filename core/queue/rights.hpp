@@ -27,8 +27,11 @@ struct QueueSet {
   bool operator==(const QueueSet&) const = default;
 };
 
-// Checks a job against its queue, and gives it the queue's default time limit.
-void enter_queue(const JobMeta& meta, JobSpec& spec, const QueueSet& queues, Violations& found);
+// Gives a new job the default time limit of its queue.
+void take_time_limit(const JobMeta& meta, JobSpec& spec, const QueueSet& queues);
+// Checks a job against the queue that it is in or moves into.
+void enter_queue(const JobMeta& meta, const JobSpec& spec, const QueueSet& queues,
+                 Violations& found);
 
 // Why a user who is no operator may not create such a job; absent: they may. `priority_max`: of
 // queues that do not say (--user-priority-max).

@@ -22,7 +22,7 @@ class Discovery(Kubectl):
         printed = json.loads(self.kubectl("version", "-o", "json"))
         self.assertIn("muster", printed["serverVersion"]["gitVersion"])
         self.assertIn("is running at", self.kubectl("cluster-info"))
-        self.assertEqual(self.kubectl("api-versions").split(), ["authentication.k8s.io/v1", "authorization.k8s.io/v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1", "policy/v1", "v1"])
+        self.assertEqual(self.kubectl("api-versions").split(), ["authentication.k8s.io/v1", "authorization.k8s.io/v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1", "muster.dev/v1", "policy/v1", "scheduling.k8s.io/v1", "v1"])
 
     def test_api_resources_list_served_and_watchable_kinds(self):
         names = self.kubectl("api-resources", "-o", "name").split()
@@ -30,7 +30,7 @@ class Discovery(Kubectl):
             self.assertIn(name, names)
         watched = self.kubectl("api-resources", "--verbs=watch", "-o", "name").split()
         self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "configmaps", "namespaces", "serviceaccounts",
-                                        "cronjobs.batch"})
+                                        "cronjobs.batch", "queues.muster.dev", "priorityclasses.scheduling.k8s.io"})
 
     def test_explain_describes_fields(self):
         self.assertIn("process on a node", " ".join(self.kubectl("explain", "job").split()))
@@ -71,7 +71,7 @@ class Reading(Kubectl):
         self.assertEqual((jobs["done"]["STATUS"], jobs["done"]["COMPLETIONS"]), ("Complete", "2/2"))
         self.assertEqual((jobs["broken"]["STATUS"], jobs["broken"]["COMPLETIONS"]), ("Failed", "1/2"))
         wide = self.kubectl("get", "jobs", "-o", "wide").splitlines()[0].split()
-        self.assertEqual(wide, ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE", "CONTAINERS", "IMAGES", "SELECTOR", "HELD"])
+        self.assertEqual(wide, ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE", "CONTAINERS", "IMAGES", "SELECTOR", "HELD", "EXPECTED"])
         pods = self.table("pods", "-o", "wide", "-l", "app=other", "--sort-by=.metadata.name")
         self.assertEqual([(r["READY"], r["STATUS"], r["NODE"]) for r in pods], [("0/1", "Completed", "node-0"), ("0/1", "Error", "node-0")])
         all_kinds = self.kubectl("get", "all")

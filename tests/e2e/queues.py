@@ -28,6 +28,7 @@ class Queues(World):
     def test_a_limit_makes_pods_wait_and_holds_after_a_crash(self):
         cluster = self.cluster(slots=8)
         self.said(cluster, "queue", "small", "--limit", "pods=2")
+        self.assertRegex(self.said(cluster, "queue"), r"small +<all> +<all> +1 ")
         self.said(cluster, "submit", "-p", "small", "--name", "many", "-n", "6", "--", "sleep", "300")
         eventually(lambda: len(self.placed(cluster, "many")) == 2, "two pods run")
         self.why(cluster, "many", "the pods in queue small have 2 of at most 2 pods, and the job wants 4 more")
@@ -51,6 +52,7 @@ class Queues(World):
         self.said(cluster, "submit", "--queue", "ssd", "--name", "io", "-n", "4", "--", "sleep", "300")
         eventually(lambda: len(self.placed(cluster, "io")) == 2, "two pods run")
         self.assertEqual(set(self.placed(cluster, "io")), {"fast"})
+        self.said(cluster, "throttle", "job/io", "4")
         job = cluster.api.job("io")
         self.assertEqual(job["spec"]["template"]["spec"]["activeDeadlineSeconds"], 600)
         refused = self.said(cluster, "submit", "--queue", "ssd", "--time", "2h", "-n", "1", "--", "true", code=5)
@@ -76,9 +78,13 @@ class Queues(World):
     def test_what_a_queue_cannot_mean_is_refused(self):
         cluster = self.cluster()
         for words, flags in (("must be NAME=VALUE, or none", ["q", "--nodes", "ssd"]), ("must be a whole number, or none", ["q", "--weight", "x"]),
-                             ("must be such as 90m or 12h, or none", ["q", "--time", "soon"]), ("the name of the queue is missing", ["--weight", "2"]),
+                             ("must be such as 90m, 12h or 1:30:00, or none", ["q", "--time", "soon"]), ("the name of the queue is missing", ["--weight", "2"]),
                              ("goes without flags", ["q", "--delete", "--weight", "2"])):
             self.assertIn(words, self.said(cluster, "queue", *flags, code=2))
+        for flag in ("--users", "--limit", "--nodes", "--weight"):
+            self.assertIn(f"{flag}: the value is empty", self.said(cluster, "queue", "q", flag, "", code=2))
+        self.assertIn("--index: the value is empty", self.said(cluster, "cancel", "job/x", "--index", "", code=2))
+        self.assertIn("--user: the value is empty", self.said(cluster, "reserve", "r", "--nodes", "node-0", "--user", "", code=2))
         for words, flags in (("must be between 1 and 1000000", ["--weight", "0"]), ("must be pods, jobs, cpu, memory or a device", ["--limit", "gpu=1"]),
                              ("must not be above spec.timeLimit.max", ["--time", "2h", "--max-time", "1h"])):
             self.assertIn(words, self.said(cluster, "queue", "q", *flags, code=5))

@@ -163,7 +163,8 @@ void settle_cron_job(Json& cron, const Json* old, const TemplateRules& rules,
       word != kAllow && word != kForbid && word != kReplace)
     found.not_supported("spec.concurrencyPolicy", word, {kAllow, kForbid, kReplace});
   const bool changed = !old || (*old)["spec"] != spec;
-  if (changed && name.size() <= core::kCronNameMax) check_template(cron, rules, found, warnings);
+  const bool other = !old || (*old)["spec"].value("jobTemplate", Json()) != spec["jobTemplate"];
+  if (other && name.size() <= core::kCronNameMax) check_template(cron, rules, found, warnings);
   const int64_t generation =
       old ? number_of<int64_t>((*old)["metadata"], "generation").value_or(1) : 1;
   meta["generation"] = old && changed ? generation + 1 : generation;

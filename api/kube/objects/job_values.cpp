@@ -188,8 +188,9 @@ std::string kept_text(json pod_template) {
   pod_template.erase("metadata");
   json& pod = pod_template["spec"];
   if (pod.is_object()) {
-    for (const char* name : {"nodeSelector", "tolerations", "schedulingGates",
-                             "terminationGracePeriodSeconds", "restartPolicy"})
+    for (const char* name :
+         {"nodeSelector", "tolerations", "schedulingGates", "terminationGracePeriodSeconds",
+          "restartPolicy", "activeDeadlineSeconds"})
       pod.erase(name);
     if (auto it = pod.find("affinity"); it != pod.end()) it->erase("nodeAffinity");
     for (const char* list : {"containers", "initContainers"})

@@ -182,6 +182,9 @@ Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission) {
   core::generate_selector(job.meta, job.spec);
   core::Violations found;
   core::keep_owner(admission.owner, job.meta.annotations, found);
+  const core::QueueSet none;
+  const core::QueueSet& queues = admission.queues ? *admission.queues : none;
+  core::take_time_limit(job.meta, job.spec, queues);
   core::enter_queue(job.meta, job.spec, admission.queues ? *admission.queues : core::QueueSet{},
                     found);
   found.append(core::validate_create(job.meta, job.spec));
@@ -220,6 +223,9 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
 
   drop_fields(job, gates, &old_job.spec);
   core::apply_defaults(job.meta, job.spec);
+  // It may be the queue's (core::enter_queue), which the owner's manifest does not have.
+  if (!job.spec.pod.active_deadline_s)
+    job.spec.pod.active_deadline_s = old_job.spec.pod.active_deadline_s;
   core::Violations found;
   core::keep_owner(core::owner_of(old_meta.annotations), job.meta.annotations, found);
   found.append(core::validate_update(old_meta, old_job.spec, job.meta, job.spec, observed));

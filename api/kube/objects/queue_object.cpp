@@ -17,7 +17,8 @@ constexpr int32_t kQueueWeightDefault = 1;
 constexpr int32_t kQueueWeightLargest = 1'000'000;
 constexpr const char* kPreemptLower = "PreemptLowerPriority";
 constexpr const char* kPreemptNever = "Never";
-constexpr size_t kAccountNameMax = 256;  // bytes
+constexpr size_t kAccountNameMax = 256;                  // bytes
+constexpr Millis kSpanMaxMs = Millis{INT32_MAX} * 1000;  // as activeDeadlineSeconds
 
 Json part_of(const Json& object, const char* name) {
   const auto it = object.find(name);
@@ -67,7 +68,8 @@ std::optional<int64_t> seconds(const Json& limits, const char* name) {
   const std::string text = member_text(limits, name);
   if (text.empty()) return std::nullopt;
   const auto span_ms = core::parse_duration(text);
-  if (!span_ms.ok() || *span_ms < 1000 || *span_ms % 1000 != 0) return std::nullopt;
+  if (!span_ms.ok() || *span_ms < 1000 || *span_ms % 1000 != 0 || *span_ms > kSpanMaxMs)
+    return std::nullopt;
   return *span_ms / 1000;
 }
 
@@ -76,7 +78,7 @@ void check_time_limits(const Json& spec, core::Violations& found) {
   for (const char* name : {"default", "max"})
     if (limits.contains(name) && !seconds(limits, name))
       found.invalid(std::string("spec.timeLimit.") + name, member_text(limits, name),
-                    "must be a duration of whole seconds above 0, such as 90m or 12h");
+                    "must be a duration of whole seconds, such as 90m or 12h, up to 2147483647s");
   const auto usual = seconds(limits, "default"), most = seconds(limits, "max");
   if (usual && most && *usual > *most)
     found.invalid("spec.timeLimit.default", member_text(limits, "default"),
@@ -94,6 +96,8 @@ void check_limits(const Json& spec, const char* name, core::Violations& found) {
                     "must be pods, jobs, cpu, memory or a device such as nvidia.com/gpu");
       continue;
     }
+    for (const std::string& why : core::qualified_name_errors(resource))
+      found.invalid(path, resource, why);
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     const auto milli = core::parse_quantity_milli(text);
     if (!milli.ok())
@@ -107,6 +111,10 @@ void check_limits(const Json& spec, const char* name, core::Violations& found) {
 
 void check_preemption(const Json& spec, core::Violations& found) {
   const Json queues = part_of(spec, "preemption").value("queues", Json::array());
+  std::set<std::string> seen;
+  for (size_t i = 0; i < queues.size(); ++i)
+    if (!seen.insert(queues[i].get<std::string>()).second)
+      found.duplicate(core::item("spec.preemption.queues", i), queues[i].get<std::string>());
   for (size_t i = 0; i < queues.size(); ++i)
     for (const std::string& why : core::dns_label_errors(queues[i].get<std::string>()))
       found.invalid(core::item("spec.preemption.queues", i), queues[i].get<std::string>(), why);

@@ -8,8 +8,10 @@ namespace muster::api {
 namespace {
 
 // Why the job cannot be cancelled; nothing: it can, or it already is.
-std::optional<std::string> uncancellable(const core::Job& job) {
+std::optional<std::string> uncancellable(const core::Job& job, const core::Cancellation& asked) {
   if (job.state().cancelled) return std::nullopt;
+  if (asked.indexes && asked.indexes->without(job.state().cancelled_indexes).empty())
+    return std::nullopt;
   if (job.finished()) return "has finished";
   if (job.decided()) return "is ending: its outcome is decided";
   if (job.state().deleted_at) return "is being deleted";
@@ -47,7 +49,7 @@ kj::Promise<void> CancelRoutes::cancel(Exchange& exchange, const Target& target,
     if (!indexes.ok()) return exchange.bad("indexes: " + indexes.error().message);
     asked.indexes = std::move(*indexes);
   }
-  if (const auto why = uncancellable(job))
+  if (const auto why = uncancellable(job, asked))
     return exchange.send_status(409, "Conflict", "jobs.batch \"" + target.name + "\" " + *why);
   if (job.finished()) return answer(exchange, target, asked);
   Call call = new_call();
@@ -56,7 +58,7 @@ kj::Promise<void> CancelRoutes::cancel(Exchange& exchange, const Target& target,
     if (status.ok()) return answer(exchange, target, asked);
     // It has finished meanwhile.
     const auto now = view_.job(target.ns, target.name);
-    if (const auto why = now ? uncancellable(*now->job) : std::nullopt)
+    if (const auto why = now ? uncancellable(*now->job, asked) : std::nullopt)
       return exchange.send_status(409, "Conflict", "jobs.batch \"" + target.name + "\" " + *why);
     return exchange.send_error(status.error(), "jobs", target.name);
   });

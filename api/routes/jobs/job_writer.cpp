@@ -81,8 +81,7 @@ std::optional<std::string> JobWriter::lacks_privilege(const Caller& caller,
 
 std::optional<Error> JobWriter::cannot_enter(const core::JobObject& job) const {
   core::Violations found;
-  core::JobSpec spec = job.spec;
-  core::enter_queue(job.meta, spec, *queues_.all(), found);
+  core::enter_queue(job.meta, job.spec, *queues_.all(), found);
   if (found.empty()) return std::nullopt;
   return Error{Errc::invalid, "the job is invalid", found.take()};
 }

@@ -96,6 +96,15 @@ JudgedStatus judge_status(const SeenJob& seen, const StatusRequest& request) {
     if (!made.ok()) return refused(made.error());
     object = tracked(*made, object->json, request.writer);
   }
+  const auto queue = [](const core::JobObject& one) {
+    return core::queue_of(one.meta.annotations);
+  };
+  if (queue(*object) != queue(job.object())) {
+    core::Violations moved;
+    moved.forbidden("metadata.annotations[" + std::string(core::kQueueKey) + "]",
+                    "the queue is changed by writing the job, not its status");
+    return refused({Errc::invalid, "the status is invalid", moved.take()});
+  }
   const bool elsewhere = managed_elsewhere(job.spec(), request.gates);
   core::Violations found = elsewhere ? status_violations(job.spec(), base["status"], status)
                                      : kept_by_us(base["status"], status);

@@ -118,9 +118,11 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
   if (!options.ok()) return exchange.bad_options(options.error());
   auto text = read_object(exchange, body);
   if (!text.ok()) return exchange.bad(text.error().message);
+  const Json* const named = find_path(text->value, {"metadata", "name"});
+  const std::string asked = named && named->is_string() ? named->get<std::string>() : "";
   auto written = new_kept(std::move(*text), request_of(exchange, target, options->unknown_fields),
                           {random_uid(), random_suffix(), options_.now()});
-  if (!written.ok()) return exchange.send_error(written.error(), resource, "");
+  if (!written.ok()) return exchange.send_error(written.error(), resource, asked);
   if (!written->resource_version.empty())
     return exchange.bad(
         "metadata.resourceVersion: resourceVersion should not be set on objects to be created");

@@ -83,7 +83,7 @@ std::string event_message(const core::Job& job, const core::JobEvent& event) {
     case Kind::released:
       return "Released by " + note_of(job, event);
     case Kind::overridden:
-      return "Set by an operator: " + note_of(job, event);
+      return "An operator set " + note_of(job, event);
     case Kind::cancelled:
       return "Cancelled " + note_of(job, event);
   }

@@ -84,7 +84,7 @@ std::string held_text(const core::Job& job, Millis now_ms) {
 std::string expected_text(const View& view, const core::Job& job, Millis now_ms) {
   const auto& line = view.shares().line;
   const auto found = line.find(job.id());
-  if (found == line.end()) return "<none>";
+  if (found == line.end() || job.finished() || view.queue_wait(job.id())) return "<none>";
   const core::Expectation& one = found->second;
   std::string text = std::to_string(one.ahead) + " ahead";
   if (one.start_ms && *one.start_ms > now_ms) text += ", in " + span_text(*one.start_ms - now_ms);

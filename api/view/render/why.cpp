@@ -171,6 +171,10 @@ std::string queue_wait_text(const core::Slots::QueueWait& wait) {
   }
   if (!wait.shortage) return queue + " is at a limit";
   const auto& [resource, most, held, wanted] = *wait.shortage;
+  if (resource == "jobs")
+    return (wait.per_user ? "its owner already has pods of " : "there are already pods of ") +
+           count(static_cast<uint64_t>(held), "job") + " in " + queue + ", which allows " +
+           amount_text(resource, most) + "; an operator may raise the limit";
   return (wait.per_user ? "its owner's pods in " : "the pods in ") + queue + " have " +
          amount_text(resource, held) + " of at most " + amount_text(resource, most) + " " +
          resource + ", and the job wants " + amount_text(resource, wanted) +

@@ -233,7 +233,7 @@ namespace {
 Result<std::optional<Millis>> end_of(const std::string& text) {
   const Millis now = wall_now();
   const char* const slurm = std::getenv("SLURM_JOB_END_TIME");
-  if (text.empty() && slurm == nullptr) return std::optional<Millis>();
+  if (text.empty() && (slurm == nullptr || *slurm == '\0')) return std::optional<Millis>();
   Millis at = 0;
   if (text.empty()) {
     int64_t seconds = 0;

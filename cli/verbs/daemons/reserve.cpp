@@ -233,19 +233,26 @@ Verb reserve_verb() {
                {"--user", "USER,...", "Users whose pods may run then; repeatable", &w->users},
                {"--group", "GROUP,...", "Groups whose members' pods may run then; repeatable",
                 &w->groups},
-               {"--reason", "TEXT", "Reason, shown by muster why, describe and get nodes -o wide",
+               {"--reason", "TEXT", "Reason, shown by muster why and muster reserve",
                 &w->o.window.reason},
                {"--delete", "", "Give the reservation up", &w->o.remove}},
       .asks = {&w->o.target, ""},
       .footer =
-          "Without --user and --group, it is maintenance: no pods run there then. A pod that could "
-          "not end in time does not start on these nodes before, whoever's it is unless the "
-          "reservation is for its owner; that includes pods without a time limit (--time). What "
+          "Without --user and --group, it is maintenance: no pods run there then. Before it "
+          "begins, pods that could not end in time do not start on these nodes, unless the "
+          "reservation is for their owner; pods without a time limit (--time) never could. What "
           "still runs when it begins is ended and runs again elsewhere.\n"
           "Examples:\n  muster reserve firmware --nodes c17,c18 --from 2026-12-01T18:00 --for 4h "
           "--reason 'new firmware'\n  muster reserve course --node-selector rack=7 --from 09:00 "
           "--for 8h --group hpc1\n  muster reserve\n  muster reserve course --delete",
-      .finish = [w](const Given&) -> Judged { return read_reservation(*w); }};
+      .finish = [w](const Given& given) -> Judged {
+        if (auto empty = check_filled(given, {{"--nodes", w->nodes},
+                                              {"--node-selector", {w->o.selector}},
+                                              {"--user", w->users},
+                                              {"--group", w->groups}}))
+          return *empty;
+        return read_reservation(*w);
+      }};
 }
 
 }  // namespace muster::cli

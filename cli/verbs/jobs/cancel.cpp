@@ -89,7 +89,11 @@ Verb cancel_verb() {
           "that are cancelled; the job is Failed once all others have ended.\n"
           "To remove a job and its record as well, use muster delete.\n"
           "Examples:\n  muster cancel job/sweep\n  muster cancel job/sweep --task 7,20-29",
-      .finish = [w](const Given&) -> Judged {
+      .finish = [w](const Given& given) -> Judged {
+        if (auto empty = check_filled(given, {{"--index", {w->o.index}}, {"--task", {w->o.task}}}))
+          return *empty;
+        if (!w->o.index.empty())
+          if (auto wrong = check_set("--index", w->o.index)) return *wrong;
         return judged(read_job_names(w->what, w->o.names), w->o);
       }};
 }

@@ -141,6 +141,7 @@ Verb set_verb() {
           "  muster set job/urgent --priority none",
       .finish = [w](const Given& given) -> Judged {
         Json& overrides = w->o.overrides;
+        if (auto empty = check_filled(given, {{"--queue", {w->queue}}})) return *empty;
         if (given.flags.contains("--priority")) {
           const std::string& text = w->priority;
           int32_t number = 0;

@@ -5,6 +5,7 @@
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/resources.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "core/spec/values/duration.hpp"
 
@@ -104,11 +105,13 @@ std::optional<Usage> read_span(const char* flag, const std::string& word, const 
                                QueueOptions& o) {
   if (word.empty()) return std::nullopt;
   const bool none = word == kNoneWord;
-  if (!none && !core::parse_duration(word).ok())
-    return Usage{std::string(flag) + ": `" + word + "`: must be such as 90m or 12h, or none"};
-  o.changes.push_back([member, word, none](Json& spec) {
+  ResourceWishes wishes;
+  if (!none && !read_time(word, wishes))
+    return Usage{std::string(flag) + ": `" + word +
+                 "`: must be such as 90m, 12h or 1:30:00, or none"};
+  o.changes.push_back([member, none, span_ms = wishes.time_s * 1000](Json& spec) {
     if (none) return drop(spec, "timeLimit", member);
-    spec["timeLimit"][member] = word;
+    spec["timeLimit"][member] = core::duration_text(span_ms);
   });
   return std::nullopt;
 }
@@ -168,7 +171,9 @@ Verb queue_verb() {
   auto w = std::make_shared<Words>();
   return {
       .title = {"Nodes", "queue", "List, create, change and delete queues"},
-      .rows = {{"name", "NAME", "Queue to create or change (default: list all)", &w->o.name},
+      .rows = {{"name", "NAME",
+                "Queue to show or, with flags, to create or change (default: list all)",
+                &w->o.name},
                {"--nodes", "LABEL=VALUE", "Only nodes with this label; repeatable", &w->nodes},
                {"--users", "U,U...", "Users who may use the queue (default: everybody)", &w->users},
                {"--groups", "G,G...", "Groups whose members may use the queue", &w->groups},
@@ -184,20 +189,33 @@ Verb queue_verb() {
                 &w->user_limits},
                {"--weight", "N", "Share of the queue among queues whose jobs wait", &w->weight},
                {"--preempts", "Q,Q...",
-                "Queues whose pods of lower priority its pods may preempt, all or none",
+                "Queues whose pods of lower priority its pods may preempt, or all (the default) or "
+                "none",
                 &w->preempts},
                {"--delete", "", "Delete the queue; jobs that name it wait", &w->o.removes}},
-      .asks = {&w->o.target},
+      .asks = {&w->o.target, ""},
       .footer =
           "A flag replaces what the queue says; `none` removes it. Only operators change queues; "
-          "everybody sees them. A job is put into a queue by `muster submit --queue NAME`, and is "
-          "else in the queue `default`, which exists even if nobody has created it.\n"
+          "everybody sees them. A job is put into a queue by `muster submit --queue NAME`; "
+          "otherwise it is in `default`, which always exists.\n"
           "Examples:\n  muster queue\n"
           "  muster queue short --max-time 1h --weight 3 --user-limit pods=64\n"
           "  muster queue gpu --nodes gpu=a100 --groups ml --max-priority 10\n"
           "  muster queue gpu --delete",
-      .finish = [w](const Given&) -> Judged {
+      .finish = [w](const Given& given) -> Judged {
         QueueOptions& o = w->o;
+        if (auto empty = check_filled(given, {{"--nodes", w->nodes},
+                                              {"--users", w->users},
+                                              {"--groups", w->groups},
+                                              {"--limit", w->limits},
+                                              {"--user-limit", w->user_limits},
+                                              {"--priority", {w->priority}},
+                                              {"--max-priority", {w->max_priority}},
+                                              {"--time", {w->time}},
+                                              {"--max-time", {w->max_time}},
+                                              {"--weight", {w->weight}},
+                                              {"--preempts", {w->preempts}}}))
+          return *empty;
         for (const auto& wrong :
              {read_map("--nodes", w->nodes, "nodeSelector", o),
               read_map("--limit", w->limits, "limits", o),

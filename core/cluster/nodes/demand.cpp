@@ -127,7 +127,8 @@ Demand demand_of(const JobObject& object) {
     demand.priority_class = pod.priority_class_name;
   demand.own_priority = pod.priority || demand.priority != 0;
   demand.given_priority = object.priority_given;
-  demand.given_place = object.place_given;
+  demand.given_queue = object.queue_given;
+  demand.given_time = object.time_given;
   demand.queue = queue_of(object.meta.annotations);
   // `kept` is canonical JSON: quotes inside a string are escaped, so only the field itself matches.
   demand.preempts = pod.kept.find(R"("preemptionPolicy":"Never")") == std::string::npos;

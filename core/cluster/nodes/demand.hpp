@@ -50,7 +50,7 @@ struct Demand {
   std::string priority_class;           // that the template names, if it is not the system's
   bool own_priority = false;            // `priority` is the template's
   bool given_priority = false;          // an operator's, for this job
-  bool given_place = false;             // its queue or time limit is an operator's
+  bool given_queue = false, given_time = false;  // its queue and time limit are an operator's
   // From Slots, as its queue says: labels of the nodes for its jobs, and the queues whose pods
   // theirs may preempt; absent: all.
   StringMap queue_selector;

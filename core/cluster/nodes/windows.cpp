@@ -59,6 +59,12 @@ bool must_leave(const NodeEnds& ends, const Stay& stay, Millis now_ms) {
   });
 }
 
+bool is_reserved(const NodeEnds& ends, Millis now_ms) {
+  return std::ranges::any_of(ends.windows, [now_ms](const Window& window) {
+    return window.from_ms <= now_ms && now_ms < window.until_ms;
+  });
+}
+
 bool is_to_come(const NodeEnds& ends, Millis now_ms) {
   return ends.agent_ms || std::ranges::any_of(ends.windows, [now_ms](const Window& window) {
            return now_ms < window.until_ms;

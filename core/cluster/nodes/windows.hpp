@@ -49,6 +49,8 @@ struct NodeEnd {
 std::optional<NodeEnd> first_conflict(const NodeEnds& ends, const Stay& stay, Millis now_ms);
 // Whether such a pod must leave the node: it is reserved for others now.
 bool must_leave(const NodeEnds& ends, const Stay& stay, Millis now_ms);
+// Whether a window of the node has begun and is not over.
+bool is_reserved(const NodeEnds& ends, Millis now_ms);
 // Whether the node ends, or has windows that are not over.
 bool is_to_come(const NodeEnds& ends, Millis now_ms);
 // Whether a window of the node begins or ends after `before_ms`, and not later than `now_ms`.

@@ -1,6 +1,7 @@
 #include "core/cluster/slots/allowance.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace muster::core {
@@ -43,8 +44,11 @@ std::optional<Allowance::Shortage> Allowance::shortage(const Amounts& each, bool
                                                        uint64_t least, uint64_t wanted) const {
   std::optional<Shortage> found;
   auto look = [&](const std::string& resource, int64_t most, int64_t held, int64_t one) {
-    if (found || one == 0 || held + one * static_cast<int64_t>(least) <= most) return;
-    found = {resource, most, held, one * static_cast<int64_t>(wanted)};
+    if (found || one == 0 || one <= (most - held) / static_cast<int64_t>(least)) return;
+    int64_t all = 0;
+    if (__builtin_mul_overflow(one, static_cast<int64_t>(wanted), &all))
+      all = std::numeric_limits<int64_t>::max();
+    found = {resource, most, held, all};
   };
   if (max.pods) look("pods", *max.pods, static_cast<int64_t>(pods), 1);
   if (!found && max.jobs && new_job && jobs >= *max.jobs)

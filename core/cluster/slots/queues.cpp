@@ -53,11 +53,10 @@ const Queue* Slots::queue_of(const Client& client) const {
 std::optional<Slots::QueueWait::Why> Slots::bar(const Client& client) const {
   const Queue* queue = queue_of(client);
   if (!queue) return QueueWait::Why::no_queue;
-  if (client.need.given_place) return std::nullopt;
+  if (client.need.given_queue) return std::nullopt;
   if (!open_to(*queue, client.facts)) return QueueWait::Why::not_open;
-  if (!queue->time_max_s) return std::nullopt;
-  const std::optional<int64_t> limit =
-      client.need.time_limit_s ? client.need.time_limit_s : queue->time_default_s;
+  if (!queue->time_max_s || client.need.given_time) return std::nullopt;
+  const std::optional<int64_t>& limit = client.need.time_limit_s;
   if (limit && *limit <= *queue->time_max_s) return std::nullopt;
   return QueueWait::Why::time_limit;
 }

@@ -502,7 +502,8 @@ void Slots::leave_reserved(Millis now, Round& round) {
   std::set<JobId> told;
   for (auto& [id, site] : sites_) {
     site.ending = is_to_come(site.ends, now + wall_ahead_ms_);
-    if (!site.ending || site.ends.windows.empty()) continue;
+    const Millis wall = now + wall_ahead_ms_;
+    if (site.used == 0 || !is_reserved(site.ends, wall)) continue;
     for (auto& [job, client] : clients_) {
       if (!client.asked || !client.places.find(id) ||
           !must_leave(site.ends, client.need.stay, now + wall_ahead_ms_))

@@ -24,6 +24,8 @@ size_t hash_of(const Demand& demand) {
   mix((demand.affinity.required ? demand.affinity.required->size() + 1 : 0) +
       16 * demand.tolerations.size());
   for (const NodeId node : demand.avoids) mix(node);
+  mix(static_cast<size_t>(demand.stay.limit_ms.value_or(-1)));
+  mix(static_cast<size_t>(demand.stay.grace_ms) + text(demand.stay.user));
   return hash;
 }
 

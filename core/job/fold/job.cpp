@@ -749,7 +749,8 @@ JobObjectPtr placed_object(const Job& job) {
   if (queue) {
     object->meta.annotations[std::string(kQueueKey)] = *queue;
   }
-  object->place_given = queue || time_limit_s;
+  object->queue_given = queue.has_value();
+  object->time_given = time_limit_s.has_value();
   if (time_limit_s)
     object->spec.pod.active_deadline_s =
         *time_limit_s == 0 ? std::nullopt : std::optional(*time_limit_s);

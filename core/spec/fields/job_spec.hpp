@@ -233,9 +233,9 @@ struct JobObject {
   JobMeta meta;
   JobSpec spec;
   std::string json;
-  // What an operator gave this job (core::placed_object): its template's priority; its queue or time
-  // limit, which then does not have to be one that the queue allows. Never stored.
-  bool priority_given = false, place_given = false;
+  // What an operator gave this job (core::placed_object): its template's priority; its queue or
+  // time limit, which then does not have to be one that the queue allows. Never stored.
+  bool priority_given = false, queue_given = false, time_given = false;
 };
 using JobObjectPtr = std::shared_ptr<const JobObject>;
 

@@ -135,6 +135,49 @@ TEST_F(QueueTest, AdmitJobsThatTheyAllow) {
               Contains(HasSubstr("metadata.annotations[muster.dev/queue]: Invalid value")));
 }
 
+TEST_F(QueueTest, AJobWithItsQueuesTimeLimitCanBeChanged) {
+  EXPECT_EQ(as(kOperator, "POST", kQueues, queue("short", {{"timeLimit", {{"max", "1h"}}}})).code,
+            201);
+  Json job = submit(kAnn, "short").json();
+  const std::string path = kJobs + "/" + job["metadata"]["name"].get<std::string>();
+  EXPECT_EQ(job["spec"]["template"]["spec"]["activeDeadlineSeconds"], 3600);
+  job["metadata"]["labels"]["a"] = "b";
+  EXPECT_EQ(as(kAnn, "PUT", path, job).code, 200);
+  // As its owner wrote it.
+  job["metadata"].erase("resourceVersion");
+  job["spec"]["template"]["spec"].erase("activeDeadlineSeconds");
+  const Answer again = as(kAnn, "PUT", path, job);
+  EXPECT_EQ(again.code, 200) << again.body;
+  EXPECT_EQ(again.json()["spec"]["template"]["spec"]["activeDeadlineSeconds"], 3600);
+  job["spec"]["template"]["spec"]["activeDeadlineSeconds"] = 60;
+  EXPECT_EQ(as(kAnn, "PUT", path, job).code, 422) << "it is immutable";
+  // What has no limit does not enter it.
+  Json endless = submit(kAnn, "").json();
+  endless["metadata"]["annotations"]["muster.dev/queue"] = "short";
+  EXPECT_THAT(causes(as(kAnn, "PUT", kJobs + "/" + endless["metadata"]["name"].get<std::string>(),
+                        endless)),
+              ElementsAre("spec.template.spec.activeDeadlineSeconds: Required value: pods in queue "
+                          "short have a time limit of at most 1h"));
+}
+
+TEST_F(QueueTest, AJobMovesOnlyByAWriteOfTheJob) {
+  Json job = submit(kAnn, "").json();
+  const std::string path = kJobs + "/" + job["metadata"]["name"].get<std::string>() + "/status";
+  job["metadata"]["annotations"]["muster.dev/queue"] = "elsewhere";
+  EXPECT_THAT(
+      causes(as(kAnn, "PUT", path, job)),
+      ElementsAre("metadata.annotations[muster.dev/queue]: Forbidden: the queue is changed by "
+                  "writing the job, not its status"));
+}
+
+TEST_F(QueueTest, AreListedAsTables) {
+  EXPECT_EQ(as(kOperator, "POST", kQueues, queue("short", {{"weight", 2}})).code, 201);
+  const Answer table = call(request(
+      "GET", kQueues, "Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json\r\n"));
+  EXPECT_EQ(table.json()["kind"], "Table");
+  EXPECT_EQ(table.json()["rows"][0]["cells"][3], "2");
+}
+
 TEST_F(QueueTest, JobOfAnotherUserMovesIntoNone) {
   EXPECT_EQ(as(kOperator, "POST", kQueues, queue("lab", {{"users", {"alice"}}})).code, 201);
   EXPECT_EQ(submit(kBen, "lab").code, 403);

@@ -96,20 +96,30 @@ TEST(Rights, QueuesMaximumOfPrioritiesReplacesTheCoordinators) {
             "spec.template.spec.priorityClassName: high (100) is above the maximum for users, 3 of "
             "queue default; an operator may set more");
   EXPECT_FALSE(lacks_rights(ann, with_priority({}, "low"), set, 0));
+  EXPECT_TRUE(lacks_rights(ann, with_priority(999, "low"), set, 0))
+      << "it would count if the class were deleted";
+  QueueSet low = set;
+  low.queues[0].priority_max = -1;
+  EXPECT_FALSE(lacks_rights(ann, {}, low, 0)) << "it gets the queue's";
   EXPECT_FALSE(lacks_rights(job_of(7, "ann", "lab"), with_priority(4), set, 4));
   EXPECT_TRUE(lacks_rights(job_of(7, "ann", "lab"), with_priority(5), set, 4));
 }
 
 TEST(Rights, JobEntersAQueueThatExistsWithinItsTimeLimit) {
   const QueueSet set = site();
-  const auto enter = [&set](const JobMeta& meta, JobSpec& spec) {
+  const auto enter = [&set](const JobMeta& meta, const JobSpec& spec) {
     Violations found;
     enter_queue(meta, spec, set, found);
     return found.take();
   };
   JobSpec spec;
-  EXPECT_TRUE(enter(job_of(7, "ann", ""), spec).empty());
+  const auto without = enter(job_of(7, "ann", ""), spec);
+  ASSERT_EQ(without.size(), 1u);
+  EXPECT_EQ(without[0].kind, Violation::Kind::required);
+  EXPECT_EQ(without[0].detail, "pods in queue default have a time limit of at most 1h");
+  take_time_limit(job_of(7, "ann", ""), spec, set);
   EXPECT_EQ(spec.pod.active_deadline_s, 600);
+  EXPECT_TRUE(enter(job_of(7, "ann", ""), spec).empty());
   spec.pod.active_deadline_s = 3600;
   EXPECT_TRUE(enter(job_of(7, "ann", ""), spec).empty());
   spec.pod.active_deadline_s = 3601;

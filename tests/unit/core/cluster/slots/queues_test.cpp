@@ -21,7 +21,7 @@ struct Asks {
   std::string cpu{};
   std::optional<int64_t> time_s{};
   bool given = false;   // the priority is an operator's
-  bool placed = false;  // the queue and the time limit are an operator's
+  bool placed = false;  // the queue is an operator's
   std::string priority_class{};
 };
 
@@ -35,7 +35,7 @@ JobObjectPtr object_of(const Asks& asks) {
   }
   object->spec.pod.active_deadline_s = asks.time_s;
   object->priority_given = asks.given;
-  object->place_given = asks.placed;
+  object->queue_given = asks.placed;
   object->spec.pod.priority_class_name = asks.priority_class;
   return object;
 }
@@ -391,7 +391,7 @@ TEST(Queues, AJobThatItsQueueDoesNotTakeWaitsAndHoldsNothingUp) {
   play.end(9, 1, 8, false, std::nullopt);
   add(play, 5, {"closed", 2, 1});
   add(play, 6, {"short", 1, 1, {}, false, "", 60});
-  add(play, 7, {"usual", 1, 1});
+  add(play, 7, {"usual", 1, 1, {}, false, "", 60});
   play.round();
   for (JobId id : {5, 6, 7}) EXPECT_EQ(play.running(id), 1u) << id;
   // Changes act at once on what waits.
