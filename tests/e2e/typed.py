@@ -160,7 +160,7 @@ class Cancel(cli.Cluster):
     def test_p21_what_cannot_be_cancelled_is_refused(self):
         self.muster("submit", "--name", "g", "-n", "2", "--gang", "--", "sleep", "1000")
         self.assertIn("is a gang", self.muster("cancel", "job/g", "--index", "0", code=5).stderr)
-        self.assertIn("--index", self.muster("cancel", "job/g", "--index", "x", code=5).stderr)
+        self.assertIn("--index", self.muster("cancel", "job/g", "--index", "x", code=2).stderr)
         self.muster("cancel", "job/g", "--index", "0", "--task", "1", code=2)
         self.muster("cancel", "job/g")
         self.muster("wait", "job/g", code=1)
