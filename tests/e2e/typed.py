@@ -178,6 +178,41 @@ class Cancel(cli.Cluster):
             self.assertEqual(both[0]["metadata"]["annotations"]["muster.dev/scale-down"], "finish")
 
 
+class Shell(cli.Cluster):
+    """Interactive jobs."""
+
+    def on_terminal(self, *args):
+        master, slave = os.openpty()
+        self.addCleanup(os.close, master)
+        shell = subprocess.Popen([MUSTER, *args], env=self.env, cwd=self.dir, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        os.close(slave)
+        self.addCleanup(shell.wait)
+        self.addCleanup(shell.kill)
+        return shell, master
+
+    def test_p21_a_shell_is_a_job_that_ends_with_it(self):
+        for args in (["shell", "--name", "s", "--cpus", "1", "--", "sh"], ["run", "--pty", "--name", "s", "--replace", "-n", "1", "--", "sh"]):
+            shell, terminal = self.on_terminal(*args)
+            os.write(terminal, b"echo $MUSTER_JOB_NAME >>there; exit 7\n")
+            self.assertEqual(shell.wait(cli.DEADLINE), 7)
+            self.assertEqual((self.dir / "there").read_text(), "s\n")
+            (self.dir / "there").unlink()
+            self.muster("wait", "job/s")
+
+    def test_p21_an_interrupted_wait_cancels_the_job(self):
+        shell, terminal = self.on_terminal("shell", "--name", "s", "--cpus", "4096")
+        poll("it waits", lambda: "s" in self.muster("get", "jobs", "-o", "name").stdout)
+        shell.send_signal(signal.SIGINT)
+        self.assertEqual(shell.wait(cli.DEADLINE), 130)
+        self.assertIn("Cancelled", self.muster("wait", "job/s", code=1).stderr)
+
+    def test_p21_shells_need_a_terminal_and_a_coordinator(self):
+        self.assertIn("not a terminal", self.muster("shell", code=2).stderr)
+        self.assertIn("one interactive command", self.muster("run", "--pty", "-n", "2", "--", "sh", code=2).stderr)
+        del self.env["MUSTER_API"]
+        self.assertIn("needs a coordinator", self.muster("run", "--pty", "-n", "1", "--", "sh", code=2).stderr)
+
+
 class Followers(cli.Cluster):
     """Arrays that follow others task by task (each:JOB)."""
 

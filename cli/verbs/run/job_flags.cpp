@@ -218,6 +218,20 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
        {"-D,--chdir", "DIR", "Working directory of CMD (default: the current directory)", &w.dir}});
 }
 
+void add_place_rows(FlagRows& rows, JobWords& w) {
+  constexpr std::string_view kPlaces[] = {"--cpus",          "--mem",      "--gpus",   "--time",
+                                          "--node-selector", "--priority", "--scratch"};
+  FlagRows all;
+  add_resource_rows(all, w);
+  for (FlagRow& row : all)
+    if (std::ranges::find(kPlaces, row.names.substr(row.names.find("--"))) != std::end(kPlaces))
+      rows.push_back(std::move(row));
+}
+
+std::optional<Usage> read_places(JobWords& w) {
+  return read_resources(w);
+}
+
 void add_job_rows(FlagRows& rows, JobWords& w) {
   rows.insert(rows.end(),
               {{"job", "JOB.yaml | SCRIPT ARG... | -- CMD ARG...",

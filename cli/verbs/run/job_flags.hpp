@@ -35,6 +35,9 @@ inline constexpr char kPlaceholders[] =
 void add_command_rows(FlagRows& rows, JobWords& w, const char* retries);
 // For the job: a manifest, or a command and its indexes.
 void add_job_rows(FlagRows& rows, JobWords& w);
+// Of the latter, those that say which place an index needs, and how to read them.
+void add_place_rows(FlagRows& rows, JobWords& w);
+std::optional<Usage> read_places(JobWords& w);
 // For how the job is run.
 void add_run_rows(FlagRows& rows, JobWords& w);
 void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output,

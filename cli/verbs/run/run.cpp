@@ -4,6 +4,7 @@
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/script_flags.hpp"
+#include "cli/verbs/run/shell.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
@@ -103,8 +104,12 @@ int run(const RunOptions& given) {
                       " and --keep are for running on this machine; --api or MUSTER_API "
                       "selects a coordinator");
     }
-    return run_there(options, *inputs);
+    return options.interactive ? execute(ShellOptions{options}) : run_there(options, *inputs);
   }
+  if (options.interactive)
+    return fail(kUsage,
+                "run: --pty needs a coordinator; select one with --api or MUSTER_API (on this "
+                "machine, run the command itself)");
   if (!options.resources.after.empty())
     return fail(kUsage, std::string(options.mpi ? "mpirun" : "run") +
                             ": --after needs a coordinator; select one with --api or MUSTER_API");
@@ -150,6 +155,8 @@ std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
   }
   if (!retry || !no_job || given.flags.contains("--completions") || o.each.any())
     if (auto wrong = read_job("run", w, given)) return wrong;
+  if (o.interactive && (o.completions != 1 || o.each.any() || o.script || o.dry_run || o.files))
+    return Usage{"--pty is for one interactive command: muster run --pty -n 1 -- bash"};
   if (!w.printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
   o.output = read_output(w.printed);
   return std::nullopt;
@@ -181,6 +188,10 @@ Verb run_verb() {
        {"-k,--keep-order", "",
         "Show output in the order of the indexes, each as soon as all before it are done",
         &w->o.keep_order},
+       {"--pty", "",
+        "Run CMD interactively, on this terminal: muster run --pty -n 1 -- bash on a coordinator, "
+        "like muster shell",
+        &w->o.interactive},
        {"--slots", "N", "Slots on this machine (default: the value of -j, else the number of CPUs)",
         &w->o.slots, whole(1, kNumberMax)}});
   add_run_rows(rows, *w);

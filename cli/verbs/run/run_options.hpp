@@ -38,6 +38,7 @@ struct RunOptions {
   std::string data_dir;
   std::optional<RetryWishes> retry;  // of the job in data_dir; then the job need not be given
   bool keep = false;
+  bool interactive = false;  // the command runs on our terminal, on a coordinator (shell.hpp)
   std::optional<Millis> timeout_ms;
   std::string log_level = "error";
   std::optional<MpiWishes> mpi;  // the command is an MPI program, and an index is a host

@@ -324,7 +324,7 @@ TEST(App, ExecTakesPodOrJobAndCommand) {
             std::string::npos);
   EXPECT_NE(complaint({"exec", "node/n", "--", "ls"}).find("job/J"), std::string::npos);
   EXPECT_NE(complaint({"exec"}), "");
-  EXPECT_NE(complaint({"logs", "p", "--", "ls"}).find("run, submit, mpirun, exec"),
+  EXPECT_NE(complaint({"logs", "p", "--", "ls"}).find("run, submit, mpirun, shell, exec"),
             std::string::npos);
 }
 
