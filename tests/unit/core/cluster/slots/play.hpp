@@ -1,4 +1,5 @@
-// SlotsPlay: a cluster whose jobs are only counts of waiting and running pods, to test Slots over time.
+// SlotsPlay: a cluster whose jobs are only counts of waiting and running pods, to test Slots over
+// time.
 #pragma once
 
 #include "core/cluster/slots/prefetch.hpp"
