@@ -146,6 +146,7 @@ class Plain(World):
                            [("mem", "/mnt", {})])
         self.submit(self.c, job)
         eventually(lambda: list(self.scratch.glob("*/w/ready")), "the pod")
+        eventually(lambda: self.pods_of(self.c, "e")[0]["status"]["phase"] == "Running", "the report that it runs")
         ran = self.muster("exec", "--api", self.c.api_addr, "job/e", "--", "cat", "/mnt/a")
         self.assertEqual((ran.returncode, ran.stdout), (0, "in memory\n"), ran.stderr)
         self.muster("delete", "job/e", cluster=self.c)
