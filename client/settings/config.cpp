@@ -3,6 +3,7 @@
 #include "base/check.hpp"
 #include "base/text/nearest.hpp"
 #include "client/settings/files.hpp"
+#include "client/terminal/text.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,16 +14,6 @@ namespace muster::cli {
 namespace {
 
 using Shape = YamlEntry::Shape;
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t from = 0; from <= text.size();) {
-    const size_t comma = std::min(text.find(',', from), text.size());
-    if (comma > from) parts.push_back(text.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parts;
-}
 
 std::vector<std::string> names_of(Section section) {
   std::vector<std::string> names;
@@ -168,9 +159,10 @@ Result<Settings> Config::resolve(Section section, const Flags& flags,
       const std::string variable = variable_of(section, key);
       const char* text = env_(variable.c_str());
       if (text == nullptr || *text == '\0') continue;
-      found.push_back({section, &key, Layer::variable,
-                       key.form == Key::Form::list ? split(text) : std::vector<std::string>{text},
-                       variable});
+      found.push_back(
+          {section, &key, Layer::variable,
+           key.form == Key::Form::list ? split_at_commas(text) : std::vector<std::string>{text},
+           variable});
     }
   }
   struct File {

@@ -35,11 +35,7 @@ namespace {
 std::vector<std::string> split(const std::vector<std::string>& words) {
   std::vector<std::string> all;
   for (const std::string& word : words)
-    for (size_t at = 0; at <= word.size();) {
-      const size_t end = std::min(word.find(',', at), word.size());
-      if (end > at) all.push_back(word.substr(at, end - at));
-      at = end + 1;
-    }
+    for (std::string& one : split_at_commas(word)) all.push_back(std::move(one));
   return all;
 }
 

@@ -7,6 +7,7 @@
 #include "client/connect/objects.hpp"
 #include "client/inputs/resources.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "client/terminal/text.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <charconv>
@@ -29,16 +30,6 @@ int execute(const QueueOptions& options);
 namespace {
 
 constexpr const char* kNoneWord = "none";
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t from = 0; from <= text.size();) {
-    const size_t comma = std::min(text.find(',', from), text.size());
-    if (comma > from) parts.push_back(text.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parts;
-}
 
 // Removes a member of an object, and the object itself once it is empty.
 void drop(Json& spec, const char* part, const char* member) {
