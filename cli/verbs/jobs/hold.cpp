@@ -19,14 +19,16 @@ namespace {
 
 constexpr const char* kNone = "none";
 
+// The request for the job whose path is given.
+using Send = std::function<Result<Response>(ApiClient& client, const std::string& path)>;
+
 // Sends one request for each job, and tells what it did.
 int change_each(const Target& target, const std::vector<std::string>& names, const char* what,
-                const std::optional<Json>& body, const std::string& done) {
+                const Send& send, const std::string& done) {
   const auto client = connect(target);
   int code = kDone;
   for (const std::string& name : names) {
-    const std::string path = own_path(target.ns, name, what);
-    const auto answer = body ? client->replace(path, dumped(*body)) : client->remove(path, "");
+    const auto answer = send(*client, own_path(target.ns, name, what));
     if (!answer || !answer->ok()) {
       code = fail(answer ? refusal(*answer) : answer.error());
       if (code == kUnreachable) return code;
@@ -58,26 +60,23 @@ std::string overrides_shown(const Json& overrides) {
 
 int execute(const HoldOptions& options) {
   if (!options.hold)
-    return change_each(options.target, options.names, "hold", std::nullopt, "released");
-  return change_each(options.target, options.names, "hold", Json{{"reason", options.reason}},
-                     "held: no new pods start, running pods continue");
+    return change_each(
+        options.target, options.names, "hold",
+        [](ApiClient& client, const std::string& path) { return client.remove(path, ""); },
+        "released");
+  const std::string body = dumped(Json{{"reason", options.reason}});
+  return change_each(
+      options.target, options.names, "hold",
+      [&body](ApiClient& client, const std::string& path) { return client.replace(path, body); },
+      "held: no new pods start, running pods continue");
 }
 
 int execute(const SetOptions& options) {
-  const auto client = connect(options.target);
-  int code = kDone;
-  for (const std::string& name : options.names) {
-    const auto answer =
-        client->patch(own_path(options.target.ns, name, "overrides"), dumped(options.overrides));
-    if (!answer || !answer->ok()) {
-      code = fail(answer ? refusal(*answer) : answer.error());
-      if (code == kUnreachable) return code;
-      continue;
-    }
-    std::cout << kind_name(Kind::job) << "/" << name << " " << overrides_shown(options.overrides)
-              << std::endl;
-  }
-  return code;
+  const std::string body = dumped(options.overrides);
+  return change_each(
+      options.target, options.names, "overrides",
+      [&body](ApiClient& client, const std::string& path) { return client.patch(path, body); },
+      overrides_shown(options.overrides));
 }
 
 Verb hold_verb() {
