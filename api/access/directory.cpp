@@ -59,6 +59,20 @@ bool shares(const std::vector<std::string>& some, const std::vector<std::string>
   });
 }
 
+// `get`: finds the entry of a name in a database of these.
+template <class Entry, class Get>
+Result<uint32_t> id_of(const char* what, const std::string& name, Get get, uint32_t Entry::*id) {
+  std::vector<char> buffer;
+  Entry entry = {};
+  Entry* found = nullptr;
+  const int error = with_room(buffer, [&](char* bytes, size_t size) {
+    return get(name.c_str(), &entry, bytes, size, &found);
+  });
+  if (found) return found->*id;
+  if (!is_absence(error)) return Error{Errc::unavailable, strerror(error), {}};
+  return Error{Errc::not_found, std::string("unknown ") + what + " " + name, {}};
+}
+
 }  // namespace
 
 Result<Account> read_account(uid_t uid) {
@@ -83,27 +97,11 @@ Result<Account> read_account(uid_t uid) {
 }
 
 Result<uid_t> read_uid(const std::string& name) {
-  std::vector<char> buffer;
-  passwd entry = {};
-  passwd* found = nullptr;
-  const int error = with_room(buffer, [&](char* bytes, size_t size) {
-    return getpwnam_r(name.c_str(), &entry, bytes, size, &found);
-  });
-  if (found) return found->pw_uid;
-  if (!is_absence(error)) return Error{Errc::unavailable, strerror(error), {}};
-  return Error{Errc::not_found, "unknown user " + name, {}};
+  return id_of("user", name, getpwnam_r, &passwd::pw_uid);
 }
 
 Result<gid_t> read_gid(const std::string& name) {
-  std::vector<char> buffer;
-  group entry = {};
-  group* found = nullptr;
-  const int error = with_room(buffer, [&](char* bytes, size_t size) {
-    return getgrnam_r(name.c_str(), &entry, bytes, size, &found);
-  });
-  if (found) return found->gr_gid;
-  if (!is_absence(error)) return Error{Errc::unavailable, strerror(error), {}};
-  return Error{Errc::not_found, "unknown group " + name, {}};
+  return id_of("group", name, getgrnam_r, &group::gr_gid);
 }
 
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {

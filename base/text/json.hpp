@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,13 @@ using OrderedJson = nlohmann::ordered_json;
 const Json* find_path(const Json& json, std::initializer_list<const char*> names);
 // The text of this member; empty if it is missing or not a string.
 std::string member_text(const Json& object, const char* name);
+// A member that is a whole number, if it is one.
+template <class T>
+std::optional<T> member_number(const Json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_number_integer()) return std::nullopt;
+  return it->template get<T>();
+}
 // Appends a JSON string, quotes included; invalid UTF-8 becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
 // Parses text that muster wrote, which has no duplicate members. The library's own parser checks

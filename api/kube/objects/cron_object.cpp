@@ -23,13 +23,6 @@ constexpr const char* kReplace = "Replace";
 constexpr int32_t kKeepSuccessful = 3, kKeepFailed = 1;  // by default
 constexpr size_t kZonePartMax = 14;                      // bytes
 
-template <class T>
-std::optional<T> number_of(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || !it->is_number_integer()) return std::nullopt;
-  return it->get<T>();
-}
-
 // The checks that Kubernetes makes before it looks for the zone.
 bool is_zone_name(const std::string& name) {
   size_t length = 0;
@@ -82,7 +75,7 @@ void check_schedule(const Json& spec, core::Violations& found) {
 void check_numbers(const Json& spec, core::Violations& found) {
   for (const char* name :
        {"startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"})
-    if (const auto value = number_of<int64_t>(spec, name))
+    if (const auto value = member_number<int64_t>(spec, name))
       found.nonnegative(std::string("spec.") + name, *value);
 }
 
@@ -162,12 +155,8 @@ void settle_cron_job(Json& cron, const Json* old, const TemplateRules& rules,
   if (const std::string word = member_text(spec, "concurrencyPolicy");
       word != kAllow && word != kForbid && word != kReplace)
     found.not_supported("spec.concurrencyPolicy", word, {kAllow, kForbid, kReplace});
-  const bool changed = !old || (*old)["spec"] != spec;
   const bool other = !old || (*old)["spec"].value("jobTemplate", Json()) != spec["jobTemplate"];
   if (other && name.size() <= core::kCronNameMax) check_template(cron, rules, found, warnings);
-  const int64_t generation =
-      old ? number_of<int64_t>((*old)["metadata"], "generation").value_or(1) : 1;
-  meta["generation"] = old && changed ? generation + 1 : generation;
 }
 
 core::CronJob cron_of(const Json& cron) {
@@ -180,11 +169,11 @@ core::CronJob cron_of(const Json& cron) {
   out.deleted = meta.contains("deletionTimestamp");
   out.spec.schedule = member_text(spec, "schedule");
   if (spec.contains("timeZone")) out.spec.time_zone = member_text(spec, "timeZone");
-  out.spec.starting_deadline_s = number_of<int64_t>(spec, "startingDeadlineSeconds");
+  out.spec.starting_deadline_s = member_number<int64_t>(spec, "startingDeadlineSeconds");
   out.spec.concurrency = concurrency_of(member_text(spec, "concurrencyPolicy"));
   out.spec.suspend = spec.value("suspend", false);
-  out.spec.keep_successful = number_of<int32_t>(spec, "successfulJobsHistoryLimit");
-  out.spec.keep_failed = number_of<int32_t>(spec, "failedJobsHistoryLimit");
+  out.spec.keep_successful = member_number<int32_t>(spec, "successfulJobsHistoryLimit");
+  out.spec.keep_failed = member_number<int32_t>(spec, "failedJobsHistoryLimit");
   out.status.active = refs_of(status);
   out.status.scheduled_ms = parse_time(member_text(status, "lastScheduleTime"));
   out.status.successful_ms = parse_time(member_text(status, "lastSuccessfulTime"));

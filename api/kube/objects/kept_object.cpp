@@ -275,6 +275,16 @@ void rename(OrderedJson& object, const char* from, const char* to) {
   }
 }
 
+// Counts the versions of the spec.
+void set_generation(Json& json, const Json* old) {
+  int64_t generation = 1;
+  if (old) {
+    generation = member_number<int64_t>((*old)["metadata"], "generation").value_or(1);
+    if (old->value("spec", Json()) != json.value("spec", Json())) ++generation;
+  }
+  json["metadata"]["generation"] = generation;
+}
+
 // Completes and checks what is particular to a kind. An error: it cannot be read.
 std::optional<Error> complete(Json& json, const KeptRequest& request, const Json* old,
                               core::Violations& found, std::vector<std::string>& warnings) {
@@ -295,14 +305,15 @@ std::optional<Error> complete(Json& json, const KeptRequest& request, const Json
     case core::KeptKind::cron_job:
       if (request.sub.empty() && request.cron)
         settle_cron_job(json, old, *request.cron, found, warnings);
-      else if (old)
-        json["metadata"]["generation"] = (*old)["metadata"]["generation"];
+      set_generation(json, old);
       break;
     case core::KeptKind::queue:
-      settle_queue(json, old, found);
+      settle_queue(json, found);
+      set_generation(json, old);
       break;
     case core::KeptKind::priority_class:
       settle_priority_class(json, old, found);
+      set_generation(json, old);
       break;
   }
   return std::nullopt;

@@ -25,13 +25,6 @@ Json part_of(const Json& object, const char* name) {
   return it == object.end() ? Json::object() : *it;
 }
 
-template <class T>
-std::optional<T> whole(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || !it->is_number_integer()) return std::nullopt;
-  return it->get<T>();
-}
-
 std::optional<uint32_t> as_gid(const std::string& text) {
   uint32_t gid = 0;
   const char* const end = text.data() + text.size();
@@ -53,11 +46,12 @@ void check_accounts(const Json& spec, const char* name, core::Violations& found)
 void check_priority(const Json& spec, core::Violations& found) {
   const Json priority = part_of(spec, "priority");
   for (const char* name : {"default", "max"})
-    if (const auto value = whole<int64_t>(priority, name))
+    if (const auto value = member_number<int64_t>(priority, name))
       if (*value < -int64_t{core::kPriorityClassMax} || *value > core::kPriorityClassMax)
         found.invalid(std::string("spec.priority.") + name, *value,
                       "must be between -1000000000 and 1000000000, inclusive");
-  const auto usual = whole<int64_t>(priority, "default"), most = whole<int64_t>(priority, "max");
+  const auto usual = member_number<int64_t>(priority, "default"),
+             most = member_number<int64_t>(priority, "max");
   if (usual && most && *usual > *most)
     found.invalid("spec.priority.default", *usual,
                   "must not be above spec.priority.max, " + std::to_string(*most));
@@ -112,12 +106,11 @@ void check_limits(const Json& spec, const char* name, core::Violations& found) {
 void check_preemption(const Json& spec, core::Violations& found) {
   const Json queues = part_of(spec, "preemption").value("queues", Json::array());
   std::set<std::string> seen;
-  for (size_t i = 0; i < queues.size(); ++i)
-    if (!seen.insert(queues[i].get<std::string>()).second)
-      found.duplicate(core::item("spec.preemption.queues", i), queues[i].get<std::string>());
-  for (size_t i = 0; i < queues.size(); ++i)
-    for (const std::string& why : core::dns_label_errors(queues[i].get<std::string>()))
-      found.invalid(core::item("spec.preemption.queues", i), queues[i].get<std::string>(), why);
+  for (size_t i = 0; i < queues.size(); ++i) {
+    const std::string path = core::item("spec.preemption.queues", i), name = queues[i];
+    if (!seen.insert(name).second) found.duplicate(path, name);
+    for (const std::string& why : core::dns_label_errors(name)) found.invalid(path, name, why);
+  }
 }
 
 core::QueueLimits limits_of(const Json& spec, const char* name) {
@@ -144,15 +137,9 @@ core::QueueLimits limits_of(const Json& spec, const char* name) {
   return limits;
 }
 
-// Counts the changes of what an operator writes, as Kubernetes does.
-void set_generation(Json& object, const Json* old, bool changed) {
-  const int64_t had = old ? whole<int64_t>((*old)["metadata"], "generation").value_or(1) : 0;
-  object["metadata"]["generation"] = old && !changed ? had : had + 1;
-}
-
 }  // namespace
 
-void settle_queue(Json& queue, const Json* old, core::Violations& found) {
+void settle_queue(Json& queue, core::Violations& found) {
   if (!queue.contains("spec") || !queue["spec"].is_object()) queue["spec"] = Json::object();
   const Json& spec = queue["spec"];
   // Names that are none at all have been found before.
@@ -167,11 +154,10 @@ void settle_queue(Json& queue, const Json* old, core::Violations& found) {
   check_time_limits(spec, found);
   check_limits(spec, "limits", found);
   check_limits(spec, "userLimits", found);
-  if (const auto weight = whole<int64_t>(spec, "weight"))
+  if (const auto weight = member_number<int64_t>(spec, "weight"))
     if (*weight < 1 || *weight > kQueueWeightLargest)
       found.invalid("spec.weight", *weight, "must be between 1 and 1000000, inclusive");
   check_preemption(spec, found);
-  set_generation(queue, old, !old || part_of(*old, "spec") != spec);
 }
 
 void settle_priority_class(Json& priority_class, const Json* old, core::Violations& found) {
@@ -180,7 +166,7 @@ void settle_priority_class(Json& priority_class, const Json* old, core::Violatio
     found.forbidden("metadata.name", "priority class names with '" +
                                          std::string(core::kSystemPrefix) +
                                          "' prefix are reserved for system use only");
-  if (whole<int64_t>(priority_class, "value").value_or(0) > core::kPriorityClassMax)
+  if (member_number<int64_t>(priority_class, "value").value_or(0) > core::kPriorityClassMax)
     found.forbidden("value", "maximum allowed value of a user defined priority is " +
                                  std::to_string(core::kPriorityClassMax));
   if (member_text(priority_class, "preemptionPolicy").empty())
@@ -192,7 +178,6 @@ void settle_priority_class(Json& priority_class, const Json* old, core::Violatio
   for (const char* fixed : {"value", "preemptionPolicy"})
     if (old && (*old)[fixed] != priority_class[fixed])
       found.forbidden(fixed, "may not be changed in an update.");
-  set_generation(priority_class, old, !old);
 }
 
 core::Queue queue_of(const Json& queue, const GroupIds& groups) {
@@ -208,21 +193,21 @@ core::Queue queue_of(const Json& queue, const GroupIds& groups) {
     const std::optional<uint32_t> gid = known == groups.end() ? as_gid(name) : known->second;
     out.groups.push_back(gid.value_or(core::kNoGroup));
   }
-  out.priority_default = whole<int32_t>(priority, "default");
-  out.priority_max = whole<int32_t>(priority, "max");
+  out.priority_default = member_number<int32_t>(priority, "default");
+  out.priority_max = member_number<int32_t>(priority, "max");
   out.time_max_s = seconds(time, "max");
   out.time_default_s = seconds(time, "default");
   if (!out.time_default_s) out.time_default_s = out.time_max_s;
   out.total = limits_of(spec, "limits");
   out.per_user = limits_of(spec, "userLimits");
-  out.weight = whole<int32_t>(spec, "weight").value_or(kQueueWeightDefault);
+  out.weight = member_number<int32_t>(spec, "weight").value_or(kQueueWeightDefault);
   if (spec.contains("preemption"))
     out.preempts = part_of(spec, "preemption").value("queues", std::vector<std::string>());
   return out;
 }
 
 core::PriorityClass priority_class_of(const Json& priority_class) {
-  return {whole<int32_t>(priority_class, "value").value_or(0),
+  return {member_number<int32_t>(priority_class, "value").value_or(0),
           priority_class.value("globalDefault", false),
           member_text(priority_class, "preemptionPolicy") != kPreemptNever};
 }

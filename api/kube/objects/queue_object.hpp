@@ -19,7 +19,7 @@
 namespace muster::api {
 
 // Complete and check a conforming object. `old`: the one that it replaces.
-void settle_queue(Json& queue, const Json* old, core::Violations& found);
+void settle_queue(Json& queue, core::Violations& found);
 void settle_priority_class(Json& priority_class, const Json* old, core::Violations& found);
 
 // The gids of groups by name; absent: there is no such group.
