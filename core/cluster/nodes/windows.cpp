@@ -20,6 +20,10 @@ bool admits(const Window& window, const Stay& stay) {
          });
 }
 
+bool is_running(const Window& window, Millis now_ms) {
+  return window.from_ms <= now_ms && now_ms < window.until_ms;
+}
+
 }  // namespace
 
 Stay stay_of(const JobObject& object) {
@@ -55,14 +59,13 @@ std::optional<NodeEnd> first_conflict(const NodeEnds& ends, const Stay& stay, Mi
 
 bool must_leave(const NodeEnds& ends, const Stay& stay, Millis now_ms) {
   return std::ranges::any_of(ends.windows, [&](const Window& window) {
-    return window.from_ms <= now_ms && now_ms < window.until_ms && !admits(window, stay);
+    return is_running(window, now_ms) && !admits(window, stay);
   });
 }
 
 bool is_reserved(const NodeEnds& ends, Millis now_ms) {
-  return std::ranges::any_of(ends.windows, [now_ms](const Window& window) {
-    return window.from_ms <= now_ms && now_ms < window.until_ms;
-  });
+  return std::ranges::any_of(ends.windows,
+                             [now_ms](const Window& window) { return is_running(window, now_ms); });
 }
 
 bool is_to_come(const NodeEnds& ends, Millis now_ms) {

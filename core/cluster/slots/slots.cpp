@@ -499,14 +499,14 @@ void Slots::leave_tainted(Millis now, Round& round) {
 // Likewise, for what is on a node that is reserved for others now.
 void Slots::leave_reserved(Millis now, Round& round) {
   constexpr Millis kNotifyAgainMs = 1'000;
+  const Millis wall = now + wall_ahead_ms_;
   std::set<JobId> told;
   for (auto& [id, site] : sites_) {
-    site.ending = is_to_come(site.ends, now + wall_ahead_ms_);
-    const Millis wall = now + wall_ahead_ms_;
+    site.ending = is_to_come(site.ends, wall);
     if (site.used == 0 || !is_reserved(site.ends, wall)) continue;
     for (auto& [job, client] : clients_) {
       if (!client.asked || !client.places.find(id) ||
-          !must_leave(site.ends, client.need.stay, now + wall_ahead_ms_))
+          !must_leave(site.ends, client.need.stay, wall))
         continue;
       const Millis due = client.reserved_notified_ms + kNotifyAgainMs;
       round.again_in(due > now ? due - now : kNotifyAgainMs);
