@@ -27,8 +27,8 @@ inline constexpr size_t kExpectedMax = 6;
 // A start that is sooner says nothing: what fits now is granted at once.
 inline constexpr Millis kExpectedMinMs = 1'000;
 
-// `nodes`: with known ends only, and without what is reserved. Of jobs that nobody needs a guess
-// for, as they have reservations (`reservation`), only the position is given.
+// `nodes`: with known ends only, and without what is reserved. Jobs with a reservation get a
+// position only; their start is known otherwise.
 std::vector<Expectation> expect(const std::vector<WaitingJob>& waiting, std::vector<Outlook> nodes,
                                 Millis now);
 

@@ -23,8 +23,8 @@ constexpr Millis kReportMs = 30'000;
 // Preemption gives up after this many jobs for which it cannot make room.
 constexpr int kVainMax = 64;
 
-// Beyond so many places with pods, or waiting jobs, nothing is guessed: looking at them would cost
-// too much.
+// With more places that have pods, or more waiting jobs, no start is guessed: it would take too
+// long.
 constexpr size_t kLinePlacesMax = 20'000;
 constexpr size_t kLineJobsMax = 2'000;
 
