@@ -1,8 +1,8 @@
 #include "agent/health_check.hpp"
 
-#include "agent/run/spawn_clean.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
+#include "base/process/spawn_clean.hpp"
 
 #include <array>
 #include <cerrno>
@@ -65,7 +65,8 @@ std::string HealthCheck::start() {
   int error = 0;
   std::string shell = "sh", flag = "-c", text = command_;
   const std::array<char*, 4> argv{shell.data(), flag.data(), text.data(), nullptr};
-  child_ = spawn_clean("/bin/sh", argv.data(), environ, theirs.get(), POSIX_SPAWN_SETPGROUP, error);
+  child_ =
+      spawn_clean("/bin/sh", argv.data(), environ, -1, theirs.get(), POSIX_SPAWN_SETPGROUP, error);
   return child_ > 0 ? "" : std::string("cannot run the health check: ") + std::strerror(error);
 }
 

@@ -22,7 +22,7 @@ namespace muster::agent {
 namespace {
 
 constexpr Millis kConnectPauseMs = 100;
-constexpr size_t kLineMax = 4'096;
+constexpr size_t kPmiLineMax = 4'096;
 constexpr int kUsage = 2;
 constexpr Millis kAbortGraceMs = 1'000;  // for what a rank does about SIGTERM
 
@@ -100,7 +100,7 @@ class PmiServer {
         .then([this](size_t size) -> kj::Promise<void> {
           if (size == 0) return kj::READY_NOW;
           in_.append(bytes_, size);
-          if (in_.size() > kLineMax && in_.find('\n') == std::string::npos) return kj::READY_NOW;
+          if (in_.size() > kPmiLineMax && in_.find('\n') == std::string::npos) return kj::READY_NOW;
           std::string out;
           for (size_t end = in_.find('\n'); end != std::string::npos; end = in_.find('\n')) {
             const PmiRank::Reply reply = rank_->take(std::string_view(in_).substr(0, end));
@@ -183,7 +183,7 @@ class PmiServer {
   const LocalClient local_;
   kj::Own<kj::AsyncIoStream> stream_;
   std::optional<PmiRank> rank_;
-  char bytes_[kLineMax];
+  char bytes_[kPmiLineMax];
   std::string in_;
   uint32_t passed_ = 0;  // fences
   std::optional<int> abort_;

@@ -1,9 +1,9 @@
 #include "agent/run/keeper_client.hpp"
 
 #include "agent/run/environment.hpp"
-#include "agent/run/spawn_clean.hpp"
 #include "base/log.hpp"
 #include "base/peer/unix_address.hpp"
+#include "base/process/spawn_clean.hpp"
 #include "keeper/protocol.hpp"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string
   env.push_back(nullptr);
   int error = 0;
   const pid_t pid =
-      spawn_clean(path.c_str(), argv.data(), env.data(), log.get(), POSIX_SPAWN_SETSID, error);
+      spawn_clean(path.c_str(), argv.data(), env.data(), -1, log.get(), POSIX_SPAWN_SETSID, error);
   if (pid == 0) why = path + ": " + std::strerror(error);
   return pid;
 }

@@ -1,16 +1,19 @@
-#include "agent/run/spawn_clean.hpp"
+#include "base/process/spawn_clean.hpp"
 
 #include <csignal>
 #include <fcntl.h>
 #include <spawn.h>
 
-namespace muster::agent {
+namespace muster {
 
-pid_t spawn_clean(const char* path, char* const* argv, char* const* env, int output, short flags,
-                  int& error) {
+pid_t spawn_clean(const char* path, char* const* argv, char* const* env, int input, int output,
+                  short flags, int& error) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  if (input >= 0)
+    posix_spawn_file_actions_adddup2(&files, input, 0);
+  else
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, output, 1);
   posix_spawn_file_actions_adddup2(&files, output, 2);
   posix_spawnattr_t attributes;
@@ -29,4 +32,4 @@ pid_t spawn_clean(const char* path, char* const* argv, char* const* env, int out
   return error == 0 ? pid : 0;
 }
 
-}  // namespace muster::agent
+}  // namespace muster
