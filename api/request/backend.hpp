@@ -230,6 +230,11 @@ class Backend {
   // refused; the reason is for the log. unavailable, overloaded.
   virtual void judge_munge(std::string credential, const std::string& from,
                            std::function<void(Result<uint32_t>)> done);
+  // Whether this coordinator can send mail.
+  virtual bool sends_mail() { return false; }
+  // Sends a message with its headers to these addresses. unavailable, with a reason.
+  virtual void send_mail(std::vector<std::string> to, std::string message,
+                         std::function<void(Status)> done);
   // Rereads the whole state and recounts it.
   virtual void verify(std::function<void(Result<core::Verified>)> done);
 };
@@ -270,6 +275,10 @@ inline void Backend::allow_claims(const std::string&, core::NodeClaims,
 inline void Backend::judge_munge(std::string, const std::string&,
                                  std::function<void(Result<uint32_t>)> done) {
   done(Error{Errc::unavailable, "the coordinator runs without --munge", {}});
+}
+inline void Backend::send_mail(std::vector<std::string>, std::string,
+                               std::function<void(Status)> done) {
+  done(Error{Errc::unavailable, "the coordinator runs without --mail-program", {}});
 }
 inline void Backend::verify(std::function<void(Result<core::Verified>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});

@@ -1,5 +1,6 @@
 #include "api/routes/jobs/cron_controller.hpp"
 
+#include "api/kube/objects/event_object.hpp"
 #include "api/kube/objects/kept_object.hpp"
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/objects/time_zones.hpp"
@@ -38,30 +39,6 @@ std::string event_hash(const std::string& text) {
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016" PRIx64, fnv1a(text));
   return digits;
-}
-
-Json event_json(const core::Kept& cron, const core::CronEvent& event, const std::string& name,
-                const std::string& uid, Millis now_ms) {
-  const std::string now = time_text(now_ms);
-  return {{"kind", "Event"},
-          {"apiVersion", "v1"},
-          {"metadata",
-           {{"name", name}, {"namespace", cron.ns}, {"uid", uid}, {"creationTimestamp", now}}},
-          {"involvedObject",
-           {{"kind", "CronJob"},
-            {"apiVersion", "batch/v1"},
-            {"namespace", cron.ns},
-            {"name", cron.name},
-            {"uid", cron.uid}}},
-          {"reason", event.reason},
-          {"message", utf8_prefix(event.message, kMessageMax)},
-          {"source", {{"component", kComponent}}},
-          {"reportingComponent", kComponent},
-          {"reportingInstance", ""},
-          {"type", event.warning ? "Warning" : "Normal"},
-          {"firstTimestamp", now},
-          {"lastTimestamp", now},
-          {"count", 1}};
 }
 
 }  // namespace
@@ -226,43 +203,16 @@ kj::Promise<bool> CronController::remove(const Known& known,
 
 kj::Promise<CronController::Created> CronController::create(const Known& known,
                                                             Millis scheduled_ms) {
-  if (!options_.roles.any()) return create_as(known, scheduled_ms, Caller{.role = Role::admin});
-  if (!known.kept->owner) return Created{std::nullopt, "the cron job has no owner"};
-  return directory_.find(*known.kept->owner)
-      .then(
-          [this, &known, scheduled_ms](Caller caller) -> kj::Promise<Created> {
-            if (caller.role == Role::none || caller.role == Role::metrics)
-              return Created{std::nullopt, "user \"" + caller.who.name + "\" may not create jobs"};
-            return create_as(known, scheduled_ms, std::move(caller));
-          },
-          [](kj::Exception&& failed) -> kj::Promise<Created> {
-            return Created{std::nullopt, failed.getDescription().cStr()};
-          });
-}
-
-kj::Promise<CronController::Created> CronController::create_as(const Known& known,
-                                                               Millis scheduled_ms, Caller caller) {
-  const Writer writer{kComponent, "batch/v1", time_text(options_.now()), ""};
+  if (options_.roles.any() && !known.kept->owner)
+    return Created{std::nullopt, "the cron job has no owner"};
   Json job = cron_child(known.json, scheduled_ms, known.zone ? *known.zone : local_zone());
-  Admitted admitted =
-      JobWriter::admitted(parse_job(JsonText{std::move(job), {}}, FieldValidation::ignore),
-                          admission(known.kept->ns, caller), &writer);
-  if (admitted.refused)
-    return Created{std::nullopt, invalid_message("jobs", admitted.name, *admitted.refused)};
-  if (auto why = lacks_privilege(caller, *admitted.job))
-    return Created{std::nullopt, std::move(*why)};
-  if (view_.job(known.kept->ns, admitted.name)) return existing(*known.kept, admitted.name);
-  if (auto why = take_quota(caller)) return Created{std::nullopt, std::move(*why)};
-  Call call = new_call();
-  backend_.create_job(admitted.job, std::move(call.done));
-  return call.promise.then(
-      [this, &known, caller = std::move(caller), job = admitted.job](Status status) -> Created {
-        quotas_.arrived(caller);
-        if (!status.ok() && status.error().code == Errc::exists)
-          return existing(*known.kept, job->meta.name);
-        if (!status.ok()) return {std::nullopt, status.error().message};
-        report(known, {false, "SuccessfulCreate", "Created job " + job->meta.name});
-        return {core::JobRef{job->meta.name, job->meta.uid}, ""};
+  const std::string name = member_text(job["metadata"], "name");
+  return create_for(known.kept->owner, std::move(job), kComponent)
+      .then([this, &known, name](Result<core::JobObjectPtr> made) -> Created {
+        if (!made.ok() && made.error().code == Errc::exists) return existing(*known.kept, name);
+        if (!made.ok()) return {std::nullopt, made.error().message};
+        report(known, {false, "SuccessfulCreate", "Created job " + name});
+        return {core::JobRef{name, (*made)->meta.uid}, ""};
       });
 }
 
@@ -302,7 +252,13 @@ void CronController::report(const Known& known, const core::CronEvent& event) {
   } else {
     *next = {.kind = core::KeptKind::event, .ns = cron.ns, .name = name, .uid = random_uid()};
     next->owner = cron.owner;
-    json = event_json(cron, event, name, next->uid, options_.now());
+    json = event_object(*next, {"CronJob", "batch/v1", cron.ns, cron.name, cron.uid},
+                        {.warning = event.warning,
+                         .reason = event.reason,
+                         .message = utf8_prefix(event.message, kMessageMax),
+                         .component = kComponent,
+                         .first = options_.now(),
+                         .last = options_.now()});
   }
   next->json = dumped(json);
   if (kept_too_long(*next)) return;

@@ -57,7 +57,6 @@ class CronController final : private JobWriter, private kj::TaskSet::ErrorHandle
   kj::Promise<void> round(uint64_t id);
   kj::Promise<bool> remove(const Known& known, const std::vector<core::JobRef>& jobs);
   kj::Promise<Created> create(const Known& known, Millis scheduled_ms);
-  kj::Promise<Created> create_as(const Known& known, Millis scheduled_ms, Caller caller);
   Created existing(const core::Kept& cron, const std::string& name) const;
   kj::Promise<void> write(const Known& known, const core::CronStatus& status);
   void report(const Known& known, const core::CronEvent& event);

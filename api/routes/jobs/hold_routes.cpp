@@ -9,7 +9,7 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kReasonMax = 1'024;                       // bytes
+constexpr size_t kHoldReasonMax = 1'024;                   // bytes
 constexpr int64_t kPriorityMax = core::kPriorityClassMax;  // above are the system's classes
 
 OrderedJson hold_json(const core::JobHeld& hold) {
@@ -54,8 +54,8 @@ kj::Promise<void> HoldRoutes::hold(Exchange& exchange, const Target& job, const 
   const Json given = json->value("reason", Json(""));
   if (!given.is_string()) return exchange.bad("reason: must be a text");
   const std::string reason = visible(given.get<std::string>());
-  if (reason.size() > kReasonMax)
-    return exchange.bad("reason: must have at most " + std::to_string(kReasonMax) + " bytes");
+  if (reason.size() > kHoldReasonMax)
+    return exchange.bad("reason: must have at most " + std::to_string(kHoldReasonMax) + " bytes");
   return change(exchange, job,
                 {0, true, exchange.caller.called(), exchange.caller.unlimited(), reason},
                 kWriteTries);

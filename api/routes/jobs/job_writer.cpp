@@ -1,8 +1,11 @@
 #include "api/routes/jobs/job_writer.hpp"
 
 #include "api/kube/objects/refused_fields.hpp"
+#include "api/kube/objects/status_object.hpp"
 #include "api/kube/objects/template_warnings.hpp"
 #include "api/request/field_owners.hpp"
+#include "base/text/time_text.hpp"
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/rules/warnings.hpp"
 
 #include <algorithm>
@@ -43,6 +46,10 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
   if (admitted.refused) return send_refused(exchange, *admitted.refused, admitted.name);
   const core::JobObjectPtr job = admitted.job;
   const std::string name = admitted.name;
+  if (job->meta.annotations.contains(std::string(core::kMailKey)) && !backend_.sends_mail())
+    exchange.warnings.push_back("metadata.annotations[" + std::string(core::kMailKey) +
+                                "]: no mail will be sent, as the coordinator has no mail program "
+                                "(its --mail-program)");
   if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);
   if (view_.job(target.ns, name)) return when_exists();
   if (dry) {
@@ -91,6 +98,44 @@ std::optional<std::string> JobWriter::take_quota(const Caller& caller) {
   if (quotas_.take_job(caller, unfinished)) return std::nullopt;
   return "exceeded quota: the limit is " + std::to_string(quotas_.limits().jobs_max) +
          " unfinished jobs, and this user has " + std::to_string(unfinished);
+}
+
+kj::Promise<Result<core::JobObjectPtr>> JobWriter::create_for(std::optional<uint32_t> user,
+                                                              Json job, const char* component) {
+  if (!options_.roles.any())
+    return create_as(Caller{.role = Role::admin}, std::move(job), component);
+  if (!user) return Result<core::JobObjectPtr>(invalid("it would have no owner"));
+  return directory_.find(*user).then(
+      [this, job = std::move(job),
+       component](Caller caller) mutable -> kj::Promise<Result<core::JobObjectPtr>> {
+        if (caller.role == Role::none || caller.role == Role::metrics)
+          return Result<core::JobObjectPtr>(
+              invalid("user \"" + caller.who.name + "\" may not create jobs"));
+        return create_as(std::move(caller), std::move(job), component);
+      },
+      [](kj::Exception&& failed) -> kj::Promise<Result<core::JobObjectPtr>> {
+        return Result<core::JobObjectPtr>(
+            Error{Errc::unavailable, failed.getDescription().cStr(), {}});
+      });
+}
+
+kj::Promise<Result<core::JobObjectPtr>> JobWriter::create_as(Caller caller, Json document,
+                                                             const char* component) {
+  using Made = Result<core::JobObjectPtr>;
+  const Writer writer{component, "batch/v1", time_text(options_.now()), ""};
+  const std::string ns = member_text(document["metadata"], "namespace");
+  Admitted made = admitted(parse_job(JsonText{std::move(document), {}}, FieldValidation::ignore),
+                           admission(ns, caller), &writer);
+  if (made.refused) return Made(invalid(invalid_message("jobs", made.name, *made.refused)));
+  if (auto why = lacks_privilege(caller, *made.job)) return Made(invalid(std::move(*why)));
+  if (view_.job(ns, made.name)) return Made(Error{Errc::exists, made.name, {}});
+  if (auto why = take_quota(caller)) return Made(Error{Errc::overloaded, std::move(*why), {}});
+  Call call = new_call();
+  backend_.create_job(made.job, std::move(call.done));
+  return call.promise.then([this, caller = std::move(caller), job = made.job](Status status) {
+    quotas_.arrived(caller);
+    return status.ok() ? Made(job) : Made(status.error());
+  });
 }
 
 // The one path for all changes to a job: read, make, check, submit; repeat if it changed meanwhile.

@@ -63,6 +63,13 @@ class JobWriter : protected RouteBase {
   Promise change(Exchange& exchange, const Target& target, size_t sent, bool dry, MakeJob make,
                  Respond respond, int tries = kWriteTries);
 
+  // Creates a job for a user, with the rights that they have now; without one (where users have no
+  // roles), with all. `component`: the controller that does it, for the managed fields. exists:
+  // there is a job of that name. overloaded: its owner may have no more jobs now. invalid: it is
+  // refused.
+  kj::Promise<Result<core::JobObjectPtr>> create_for(std::optional<uint32_t> user, Json job,
+                                                     const char* component);
+
   // Why the caller may not have this job, which asks for what only operators may have.
   std::optional<std::string> lacks_privilege(const Caller& caller,
                                              const core::JobObject& job) const;
@@ -105,6 +112,9 @@ class JobWriter : protected RouteBase {
                               : std::make_shared<const core::Job>(*shown.job),
             view_.version(), shown.version, view_.owner_version(shown.job->id())};
   }
+
+ private:
+  kj::Promise<Result<core::JobObjectPtr>> create_as(Caller caller, Json job, const char* component);
 };
 
 }  // namespace muster::api

@@ -1,8 +1,8 @@
 #include "api/routes/kept/node_events.hpp"
 
+#include "api/kube/objects/event_object.hpp"
 #include "base/log.hpp"
 #include "base/text/json.hpp"
-#include "base/text/time_text.hpp"
 
 #include <cinttypes>
 #include <cstdio>
@@ -14,7 +14,6 @@ namespace {
 constexpr auto kNodesPause = 1 * kj::SECONDS;
 constexpr Millis kNodesHourMs = 3'600'000;
 constexpr const char* kNodesNamespace = "default";
-constexpr const char* kNodesComponent = "muster";
 
 }  // namespace
 
@@ -25,27 +24,13 @@ std::shared_ptr<core::Kept> node_event(const core::NodeInfo& node, const std::st
   event->ns = kNodesNamespace;
   event->name = node.name + "." + unique;
   event->uid = node.work_dir_id + "." + unique;
-  const std::string at = time_text(now);
-  event->json = dumped(Json{
-      {"kind", "Event"},
-      {"apiVersion", "v1"},
-      {"metadata",
-       {{"name", event->name},
-        {"namespace", event->ns},
-        {"uid", event->uid},
-        {"creationTimestamp", at}}},
-      {"involvedObject",
-       {{"kind", "Node"}, {"name", node.name}, {"uid", node.work_dir_id}, {"apiVersion", "v1"}}},
-      {"reason", text.reason},
-      {"message", text.message},
-      {"source", {{"component", kNodesComponent}}},
-      {"firstTimestamp", at},
-      {"lastTimestamp", at},
-      {"count", 1},
-      {"type", text.type},
-      {"eventTime", nullptr},
-      {"reportingComponent", kNodesComponent},
-      {"reportingInstance", ""}});
+  event->json = dumped(event_object(
+      *event, {.kind = "Node", .api_version = "v1", .name = node.name, .uid = node.work_dir_id},
+      {.warning = text.warning,
+       .reason = text.reason,
+       .message = text.message,
+       .first = now,
+       .last = now}));
   return event;
 }
 
@@ -87,14 +72,14 @@ void NodeEvents::tell(std::set<std::string>& told, const core::NodeInfo& node, b
   if (is_so == told.contains(node.name) || made_.size() >= kNewInAnHour) return;
   if (is_so) {
     told.insert(node.name);
-    write(node, "Warning", reason, message);
+    write(node, true, reason, message);
   } else {
     told.erase(node.name);
-    write(node, "Normal", over, over_message);
+    write(node, false, over, over_message);
   }
 }
 
-void NodeEvents::write(const core::NodeInfo& node, const char* type, const char* reason,
+void NodeEvents::write(const core::NodeInfo& node, bool warning, const char* reason,
                        const std::string& message) {
   const Millis now = now_();
   made_.push_back(now);
@@ -102,7 +87,7 @@ void NodeEvents::write(const core::NodeInfo& node, const char* type, const char*
   char unique[24];
   std::snprintf(unique, sizeof unique, "%016" PRIx64,
                 static_cast<uint64_t>(now) * 1'000'000 + ++last_ % 1'000'000);
-  auto event = node_event(node, unique, {type, reason, message}, now);
+  auto event = node_event(node, unique, {warning, reason, message}, now);
   backend_.write_kept(nullptr, std::move(event), {}, [name = node.name](const Status& written) {
     if (!written.ok())
       log::debug("an event of node {} was not written: {}", name, written.error().message);

@@ -24,7 +24,7 @@
 namespace muster::api {
 
 struct NodeEventText {
-  std::string type;  // Normal or Warning
+  bool warning = false;  // otherwise normal
   std::string reason, message;
 };
 // An event about the node, to be stored; `unique` tells it from others of the node.
@@ -46,7 +46,7 @@ class NodeEvents {
   // `told`: the nodes of which the event was written that they are so.
   void tell(std::set<std::string>& told, const core::NodeInfo& node, bool is_so, const char* reason,
             const std::string& message, const char* over, const char* over_message);
-  void write(const core::NodeInfo& node, const char* type, const char* reason,
+  void write(const core::NodeInfo& node, bool warning, const char* reason,
              const std::string& message);
 
   kj::Timer& timer_;

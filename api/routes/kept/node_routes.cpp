@@ -221,8 +221,7 @@ kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, b
 
 // Stored like an event of a client. One that is lost is still in the audit log.
 void NodeRoutes::tell(const core::NodeInfo& node, const core::NodeNews& news) {
-  auto event =
-      node_event(node, random_uid(), {"Normal", news.reason, news.message}, options_.now());
+  auto event = node_event(node, random_uid(), {false, news.reason, news.message}, options_.now());
   backend_.write_kept(nullptr, std::move(event), {}, [](const Status&) {});
 }
 

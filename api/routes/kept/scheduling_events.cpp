@@ -1,5 +1,6 @@
 #include "api/routes/kept/scheduling_events.hpp"
 
+#include "api/kube/objects/event_object.hpp"
 #include "base/log.hpp"
 #include "base/text/json.hpp"
 #include "base/text/time_text.hpp"
@@ -25,33 +26,6 @@ std::string name_of(const std::string& pod_name, const core::Pod& pod) {
   std::snprintf(text, sizeof text, ".%016" PRIx64,
                 static_cast<uint64_t>(pod.created_ms) * 1'000'000);
   return pod_name + text;
-}
-
-Json json_of(const core::JobMeta& meta, const std::string& name, const std::string& uid,
-             const std::string& pod_name, PodKey pod, const SchedulingEvent& event) {
-  return {{"kind", "Event"},
-          {"apiVersion", "v1"},
-          {"metadata",
-           {{"name", name},
-            {"namespace", meta.ns},
-            {"uid", uid},
-            {"creationTimestamp", time_text(event.first)}}},
-          {"involvedObject",
-           {{"kind", "Pod"},
-            {"namespace", meta.ns},
-            {"name", pod_name},
-            {"uid", core::pod_uid(meta.uid, pod)},
-            {"apiVersion", "v1"}}},
-          {"reason", "FailedScheduling"},
-          {"message", event.message},
-          {"source", {{"component", kScheduler}}},
-          {"firstTimestamp", time_text(event.first)},
-          {"lastTimestamp", time_text(event.last)},
-          {"count", event.count},
-          {"type", "Warning"},
-          {"eventTime", nullptr},
-          {"reportingComponent", kScheduler},
-          {"reportingInstance", ""}};
 }
 
 // What an earlier coordinator wrote.
@@ -147,7 +121,15 @@ void SchedulingEvents::write(const core::Job& job, PodKey pod, SchedulingEvent& 
   next->name = name;
   if (!seen) next->uid = core::pod_uid(meta.uid + "/scheduling", pod);
   next->owner = core::owner_uid(meta.annotations);
-  next->json = json_of(meta, name, next->uid, pod_name, pod, event).dump();
+  next->json = event_object(*next, {"Pod", "v1", meta.ns, pod_name, core::pod_uid(meta.uid, pod)},
+                            {.warning = true,
+                             .reason = "FailedScheduling",
+                             .message = event.message,
+                             .component = kScheduler,
+                             .first = event.first,
+                             .last = event.last,
+                             .count = event.count})
+                   .dump();
   asked_.insert(name);
   backend_.write_kept(seen ? seen->kept->kept : nullptr, std::move(next), {},
                       [this, name, job = job.id(), pod](const Status& written) {

@@ -145,7 +145,7 @@ void tell_overrides(const core::Job& job, Explanation& out) {
 }
 
 // An amount of what a limit counts: "1.5" CPUs, "4Gi", "3" pods.
-std::string amount_text(const std::string& resource, int64_t amount) {
+std::string limit_text(const std::string& resource, int64_t amount) {
   if (resource == "cpu") return core::canonical_quantity(std::to_string(amount) + "m");
   if (resource == "memory") return core::canonical_quantity(std::to_string(amount));
   return std::to_string(amount);
@@ -174,10 +174,10 @@ std::string queue_wait_text(const core::Slots::QueueWait& wait) {
   if (resource == "jobs")
     return (wait.per_user ? "its owner already has pods of " : "there are already pods of ") +
            count(static_cast<uint64_t>(held), "job") + " in " + queue + ", which allows " +
-           amount_text(resource, most) + "; an operator may raise the limit";
+           limit_text(resource, most) + "; an operator may raise the limit";
   return (wait.per_user ? "its owner's pods in " : "the pods in ") + queue + " have " +
-         amount_text(resource, held) + " of at most " + amount_text(resource, most) + " " +
-         resource + ", and the job wants " + amount_text(resource, wanted) +
+         limit_text(resource, held) + " of at most " + limit_text(resource, most) + " " + resource +
+         ", and the job wants " + limit_text(resource, wanted) +
          " more; an operator may raise the limit";
 }
 

@@ -6,6 +6,7 @@
 #include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/inputs.hpp"
+#include "core/spec/values/mail.hpp"
 #include "core/spec/values/names.hpp"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ std::vector<std::string> known_annotations() {
         kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,         kInputsFileKey,
         kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,          kNiceKey,
         kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,         kSignalKey,
-        kQueueKey})
+        kQueueKey,       kMailKey,       kNotifyKey,       kNotifyOnKey,       kNotifiedKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -76,6 +77,16 @@ JobAnnotations read_annotations(const StringMap& annotations) {
     if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
       read.indexes = std::move(*indexes);
   return read;
+}
+
+NoticeWishes notice_wishes(const StringMap& annotations) {
+  NoticeWishes wishes;
+  if (const auto it = annotations.find(std::string(kMailKey)); it != annotations.end())
+    if (auto addresses = parse_mail(it->second); addresses.ok())
+      wishes.mail = std::move(*addresses);
+  wishes.command = own_value(annotations, kNotifyKey);
+  wishes.only_failures = own_value(annotations, kNotifyOnKey) == "fail";
+  return wishes;
 }
 
 bool start_failure_fails_job(const StringMap& annotations) {
@@ -117,6 +128,32 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);
   validate_words(annotations, kBackoffKey, "hold", "yield", found);
   validate_words(annotations, kScaleDownKey, "end", "finish", found);
+  validate_notice(annotations, found);
+}
+
+void validate_notice(const StringMap& annotations, Violations& found) {
+  const auto path = [](std::string_view key) {
+    return "metadata.annotations[" + std::string(key) + "]";
+  };
+  const auto mail = annotations.find(std::string(kMailKey));
+  if (mail != annotations.end())
+    if (auto addresses = parse_mail(mail->second); !addresses.ok())
+      found.invalid(path(kMailKey), mail->second, addresses.error().message);
+  const auto command = annotations.find(std::string(kNotifyKey));
+  if (command != annotations.end()) {
+    if (command->second.empty())
+      found.invalid(path(kNotifyKey), "", "must be a command line of sh");
+    else if (command->second.size() > kNotifyMax)
+      found.invalid_object(path(kNotifyKey),
+                           "must be at most " + std::to_string(kNotifyMax) + " bytes");
+    else if (command->second.find('\0') != std::string::npos)
+      found.invalid_object(path(kNotifyKey), "must not contain a null byte");
+  }
+  validate_words(annotations, kNotifyOnKey, "end", "fail", found);
+  const auto when = annotations.find(std::string(kNotifyOnKey));
+  if (when != annotations.end() && mail == annotations.end() && command == annotations.end())
+    found.invalid(path(kNotifyOnKey), when->second,
+                  "requires " + std::string(kMailKey) + " or " + std::string(kNotifyKey));
 }
 
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found) {

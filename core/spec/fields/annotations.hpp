@@ -55,6 +55,16 @@ constexpr std::string_view kIndexesKey = "muster.dev/indexes";
 constexpr std::string_view kRetryOfKey = "muster.dev/retry-of";
 constexpr std::string_view kRoundKey = "muster.dev/round";
 
+// Who is told when the job has finished, and how: addresses to mail to (core/spec/values/mail.hpp),
+// and a command line of sh that runs as a job of the same owner.
+constexpr std::string_view kMailKey = "muster.dev/mail";
+constexpr std::string_view kNotifyKey = "muster.dev/notify";
+constexpr size_t kNotifyMax = 4096;  // bytes
+// "fail": only if the job fails. "end", the default: in any case.
+constexpr std::string_view kNotifyOnKey = "muster.dev/notify-on";
+// When that was done; set by the coordinator.
+constexpr std::string_view kNotifiedKey = "muster.dev/notified";
+
 constexpr std::string_view kOwnPrefix = "muster.dev/";
 
 // What follows kOwnPrefix in each of these keys and in those of the job's owner (owner.hpp).
@@ -82,6 +92,15 @@ struct JobAnnotations {
   std::optional<MpiOptions> mpi;
 };
 
+// Who wants to know of the job's end.
+struct NoticeWishes {
+  std::vector<std::string> mail;
+  std::string command;
+  bool only_failures = false;
+  bool any() const { return !mail.empty() || !command.empty(); }
+};
+NoticeWishes notice_wishes(const StringMap& annotations);
+
 JobAnnotations read_annotations(const StringMap& annotations);
 // Reads just this annotation, which is needed at each failed start.
 bool start_failure_fails_job(const StringMap& annotations);
@@ -89,6 +108,8 @@ bool start_failure_fails_job(const StringMap& annotations);
 std::optional<int32_t> disruptions_max(const StringMap& annotations);
 
 void validate_annotations(const StringMap& annotations, Violations& found);
+// muster.dev/notify-on needs something to be told.
+void validate_notice(const StringMap& annotations, Violations& found);
 // muster.dev/mpi requires an Indexed job.
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // A gang is created and placed at once, so it has at most kGangMax pods.

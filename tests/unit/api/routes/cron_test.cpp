@@ -14,7 +14,7 @@ namespace {
 using namespace testing;
 
 const std::string kCrons = "/apis/batch/v1/namespaces/default/cronjobs";
-const std::string kEvents = "/api/v1/namespaces/default/events";
+const std::string kCronEvents = "/api/v1/namespaces/default/events";
 constexpr Millis kMinute = 60'000;
 // kStart is 22:13:20.
 constexpr Millis kTen = kStart - kStart % (60 * kMinute);  // 22:00
@@ -304,7 +304,7 @@ TEST_F(CronOfUsersTest, JobsAreTheOwners) {
   EXPECT_EQ(owner->groups, (std::vector<uint32_t>{100, 2001}));
   EXPECT_EQ(owner->home, "/home/alice");
   ASSERT_TRUE(until([&] { return !events().empty(); }));
-  EXPECT_EQ(get(kEvents).json()["items"].size(), 1u) << "its owner sees its events";
+  EXPECT_EQ(get(kCronEvents).json()["items"].size(), 1u) << "its owner sees its events";
   uid = 1002;
   EXPECT_EQ(get(kCrons).json()["items"].size(), 0u);
   EXPECT_EQ(get(kCrons + "/tick").code, 403);

@@ -4,10 +4,10 @@
 namespace muster::api::testing {
 namespace {
 
-constexpr uid_t kAlice = 1001, kBob = 1002, kOlga = 1003;
+constexpr uid_t kHoldAlice = 1001, kBob = 1002, kOlga = 1003;
 
-Account account_of(uid_t uid) {
-  const char* name = uid == kAlice ? "alice" : uid == kBob ? "bob" : "olga";
+Account hold_account(uid_t uid) {
+  const char* name = uid == kHoldAlice ? "alice" : uid == kBob ? "bob" : "olga";
   Account account{{uid, uid, name}, {"hpc"}};
   if (uid == kOlga) account.groups.emplace_back("ops");
   return account;
@@ -18,14 +18,14 @@ class HoldTest : protected AuditLines, public ServerTest {
   HoldTest()
       : ServerTest([this](ServerOptions& o) {
           o.roles = {{"hpc"}, {"ops"}, {}, {}};
-          o.read_account = account_of;
+          o.read_account = hold_account;
           o.audit = [this](const OrderedJson& object) { audited.push_back(dumped(object)); };
         }) {
     const std::string manifest =
         R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"},"spec":{)"
         R"("completionMode":"Indexed","completions":2,"parallelism":2,"template":{"spec":{)"
         R"("restartPolicy":"Never","containers":[{"name":"main","image":"img"}]}}}})";
-    EXPECT_EQ(as(kAlice, "POST", kJobs, manifest).code, 201);
+    EXPECT_EQ(as(kHoldAlice, "POST", kJobs, manifest).code, 201);
   }
 
   Answer as(uid_t who, const std::string& method, const std::string& path,
@@ -40,7 +40,7 @@ class HoldTest : protected AuditLines, public ServerTest {
     return as(who, method, "/apis/muster.dev/v1/namespaces/default/jobs/j/" + what, body);
   }
   // The condition of this type, as this user sees it; null: there is none.
-  Json condition(const std::string& type, uid_t who = kAlice) {
+  Json condition(const std::string& type, uid_t who = kHoldAlice) {
     const Json job = as(who, "GET", kJobs + "/j").json();
     for (const Json& one : job["status"].value("conditions", Json::array()))
       if (one["type"] == type) return one;
@@ -48,7 +48,7 @@ class HoldTest : protected AuditLines, public ServerTest {
   }
   std::vector<std::string> events() {
     std::vector<std::string> all;
-    const Json list = as(kAlice, "GET", "/api/v1/events").json();
+    const Json list = as(kHoldAlice, "GET", "/api/v1/events").json();
     for (const Json& event : list["items"])
       all.push_back(event["reason"].get<std::string>() + ": " +
                     event["message"].get<std::string>());
@@ -68,7 +68,7 @@ TEST_F(HoldTest, AnOperatorsHoldIsLiftedByOperatorsOnly) {
   EXPECT_EQ(condition("muster.dev/Held")["message"], why);
   EXPECT_EQ(condition("muster.dev/Held", kBob)["message"], "") << "others see no reasons";
   for (const char* method : {"DELETE", "PUT"}) {
-    const Answer refused = own(kAlice, method, "hold");
+    const Answer refused = own(kHoldAlice, method, "hold");
     EXPECT_TRUE(refused.is_status("Forbidden")) << refused.body;
     EXPECT_NE(refused.body.find(why), std::string::npos) << refused.body;
   }
@@ -80,13 +80,13 @@ TEST_F(HoldTest, AnOperatorsHoldIsLiftedByOperatorsOnly) {
 }
 
 TEST_F(HoldTest, AnOwnersHoldIsLiftedByTheOwnerAndByOperators) {
-  EXPECT_EQ(own(kAlice, "PUT", "hold").code, 200);
+  EXPECT_EQ(own(kHoldAlice, "PUT", "hold").code, 200);
   EXPECT_EQ(condition("muster.dev/Held")["reason"], "HeldByOwner");
   EXPECT_EQ(condition("muster.dev/Held")["message"], "alice holds the job");
   EXPECT_EQ(own(kBob, "DELETE", "hold").code, 403);
   EXPECT_EQ(own(kBob, "PUT", "hold").code, 403);
-  EXPECT_EQ(own(kAlice, "DELETE", "hold").code, 200);
-  EXPECT_EQ(own(kAlice, "PUT", "hold").code, 200);
+  EXPECT_EQ(own(kHoldAlice, "DELETE", "hold").code, 200);
+  EXPECT_EQ(own(kHoldAlice, "PUT", "hold").code, 200);
   EXPECT_EQ(own(kOlga, "DELETE", "hold").code, 200);
   EXPECT_EQ(condition("muster.dev/Held"), nullptr);
 }
@@ -94,12 +94,12 @@ TEST_F(HoldTest, AnOwnersHoldIsLiftedByTheOwnerAndByOperators) {
 TEST_F(HoldTest, AnOwnersWritesDoNotChangeAHold) {
   EXPECT_EQ(own(kOlga, "PUT", "hold", R"({"reason":"why"})").code, 200);
   EXPECT_EQ(own(kOlga, "PATCH", "overrides", R"({"priority":7})").code, 200);
-  Json job = as(kAlice, "GET", kJobs + "/j").json();
+  Json job = as(kHoldAlice, "GET", kJobs + "/j").json();
   job["spec"]["parallelism"] = 1;
-  EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j", job.dump()).code, 200);
-  job = as(kAlice, "GET", kJobs + "/j").json();
+  EXPECT_EQ(as(kHoldAlice, "PUT", kJobs + "/j", job.dump()).code, 200);
+  job = as(kHoldAlice, "GET", kJobs + "/j").json();
   job["status"].erase("conditions");
-  EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j/status", job.dump()).code, 422);
+  EXPECT_EQ(as(kHoldAlice, "PUT", kJobs + "/j/status", job.dump()).code, 422);
   EXPECT_EQ(condition("muster.dev/Held")["reason"], "HeldByOperator");
   EXPECT_EQ(condition("muster.dev/Overrides")["message"], "set by olga: priority 7");
 }
@@ -110,7 +110,7 @@ TEST_F(HoldTest, OnlyOperatorsOverrideWhatTheObjectSays) {
     return call(request("PATCH", "/apis/muster.dev/v1/namespaces/default/jobs/j/overrides",
                         "Content-Type: application/merge-patch+json\r\n", body));
   };
-  EXPECT_EQ(set(kAlice, R"({"priority":7})").code, 403);
+  EXPECT_EQ(set(kHoldAlice, R"({"priority":7})").code, 403);
   const Answer high = set(kOlga, R"({"priority":1000})");
   EXPECT_EQ(high.code, 200) << high.body;
   EXPECT_EQ(high.json()["kind"], "Overrides");
@@ -155,14 +155,14 @@ TEST_F(HoldTest, OwnersAndOperatorsCancel) {
   EXPECT_EQ(own(kBob, "PUT", "cancel", "{}").code, 403);
   for (const char* body : {R"({"indexes":1})", R"({"indexes":""})", R"({"indexes":"2"})",
                            R"({"indexes":"1,0"})", R"({"index":"0"})", "[]"})
-    EXPECT_EQ(own(kAlice, "PUT", "cancel", body).code, 400) << body;
-  const Answer one = own(kAlice, "PUT", "cancel", R"({"indexes":"0"})");
+    EXPECT_EQ(own(kHoldAlice, "PUT", "cancel", body).code, 400) << body;
+  const Answer one = own(kHoldAlice, "PUT", "cancel", R"({"indexes":"0"})");
   EXPECT_EQ(one.code, 200) << one.body;
   EXPECT_EQ(one.json()["kind"], "Cancellation");
   EXPECT_EQ(one.json()["indexes"], "0");
   EXPECT_EQ(events()[0], "Cancelled: Cancelled index 0 by alice");
   const Json why =
-      as(kAlice, "GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/why?index=0").json();
+      as(kHoldAlice, "GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/why?index=0").json();
   EXPECT_EQ(why["state"], "Failed");
   EXPECT_NE(why["summary"].get<std::string>().find("alice cancelled the index"), std::string::npos);
   const Answer all = own(kOlga, "PUT", "cancel", "{}");
@@ -178,7 +178,7 @@ TEST_F(HoldTest, OwnersAndOperatorsCancel) {
 TEST_F(HoldTest, WhatHasEndedCannotBeCancelled) {
   feed.records(100, {core::FinishDecided{kStart, true, core::ConditionReason::success_policy, ""},
                      core::JobFinished{kStart}});
-  const Answer late = own(kAlice, "PUT", "cancel", "{}");
+  const Answer late = own(kHoldAlice, "PUT", "cancel", "{}");
   EXPECT_EQ(late.code, 409) << late.body;
   EXPECT_NE(late.body.find("has finished"), std::string::npos) << late.body;
 }
@@ -186,7 +186,7 @@ TEST_F(HoldTest, WhatHasEndedCannotBeCancelled) {
 TEST_F(HoldTest, HoldsAreAudited) {
   audited.clear();
   own(kOlga, "PUT", "hold");
-  own(kAlice, "DELETE", "hold");
+  own(kHoldAlice, "DELETE", "hold");
   ASSERT_EQ(audited.size(), 2u);
   for (const char* part :
        {"\"user\":\"olga\"", "\"verb\":\"update\"", "\"subresource\":\"hold\"", "\"code\":200"})

@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-using Source = PeerLookup::Source;
+using TrustedSource = PeerLookup::TrustedSource;
 constexpr uid_t kOther = 65534;
 
 // Runs as another user what creates a socket. Needs root.
@@ -65,7 +65,7 @@ struct Port {
   }
 };
 
-class Server : public ::testing::TestWithParam<Source> {
+class Server : public ::testing::TestWithParam<TrustedSource> {
  protected:
   PeerLookup lookup{GetParam()};
 };
@@ -120,7 +120,8 @@ TEST_P(Server, UserIsUnknownWhenServerIsGone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ByNetlinkAndByProc, Server,
-                         ::testing::Values(Source::best, Source::sock_diag, Source::proc));
+                         ::testing::Values(TrustedSource::best, TrustedSource::sock_diag,
+                                           TrustedSource::proc));
 
 TEST(TrustedServersTest, OwnUserAndRootAreTrusted) {
   TrustedServers servers("", TrustedServers::Remote::accepted, "/nowhere");
