@@ -9,6 +9,7 @@
 #include "api/view/render/metrics.hpp"
 #include "base/lines/line_log.hpp"
 #include "base/log.hpp"
+#include "coordinator/desks/mail_desk.hpp"
 #include "coordinator/threads/address.hpp"
 #include "coordinator/threads/descriptors.hpp"
 #include "coordinator/threads/inbox.hpp"
@@ -37,6 +38,12 @@ namespace muster::coordinator {
 
 namespace {
 
+// Empty: unknown.
+std::string own_host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
 // Host names that clients may use for the API: those the user gives, the host of its own address
 // and, with --insecure, any IP address and this machine's name.
 api::HostRules host_rules(const ApiOptions& options) {
@@ -49,8 +56,7 @@ api::HostRules host_rules(const ApiOptions& options) {
   if (!options.address.starts_with("unix:")) add(host_of(options.address));
   if (!options.insecure) return rules;
   rules.any_address = true;
-  char name[256] = "";
-  if (gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') add(name);
+  if (std::string name = own_host_name(); !name.empty()) add(std::move(name));
   return rules;
 }
 
@@ -60,8 +66,7 @@ std::vector<std::string> server_names(const ApiOptions& options) {
   names.insert(names.end(), options.hosts.begin(), options.hosts.end());
   const std::string host = host_of(options.tls_address);
   if (host != "0.0.0.0" && host != "::" && host != "*") names.push_back(host);
-  char name[256] = "";
-  if (gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') names.push_back(name);
+  if (std::string name = own_host_name(); !name.empty()) names.push_back(std::move(name));
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -80,7 +85,9 @@ bool ends_a_job(const core::Committed& batch) {
 class Thread final : public ApiThread, public api::Backend {
  public:
   explicit Thread(ApiOptions options)
-      : options_(std::move(options)), metrics_(options_.version, wall_now) {
+      : options_(std::move(options)),
+        mail_(options_.mail_program),
+        metrics_(options_.version, wall_now) {
     view_.observe(&metrics_);
     view_.load_with(options_.load_job);
     view_.brief_with(options_.load_brief);
@@ -176,6 +183,7 @@ class Thread final : public ApiThread, public api::Backend {
     thread_.join();
     if (reader_.joinable()) reader_.join();
     workshop_.stop();
+    mail_.stop();
   }
 
   // ---- api::Backend, on the API thread
@@ -290,6 +298,13 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
 
+  bool sends_mail() override { return mail_.open(); }
+
+  void send_mail(std::vector<std::string> to, std::string message,
+                 std::function<void(Status)> done) override {
+    mail_.send(std::move(to), std::move(message), replies_.across(std::move(done)));
+  }
+
   void verify(std::function<void(Result<core::Verified>)> done) override {
     read_all<core::Verified>(std::move(done), [this]() -> Result<core::Verified> {
       auto verified = storage::verify(options_.journal, options_.load_object);
@@ -387,6 +402,34 @@ class Thread final : public ApiThread, public api::Backend {
 
   void post(std::function<void()> task) { door_->post(std::move(task)); }
 
+  api::ServerOptions server_options() {
+    api::ServerOptions server;
+    server.insecure = options_.insecure;
+    server.roles = options_.roles;
+    server.access = options_.access;
+    server.quotas = options_.quotas;
+    server.munge = options_.munge != nullptr;
+    server.munge_token_life = options_.munge_token_life;
+    if (audit_ != nullptr)
+      server.audit = [this](const OrderedJson& object) {
+        audit_->write(dumped(object));
+        if (options_.system_journal != nullptr)
+          options_.system_journal->send(api::audit_journal(object));
+      };
+    server.hosts = host_rules(options_);
+    server.version = options_.version;
+    if (const std::string name = own_host_name(); !name.empty()) server.host_name = name;
+    server.random = random_number;
+    server.knobs = options_.knobs;
+    server.image_runtime = options_.image_runtime;
+    const size_t connections = Descriptors::of_process().api;
+    const bool elsewhere = !options_.tls_address.empty() || !options_.metrics_address.empty();
+    server.remote_connections_max = elsewhere ? connections / 3 : 1;
+    server.connections_max = connections - (elsewhere ? connections / 3 : 0);
+    server.metrics = [this] { return metrics_.text(view_); };
+    return server;
+  }
+
   void run(std::promise<Status>& bound) {
     auto io = kj::setupAsyncIo();
     Inbox inbox(io.unixEventPort, io.provider->getTimer());
@@ -401,30 +444,7 @@ class Thread final : public ApiThread, public api::Backend {
       socket_ = options_.socket;
     }
     address_ = with_port(options_.address, **port);
-    api::ServerOptions server_options;
-    server_options.insecure = options_.insecure;
-    server_options.roles = options_.roles;
-    server_options.access = options_.access;
-    server_options.quotas = options_.quotas;
-    server_options.munge = options_.munge != nullptr;
-    server_options.munge_token_life = options_.munge_token_life;
-    if (audit_ != nullptr)
-      server_options.audit = [this](const OrderedJson& object) {
-        audit_->write(dumped(object));
-        if (options_.system_journal != nullptr)
-          options_.system_journal->send(api::audit_journal(object));
-      };
-    server_options.hosts = host_rules(options_);
-    server_options.version = options_.version;
-    server_options.random = random_number;
-    server_options.knobs = options_.knobs;
-    server_options.image_runtime = options_.image_runtime;
-    const size_t connections = Descriptors::of_process().api;
-    const bool elsewhere = !options_.tls_address.empty() || !options_.metrics_address.empty();
-    server_options.remote_connections_max = elsewhere ? connections / 3 : 1;
-    server_options.connections_max = connections - (elsewhere ? connections / 3 : 0);
-    server_options.metrics = [this] { return metrics_.text(view_); };
-    api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
+    api::Server server(io.provider->getTimer(), view_, *this, server_options());
     server.set_ready(false, "recovering: replaying the journal");
     server_ = &server;
     auto paf = kj::newPromiseAndFulfiller<void>();
@@ -473,6 +493,7 @@ class Thread final : public ApiThread, public api::Backend {
   std::thread thread_;
   std::thread reader_;  // of read_all(); started and joined on the API thread, or joined in stop()
   Workshop workshop_;   // of compute()
+  MailDesk mail_;
   std::atomic<bool> reading_{false};
   std::string address_, tls_address_, metrics_address_, socket_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();

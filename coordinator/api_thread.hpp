@@ -45,6 +45,7 @@ struct ApiOptions {
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
+  std::string mail_program{};  // Options::mail_program
   std::string data_dir{};
   std::string audit_path{};                         // where users have roles
   std::unique_ptr<SystemJournal> system_journal{};  // also gets audited requests; or null

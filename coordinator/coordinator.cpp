@@ -203,6 +203,7 @@ class Running final : public Coordinator {
     api_options.roles = options_.roles;
     api_options.access = options_.access;
     api_options.quotas = options_.quotas;
+    api_options.mail_program = options_.mail_program;
     api_options.data_dir = options_.data_dir;
     api_options.audit_path = options_.data_dir + "/audit.log";
     auto system_journal = open_system_journal();

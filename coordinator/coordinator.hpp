@@ -52,6 +52,7 @@ struct Options {
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;
   Millis share_half_life_ms = core::RecentUse::kHalfLifeMs;  // 0: recent use does not count
+  std::string mail_program;  // takes mail as sendmail(8) does; empty: there is no mail
   core::Gates gates{};
   core::ImageRuntime image_runtime{};
   uint64_t finished_jobs_max = UINT64_MAX;            // to keep; the oldest are deleted first

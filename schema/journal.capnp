@@ -373,6 +373,7 @@ struct SummaryRow {
   containers @17 :List(Label);        # name and image
   state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: omitted as too long
   owners @19 :List(OwnerReference);
+  noticeDue @20 :Bool;                # somebody still has to be told of its end
 }
 
 # An entry of metadata.ownerReferences.

@@ -28,9 +28,10 @@ struct ServerOptions {
   QuotaLimits quotas{};
   std::function<void(const OrderedJson& object)> audit;  // see access/audit.hpp; may be null
   Directory::Read read_account = muster::api::read_account;
-  HostRules hosts;                   // the host names that we accept
-  std::string version = "0.0.0";     // of muster
-  std::function<uint64_t()> random;  // for uids and generated names; must be of good quality
+  HostRules hosts;                      // the host names that we accept
+  std::string version = "0.0.0";        // of muster
+  std::string host_name = "localhost";  // of this machine, for mail
+  std::function<uint64_t()> random;     // for uids and generated names; must be of good quality
   WallClock now = wall_now;
   bool munge = false;  // whether munge credentials are exchanged for tokens, over TLS
   Millis munge_token_life = core::kMungeTokenLife;  // of the token given for a munge credential

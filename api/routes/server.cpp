@@ -12,6 +12,7 @@
 #include "api/routes/access/munge_routes.hpp"
 #include "api/routes/empty_lists.hpp"
 #include "api/routes/jobs/cron_controller.hpp"
+#include "api/routes/jobs/notifier.hpp"
 #include "api/routes/kept/namespace_sweep.hpp"
 #include "api/routes/kept/namespaces.hpp"
 #include "api/routes/kept/node_events.hpp"
@@ -77,18 +78,16 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         context_(timer, view, renderer_,
                  {options_.watches_max, share_of_one(options_.watches_max),
                   options_.watch_memory_max, share_of_one(options_.watch_memory_max)}),
-        routes_(
-            {context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_}),
+        routes_(route_context()),
         sweep_(timer, view, backend),
         owner_sweep_(timer, view, backend, options_.now),
         scheduling_events_(timer, view, renderer_, backend, options_.now),
         node_events_(timer, view, backend, options_.now),
-        crons_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_},
-               timer),
-        munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_}),
-        authentication_(
-            {context_, view, backend, renderer_, options_, gate_, quotas_, directory_, queues_},
-            {[this](uint64_t id) { remote_crowd_.busy(id); }, [this](uint64_t id) { close(id); }}),
+        crons_(route_context(), timer),
+        notifier_(route_context(), timer),
+        munge_(route_context()),
+        authentication_(route_context(), {[this](uint64_t id) { remote_crowd_.busy(id); },
+                                          [this](uint64_t id) { close(id); }}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this, answer_closing_)),
@@ -110,6 +109,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       sweep_.look();
       owner_sweep_.look();
       crons_.look();
+      notifier_.look();
       if (ready_) queues_.look();
     });
   }
@@ -155,11 +155,17 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       scheduling_events_.start();
       node_events_.start();
       crons_.start();
+      notifier_.start();
     }
     reason_ = std::move(reason);
   }
 
  private:
+  // Call it once all of these exist.
+  RouteContext route_context() {
+    return {context_, view_, backend_, renderer_, options_, gate_, quotas_, directory_, queues_};
+  }
+
   // One per connection.
   class Service final : public kj::HttpService {
    public:
@@ -523,6 +529,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   SchedulingEvents scheduling_events_;
   NodeEvents node_events_;
   CronController crons_;
+  Notifier notifier_;
   MungeRoutes munge_;
   Authentication authentication_;
   bool ready_ = false;

@@ -6,9 +6,11 @@
 #include "core/spec/fields/limit_signal.hpp"
 #include "core/spec/fields/process_settings.hpp"
 #include "core/spec/values/duration.hpp"
+#include "core/spec/values/mail.hpp"
 #include "core/spec/values/quantity.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -110,6 +112,23 @@ Status read_node_label(const std::string& text, ResourceWishes& into) {
   return Nothing{};
 }
 
+Status read_label(const std::string& text, ResourceWishes& into) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos)
+    return invalid("--label: `" + text + "`: must be NAME=VALUE, such as project=tides");
+  into.labels[text.substr(0, equals)] = text.substr(equals + 1);
+  return Nothing{};
+}
+
+Status read_ttl(const std::string& text, ResourceWishes& into) {
+  constexpr int64_t kTtlMax = std::numeric_limits<int32_t>::max();  // of the API's field
+  const auto span = core::parse_duration(text);
+  if (!span || (*span + 999) / 1000 > kTtlMax)
+    return invalid("--ttl: `" + text + "`: must be a duration such as 7d, or 0s");
+  into.ttl_s = (*span + 999) / 1000;
+  return Nothing{};
+}
+
 Status check_scratch(const ResourceWishes& wishes) {
   const std::string& text = wishes.scratch;
   if (text.empty() || text == kUnlimited) return Nothing{};
@@ -118,6 +137,18 @@ Status check_scratch(const ResourceWishes& wishes) {
     return invalid("--scratch: `" + text + "`: must be an amount such as --scratch=10Gi");
   if (whole_number(text))
     return invalid("--scratch: `" + text + "`: needs a unit, such as --scratch=" + text + "Gi");
+  return Nothing{};
+}
+
+Status check_notice(const ResourceWishes& wishes) {
+  if (!wishes.mail.empty())
+    if (auto right = core::parse_mail(wishes.mail); !right)
+      return invalid("--mail: " + right.error().message);
+  if (wishes.notify.size() > core::kNotifyMax)
+    return invalid("--notify: must be at most " + std::to_string(core::kNotifyMax) +
+                   " bytes; put the command in a script");
+  if (!wishes.notify_on.empty() && wishes.mail.empty() && wishes.notify.empty())
+    return invalid("--notify-on needs --mail or --notify");
   return Nothing{};
 }
 
@@ -149,6 +180,8 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
     container["resources"]["limits"][name] = std::to_string(count);
   }
   if (wishes.time_s > 0) pod["activeDeadlineSeconds"] = wishes.time_s;
+  for (const auto& [name, value] : wishes.labels) manifest["metadata"]["labels"][name] = value;
+  if (wishes.ttl_s) manifest["spec"]["ttlSecondsAfterFinished"] = *wishes.ttl_s;
   if (wishes.max_fails) manifest["spec"]["maxFailedIndexes"] = *wishes.max_fails;
   if (wishes.grace_s) pod["terminationGracePeriodSeconds"] = *wishes.grace_s;
   if (!wishes.signal.empty())
@@ -164,6 +197,10 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   }
   if (!wishes.after.empty())
     manifest["metadata"]["annotations"][std::string(core::kAfterKey)] = wishes.after;
+  for (const auto& [key, value] :
+       {std::pair(core::kMailKey, &wishes.mail), std::pair(core::kNotifyKey, &wishes.notify),
+        std::pair(core::kNotifyOnKey, &wishes.notify_on)})
+    if (!value->empty()) manifest["metadata"]["annotations"][std::string(key)] = *value;
   if (wishes.private_tmp)
     manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
   if (wishes.nice)

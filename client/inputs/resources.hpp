@@ -19,8 +19,11 @@ Status read_signal(const std::string& text, ResourceWishes& into);      // "USR1
 Status read_grace(const std::string& text, ResourceWishes& into);       // "90s"
 Status read_after(const std::string& text, ResourceWishes& into);       // "ok:prep,any:clean"
 Status read_node_label(const std::string& text, ResourceWishes& into);  // "disk=ssd"
+Status read_label(const std::string& text, ResourceWishes& into);       // "project=x"
+Status read_ttl(const std::string& text, ResourceWishes& into);         // "7d"
 
 Status check_scratch(const ResourceWishes& wishes);  // "10Gi", "true"
+Status check_notice(const ResourceWishes& wishes);   // --mail, --notify, --notify-on
 Status check_signal(const ResourceWishes& wishes);   // it needs --time
 
 // Adds them to a manifest of one container.

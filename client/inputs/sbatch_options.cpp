@@ -5,6 +5,7 @@
 #include "client/inputs/resources.hpp"
 #include "client/settings/submitter.hpp"
 #include "client/terminal/text.hpp"
+#include "core/spec/values/mail.hpp"
 #include "core/spec/values/quantity.hpp"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ struct Seen {
   std::map<std::string, std::string> flags;  // of muster, by name
   std::set<std::string> unused;
   std::string memory_per_cpu;
+  std::string mail_to;
+  bool mail_at_end = false, mail_at_failure = false;
 
   void has_no_meaning(const std::string& option) {
     if (unused.insert(option).second) out.without_meaning.push_back(option);
@@ -258,6 +261,27 @@ Status read_limit_signal(const std::string& value, Seen& seen) {
   return Nothing{};
 }
 
+Status read_mail_user(const std::string& value, Seen& seen) {
+  if (auto right = core::parse_mail(value); !right) return right.error();
+  seen.mail_to = value;
+  return Nothing{};
+}
+
+// "END,FAIL": of the moments at which Slurm mails, only the end of the whole job.
+Status read_mail_type(const std::string& value, Seen& seen) {
+  seen.mail_at_end = seen.mail_at_failure = false;
+  for (std::string one : parts_of(value, ',')) {
+    std::ranges::transform(one, one.begin(), [](unsigned char c) { return std::toupper(c); });
+    if (one == "END" || one == "ALL")
+      seen.mail_at_end = true;
+    else if (one == "FAIL" || one == "TIME_LIMIT" || one == "INVALID_DEPEND")
+      seen.mail_at_failure = true;
+    else if (one != "NONE")
+      seen.has_no_meaning("--mail-type=" + one);
+  }
+  return Nothing{};
+}
+
 // Jobs start as soon as they can.
 Status read_later(const std::string&, Seen&) {
   return invalid("a job cannot be held or begin later here: submit it then, or use --after");
@@ -288,6 +312,8 @@ constexpr Option kOptions[] = {
     {"job-name", 'J', Takes::value, read_name},
     {"mem", 0, Takes::value, read_memory_limit},
     {"mem-per-cpu", 0, Takes::value, read_memory_per_cpu},
+    {"mail-type", 0, Takes::value, read_mail_type},
+    {"mail-user", 0, Takes::value, read_mail_user},
     {"nodes", 'N', Takes::value, read_one},
     {"ntasks", 'n', Takes::value, read_one},
     {"ntasks-per-node", 0, Takes::value, read_one},
@@ -306,8 +332,6 @@ constexpr Option kOptions[] = {
     {"get-user-env", 0, Takes::perhaps},
     {"hold", 'H', Takes::nothing, read_later},
     {"licenses", 'L'},
-    {"mail-type"},
-    {"mail-user"},
     {"nice", 0, Takes::perhaps},
     {"no-kill", 'k', Takes::perhaps},
     {"no-requeue", 0, Takes::nothing},
@@ -452,6 +476,11 @@ Result<SbatchOptions> read_sbatch(const std::string& file, const std::vector<Opt
   }
   for (const auto& [flag, value] : seen.flags)
     seen.out.flags.push_back(value.empty() ? flag : flag + "=" + value);
+  const bool mails = seen.mail_at_end || seen.mail_at_failure;
+  if (!mails && !seen.mail_to.empty()) seen.has_no_meaning("--mail-user without --mail-type");
+  if (mails)
+    seen.out.notices = {"--mail=" + (seen.mail_to.empty() ? user_name() : seen.mail_to),
+                        std::string("--notify-on=") + (seen.mail_at_end ? "end" : "fail")};
   return std::move(seen.out);
 }
 

@@ -18,6 +18,7 @@ struct SbatchOptions {
   std::vector<std::string> flags;            // "--mem=4000Mi"
   std::vector<std::string> without_meaning;  // "--partition", each once, in order
   std::optional<std::string> output, error;  // files, for those who can write them
+  std::vector<std::string> notices{};        // "--mail=ada", for those who can send it
 };
 
 // `file`: as shown in messages. Of several lines with the same option, the last one counts.

@@ -50,7 +50,11 @@ struct ResourceWishes {
   std::map<std::string, std::string> node_selector;
   std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory
   bool private_tmp = false;
-  std::string after;  // the annotation muster.dev/after; empty: none
+  std::map<std::string, std::string> labels;  // of the job
+  std::optional<int64_t> ttl_s;               // after which the finished job is deleted
+  std::string after;                          // the annotation muster.dev/after; empty: none
+  // Who is told of the job's end (muster.dev/mail, notify and notify-on); empty: nobody.
+  std::string mail, notify, notify_on;
 };
 
 // What to do if another job has the name of a job to be created.

@@ -154,6 +154,14 @@ const std::vector<Key> kCoordinator = {
      "7d",
      "Time after which what a user has had of the cluster counts half; 0s: it does not count",
      {}},
+    {"mail-program",
+     Form::text,
+     "PATH",
+     "",
+     "Program that takes mail as sendmail does, for jobs that ask for mail; none: no mail "
+     "(default: "
+     "/usr/sbin/sendmail, if it exists)",
+     {}},
     {"user-requests-max",
      Form::text,
      "N",

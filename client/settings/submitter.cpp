@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,6 +98,11 @@ Result<std::pair<std::string, std::string>> parse_variable(const std::string& te
   std::string name = text.substr(0, equals), value = text.substr(equals + 1);
   if (!fits(name, value)) return invalid("`" + name + "`: name and value must be UTF-8 text");
   return std::pair(std::move(name), std::move(value));
+}
+
+std::string user_name() {
+  const passwd* const entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
 }
 
 core::ProcessSettings shell_settings() {

@@ -33,6 +33,9 @@ Result<Export> parse_export(const std::string& text);
 Result<Variables> exported(const char* const* environ, const Export& wanted,
                            const std::string& dir);
 
+// The name of this user, or its number if it has none.
+std::string user_name();
+
 // The umask and soft limits of this process.
 core::ProcessSettings shell_settings();
 

@@ -59,6 +59,7 @@ Row summary_row(const core::Job& job) {
   out.setWakeMs(summary.wake_ms.value_or(0));
   out.setComplete(summary.complete);
   out.setNamedPods(summary.named_pods);
+  out.setNoticeDue(summary.notice_due);
   out.setGeneration(object.meta.generation);
   out.setCreatedMs(object.meta.created_ms);
   write_map(object.meta.labels, out.initLabels(static_cast<uint32_t>(object.meta.labels.size())));
@@ -110,7 +111,8 @@ Result<core::JobSummary> decode_summary(JobId job, std::string_view bytes) {
                 row.getWakeMs() == 0 ? std::nullopt : std::optional(row.getWakeMs()),
                 row.getComplete(),
                 row.getNamedPods(),
-                owners_back(row.getOwners())};
+                owners_back(row.getOwners()),
+                row.getNoticeDue()};
       });
 }
 

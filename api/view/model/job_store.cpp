@@ -1,6 +1,7 @@
 #include "api/view/model/job_store.hpp"
 
 #include "base/check.hpp"
+#include "core/job/shown/notice.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -53,6 +54,7 @@ void JobStore::add_unloaded(const core::JobSummary& job) {
   names_.emplace(job.ns, job.name, job.id);
   unloaded_.emplace(job.id, entry_of(job));
   if (has_own_owners(job.owners)) owned_.set(job.id, {job.ns, job.name, job.uid, job.owners});
+  note_notice(job.id, job.notice_due);
 }
 
 void JobStore::start_at(uint64_t version) {
@@ -70,7 +72,15 @@ JobView& JobStore::add(core::Job job, uint64_t version) {
   MUSTER_CHECK(added, id);
   count_active(it->second->job, 1);
   note_owners(it->second->job);
+  note_notice(id, core::notice_due(it->second->job));
   return *it->second;
+}
+
+void JobStore::note_notice(JobId id, bool due) {
+  if (due)
+    notices_.insert(id);
+  else if (!notices_.empty())
+    notices_.erase(id);
 }
 
 void JobStore::note_owners(const core::Job& job) {
@@ -117,6 +127,7 @@ void JobStore::count_active(const core::Job& job, int change) {
 }
 
 void JobStore::settle(JobView& view) {
+  note_notice(view.job.id(), !view.job.hidden() && core::notice_due(view.job));
   if (!load_ || !view.job.can_unload()) return;
   count_active(view.job, -1);
   UnloadedJob entry = entry_of(core::summary_of(view.job));
@@ -132,6 +143,7 @@ void JobStore::erase(JobView& view) {
   names_.erase(place_of(view.job));
   owned_.erase(view.job.id());
   held_.erase(view.job.id());
+  notices_.erase(view.job.id());
   jobs_.erase(view.job.id());
 }
 

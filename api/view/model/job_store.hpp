@@ -118,6 +118,8 @@ class JobStore {
   const std::set<JobId>& dependents(const std::string& uid) const { return owned_.of(uid); }
   // The jobs that have the finalizer of a foreground deletion, and whose deletion has begun.
   const std::set<JobId>& held() const { return held_; }
+  // The finished jobs of whose end somebody still has to be told (core/job/shown/notice.hpp).
+  const std::set<JobId>& notices() const { return notices_; }
   void each_active(const std::function<void(const core::Job&)>& f) const;
   std::pair<size_t, size_t> unloaded_counts() const;  // (complete, failed)
   // The active jobs that belong to this user.
@@ -135,6 +137,7 @@ class JobStore {
   using JobPtr = std::unique_ptr<JobView>;
   void used_now(JobView& view) const;
   void count_active(const core::Job& job, int change);
+  void note_notice(JobId id, bool due);
 
   LoadJob load_, load_brief_;
   mutable std::optional<core::Job> brief_;  // the last one read
@@ -148,7 +151,7 @@ class JobStore {
   mutable std::map<JobId, std::string> unreadable_;  // unloaded jobs, and why they cannot be read
   Names names_;
   OwnedJobs owned_;
-  std::set<JobId> held_;
+  std::set<JobId> held_, notices_;
 };
 
 }  // namespace muster::api

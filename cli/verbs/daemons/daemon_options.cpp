@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <limits>
 #include <netinet/in.h>
+#include <unistd.h>
 
 namespace muster::cli {
 namespace {
@@ -151,6 +152,17 @@ void read_labels(Reader& read, std::map<std::string, std::string>& labels) {
 
 }  // namespace
 
+// The program's path, or none; without a setting, where sendmail usually is.
+void read_mail_program(Reader& read, std::string& program) {
+  constexpr const char* kSendmail = "/usr/sbin/sendmail";
+  read.text("mail-program", program);
+  if (program.empty() && access(kSendmail, X_OK) == 0) program = kSendmail;
+  if (program == "none") program.clear();
+  if (!program.empty() && program[0] != '/')
+    read.fail("mail-program", "`" + program + "`: must be an absolute path, such as " +
+                                  std::string(kSendmail) + ", or none");
+}
+
 Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   CoordinatorOptions all;
   coordinator::Options& o = all.options;
@@ -191,6 +203,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.whole("user-pods-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.pods_max);
   read.whole("user-requests-max", 1, 1'000'000, o.quotas.requests_max);
   read.text("log-level", all.log_level);
+  read_mail_program(read, o.mail_program);
   read.span("pod-failure-backoff-base", o.backoff_base_ms);
   read.span("pod-failure-backoff-max", o.backoff_max_ms);
   read.span("node-grace", o.node_grace_ms);

@@ -53,6 +53,10 @@ constexpr ResourceFlag kResourceFlags[] = {
      "Start once another job has ended: ok:JOB (successfully), notok:JOB (unsuccessfully) or "
      "any:JOB; or each index once that of JOB has succeeded: each:JOB; repeatable",
      read_after, true},
+    {"--label", "NAME=VALUE", "Label of the job, for muster get jobs -l; repeatable", read_label,
+     true},
+    {"--ttl", "T",
+     "Delete the job this long after it has finished, such as 7d (default: it is kept)", read_ttl},
 };
 
 void add_resource_rows(FlagRows& rows, JobWords& w) {

@@ -86,6 +86,10 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
     else
       sbatch->without_meaning.emplace_back(flag);
   }
+  if (files)
+    sbatch->flags.insert(sbatch->flags.end(), sbatch->notices.begin(), sbatch->notices.end());
+  else if (!sbatch->notices.empty())
+    sbatch->without_meaning.emplace_back("--mail-type");
   std::string unused;
   for (const std::string& option : sbatch->without_meaning)
     unused += (unused.empty() ? "" : ", ") + option;

@@ -7,6 +7,7 @@
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/resources.hpp"
 #include "client/terminal/exit_codes.hpp"
 
 #include <iostream>
@@ -93,7 +94,21 @@ Verb submit_verb() {
         &w->o.out_file},
        {"--error", "FILE", "Likewise, for stderr (default: the file of --output)",
         &w->o.err_file}});
-  w->of_command.insert(w->of_command.end(), {"--output", "--error"});
+  ResourceWishes& wishes = w->o.resources;
+  rows.insert(rows.end(),
+              {{"--mail", "ADDR,...",
+                "Mail these addresses when the job has finished, through the mail system of the "
+                "coordinator's machine",
+                &wishes.mail},
+               {"--notify", "COMMAND",
+                "Run this line of sh when the job has finished, as a job of its own with the same "
+                "environment and directory; $MUSTER_ENDED_JOB, $MUSTER_ENDED_STATE (Complete or "
+                "Failed) and others say what has ended",
+                &wishes.notify},
+               {"--notify-on", "WHEN", "When to use --mail and --notify (default end):",
+                &wishes.notify_on, one_of({"end", "fail"})}});
+  w->of_command.insert(w->of_command.end(),
+                       {"--output", "--error", "--mail", "--notify", "--notify-on"});
   add_dry_run_rows(
       rows, *w,
       "Print the created job, or with --dry-run its manifest (yaml by default, never name), as:",
@@ -123,6 +138,7 @@ Verb submit_verb() {
              {std::pair("--output", &o.out_file), std::pair("--error", &o.err_file)})
           if (given.flags.contains(flag) && file->empty())
             return Usage{std::string(flag) + " needs the name of a file, such as logs/%j-%a.out"};
+        if (Status right = check_notice(o.resources); !right) return Usage{right.error().message};
         if (given.flags.contains("--timeout") && !w->wait) return Usage{"--timeout needs --wait"};
         if (w->wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
         if (w->printed == "name" && o.dry_run)

@@ -5,6 +5,7 @@
 #include "client/connect/objects.hpp"
 #include "client/connect/token.hpp"
 #include "client/settings/files.hpp"
+#include "client/settings/submitter.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/json.hpp"
 #include "client/terminal/table.hpp"
@@ -45,11 +46,6 @@ namespace {
 constexpr char kGroup[] = "/apis/muster.dev/v1/";
 constexpr Millis kSpareMs = 300'000;  // a cached credential is not handed out in its last minutes
 
-std::string own_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
-}
-
 Json claims_body(const core::NodeClaims& claims) {
   return {{"labels", claims.labels},
           {"slotsMax", claims.slots_max},
@@ -61,7 +57,7 @@ Result<Json> made_token(const AccessOptions& options) {
   Json body = Json::object();
   if (options.life_ms) body["ttlSeconds"] = *options.life_ms / 1000;
   if (options.of_node) body.update(claims_body(options.claims));
-  const std::string subject = options.subject.empty() ? own_name() : options.subject;
+  const std::string subject = options.subject.empty() ? user_name() : options.subject;
   auto answer = client->post(std::string(kGroup) + (options.of_node ? "nodes/" : "users/") +
                                  url_encoded(subject) + "/token",
                              dumped(body));

@@ -1,6 +1,7 @@
 #include "core/job/shown/summary.hpp"
 
 #include "core/job/rules/decide.hpp"
+#include "core/job/shown/notice.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -31,7 +32,8 @@ JobSummary summary_of(const Job& job) {
           expires_at(job),
           complete != nullptr,
           named_pods(job.object()) && !job.relabeled(),
-          meta.owners.size() <= kSummaryOwnersMax ? meta.owners : std::vector<OwnerRef>()};
+          meta.owners.size() <= kSummaryOwnersMax ? meta.owners : std::vector<OwnerRef>(),
+          notice_due(job)};
 }
 
 JobObject brief(const JobObject& object) {

@@ -21,6 +21,7 @@ struct JobSummary {
   bool complete = false;           // else Failed
   bool named_pods = false;         // its pods carry the job's name and uid as labels
   std::vector<OwnerRef> owners{};  // empty: none, or too many to keep in memory
+  bool notice_due = false;         // somebody still has to be told of its end (notice.hpp)
 };
 JobSummary summary_of(const Job& job);
 

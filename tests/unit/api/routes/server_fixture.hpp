@@ -137,6 +137,12 @@ class FakeBackend final : public Backend {
     feed_.kept(seen, next);
     done(Nothing{});
   }
+  bool sends_mail() override { return mail_open; }
+  void send_mail(std::vector<std::string> to, std::string message,
+                 std::function<void(Status)> done) override {
+    mails.emplace_back(std::move(to), std::move(message));
+    done(mail_refuse ? Status(*mail_refuse) : Status(Nothing{}));
+  }
   void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) override {
     ++reads;
     if (refuse) return done(*refuse);
@@ -262,6 +268,9 @@ class FakeBackend final : public Backend {
   std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
   bool running = false;
   int creates = 0, reads = 0, grow_at = -1, updates = 0, node_changes = 0;
+  bool mail_open = false;
+  std::vector<std::pair<std::vector<std::string>, std::string>> mails;  // asked for
+  std::optional<Error> mail_refuse;
   int32_t run = -2;  // of the last read of a log
   Millis log_at = kStart;
   LogSearch searched;

@@ -1,6 +1,8 @@
 // Options of sbatch: the flags of muster that they become, and what cannot become one.
 #include "client/inputs/sbatch_options.hpp"
 
+#include "client/settings/submitter.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,9 +102,28 @@ TEST(Sbatch, TimesAreThoseOfSlurm) {
     EXPECT_EQ(flags_of(std::string("-t ") + none), "") << none;
 }
 
+TEST(Sbatch, MailIsSentAtTheEndOfTheJob) {
+  const auto notices = [](const char* text) {
+    std::string all;
+    const auto read = read_sbatch("f", lines_with(text), "");
+    EXPECT_TRUE(read.ok()) << text;
+    if (!read.ok()) return all;
+    for (const std::string& flag : read->notices) all += (all.empty() ? "" : " ") + flag;
+    return all;
+  };
+  EXPECT_EQ(notices("--mail-user=a@b --mail-type=ALL"), "--mail=a@b --notify-on=end");
+  EXPECT_EQ(notices("--mail-type=end,fail --mail-user=a,b"), "--mail=a,b --notify-on=end");
+  EXPECT_EQ(notices("--mail-user=a@b --mail-type=FAIL"), "--mail=a@b --notify-on=fail");
+  EXPECT_EQ(notices("--mail-type=FAIL"), "--mail=" + user_name() + " --notify-on=fail");
+  EXPECT_EQ(notices("--mail-user=a@b --mail-type=FAIL|--mail-type=NONE"), "");
+  EXPECT_FALSE(read_sbatch("f", lines_with("--mail-user=a; --mail-type=END"), "").ok());
+}
+
 TEST(Sbatch, OptionsWithoutMeaningAreNamedOnce) {
   EXPECT_EQ(unused_in("-p long -A proj|--mail-type=END --mail-user a@b|--partition=x"),
-            "--partition --account --mail-type --mail-user");
+            "--partition --account");
+  EXPECT_EQ(unused_in("--mail-user a@b"), "--mail-user without --mail-type");
+  EXPECT_EQ(unused_in("--mail-type=BEGIN,END,NONE --mail-user a@b"), "--mail-type=BEGIN");
   EXPECT_EQ(unused_in("--exclusive -n 1 --exclusive=user"), "--exclusive");
   EXPECT_EQ(unused_in("--nice --qos long"), "--nice --qos");
   EXPECT_EQ(unused_in("--new-option value -n 1|--other --third=3|-Z x"),
