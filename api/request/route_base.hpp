@@ -2,6 +2,7 @@
 // (routes.hpp) dispatches to them.
 #pragma once
 
+#include "api/access/logins.hpp"
 #include "api/kube/objects/manifest.hpp"
 #include "api/kube/patch/managed_fields.hpp"
 #include "api/request/access_gate.hpp"
@@ -30,6 +31,7 @@ struct RouteContext {
   Quotas& quotas;
   Directory& directory;
   Queues& queues;
+  Logins& logins;
 };
 
 class RouteBase {
@@ -49,7 +51,8 @@ class RouteBase {
         gate_(context.gate),
         quotas_(context.quotas),
         directory_(context.directory),
-        queues_(context.queues) {}
+        queues_(context.queues),
+        logins_(context.logins) {}
   ~RouteBase() = default;
 
   // Sends the object in the form that the client asked for.
@@ -73,6 +76,7 @@ class RouteBase {
   Quotas& quotas_;
   Directory& directory_;
   Queues& queues_;
+  Logins& logins_;
 };
 
 }  // namespace muster::api

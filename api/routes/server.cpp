@@ -9,6 +9,7 @@
 #include "api/request/access_gate.hpp"
 #include "api/routes/access/access_review.hpp"
 #include "api/routes/access/authentication.hpp"
+#include "api/routes/access/login_routes.hpp"
 #include "api/routes/access/munge_routes.hpp"
 #include "api/routes/empty_lists.hpp"
 #include "api/routes/jobs/cron_controller.hpp"
@@ -85,6 +86,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         node_events_(timer, view, backend, options_.now),
         crons_(route_context(), timer),
         notifier_(route_context(), timer),
+        login_(route_context()),
         munge_(route_context()),
         authentication_(route_context(), {[this](uint64_t id) { remote_crowd_.busy(id); },
                                           [this](uint64_t id) { close(id); }}),
@@ -163,7 +165,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
  private:
   // Call it once all of these exist.
   RouteContext route_context() {
-    return {context_, view_, backend_, renderer_, options_, gate_, quotas_, directory_, queues_};
+    return {context_, view_,   backend_,   renderer_, options_,
+            gate_,    quotas_, directory_, queues_,   logins_};
   }
 
   // One per connection.
@@ -354,8 +357,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
           return e.send_status(403, "Forbidden", *why);
       if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
       // The log-in of those who have no token yet.
-      if (peer.remote && !Authentication::bears_token(e) && munge_.serves(e))
-        return ready_ ? munge_.answer(e) : not_ready(e);
+      if (peer.remote && !Authentication::bears_token(e)) {
+        if (shows_page) return send_page(e);  // the same for everybody; it logs in itself
+        if (munge_.serves(e)) return ready_ ? munge_.answer(e) : not_ready(e);
+        if (LoginRoutes::serves(e)) return ready_ ? login_.answer(e) : not_ready(e);
+      }
       return authentication_.pass(e, [this](Exchange& known) { return answer_to(known); });
     });
     return answer
@@ -520,6 +526,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Pool bodies_;
   Directory directory_;
   Queues queues_;
+  Logins logins_;
   Discovery discovery_;
   Renderer renderer_;
   StreamContext context_;
@@ -530,6 +537,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   NodeEvents node_events_;
   CronController crons_;
   Notifier notifier_;
+  LoginRoutes login_;
   MungeRoutes munge_;
   Authentication authentication_;
   bool ready_ = false;

@@ -51,15 +51,16 @@ class Help : public CLI::Formatter {
 
 // In the order of `muster --help`.
 std::vector<Verb> all_verbs() {
-  return {run_verb(),     submit_verb(),      mpirun_verb(),     shell_verb(),      exec_verb(),
-          create_verb(),  apply_verb(),       retry_verb(),      cancel_verb(),     delete_verb(),
-          suspend_verb(), resume_verb(),      scale_verb(),      throttle_verb(),   hold_verb(),
-          release_verb(), set_verb(),         cordon_verb(),     uncordon_verb(),   drain_verb(),
-          taint_verb(),   queue_verb(),       reserve_verb(),    get_verb(),        describe_verb(),
-          explain_verb(), why_verb(),         top_verb(),        share_verb(),      logs_verb(),
-          wait_verb(),    coordinator_verb(), agent_verb(),      token_verb(),      node_verb(),
-          dev_verb(),     backup_verb(),      restore_verb(),    verify_verb(),     journal_verb(),
-          drill_verb(),   config_verb(),      completion_verb(), kubeconfig_verb(), version_verb()};
+  return {run_verb(),      submit_verb(),  mpirun_verb(),      shell_verb(),      exec_verb(),
+          cp_verb(),       create_verb(),  apply_verb(),       retry_verb(),      cancel_verb(),
+          delete_verb(),   suspend_verb(), resume_verb(),      scale_verb(),      throttle_verb(),
+          hold_verb(),     release_verb(), set_verb(),         cordon_verb(),     uncordon_verb(),
+          drain_verb(),    taint_verb(),   queue_verb(),       reserve_verb(),    get_verb(),
+          describe_verb(), explain_verb(), why_verb(),         top_verb(),        share_verb(),
+          logs_verb(),     wait_verb(),    coordinator_verb(), agent_verb(),      token_verb(),
+          node_verb(),     dev_verb(),     backup_verb(),      restore_verb(),    verify_verb(),
+          journal_verb(),  drill_verb(),   config_verb(),      completion_verb(), kubeconfig_verb(),
+          web_verb(),      version_verb()};
 }
 
 std::unique_ptr<CLI::App> new_root() {
@@ -216,6 +217,42 @@ std::string meant_verb(const std::vector<std::string>& words) {
   for (size_t i = 1; i < words.size(); ++i) {
     if (!words[i].starts_with('-')) return words[i];
   }
+  return "";
+}
+
+// What to type in place of a command of Slurm, PBS, Grid Engine or kubectl; empty: unknown.
+std::string foreign_verb(std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kForeign[] = {
+      {"sbatch", "muster submit SCRIPT"},
+      {"qsub", "muster submit SCRIPT"},
+      {"bsub", "muster submit SCRIPT"},
+      {"srun", "muster run -n N -- CMD, or muster shell"},
+      {"salloc", "muster shell"},
+      {"squeue", "muster get jobs --running"},
+      {"qstat", "muster get jobs --running"},
+      {"bjobs", "muster get jobs --running"},
+      {"scancel", "muster cancel job/NAME"},
+      {"qdel", "muster cancel job/NAME"},
+      {"bkill", "muster cancel job/NAME"},
+      {"sacct", "muster get attempts job/NAME"},
+      {"seff", "muster describe job NAME"},
+      {"sinfo", "muster get nodes"},
+      {"qhost", "muster get nodes"},
+      {"sshare", "muster share"},
+      {"sprio", "muster why job/NAME"},
+      {"scontrol", "muster hold, release, set, cordon or drain"},
+      {"sbcast", "muster create configmap"},
+      {"parallel", "muster run --each FILE -- CMD {}"},
+      {"ps", "muster get pods"},
+      {"ls", "muster get jobs"},
+      {"list", "muster get jobs"},
+      {"status", "muster get jobs"},
+      {"kill", "muster cancel job/NAME"},
+      {"stop", "muster cancel job/NAME"},
+      {"edit", "kubectl edit, with muster kubeconfig"},
+      {"patch", "kubectl patch, with muster kubeconfig"}};
+  for (const auto& [theirs, ours] : kForeign)
+    if (theirs == word) return std::string(ours);
   return "";
 }
 
@@ -474,6 +511,8 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
     return usage("", "`" + words[1] + "`: flags must follow the command, except " +
                          listed(early_flags()) + ": muster COMMAND [flags]");
+  if (const std::string ours = foreign_verb(meant); !ours.empty() && found == names.end())
+    return usage("", "`" + meant + "`: unknown command; here, that is " + ours);
   if (!meant.empty() && found == names.end())
     return usage("", "`" + meant + "`: unknown command" + did_you_mean(meant, names));
   const CLI::App& spoken = meant.empty() ? *root : *verbs[found - names.begin()].app;

@@ -206,6 +206,8 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     one("MungeAudience", {{Type::text, "cluster"}, {Type::text, "start"}});
   } else if (is({"munge"})) {
     one("Token", {{Type::text, "id"}, {Type::text, "text"}});
+  } else if (is({"users", "*", "token"}) && at(body, {"login"}) == Json(true)) {
+    one("Login", {{Type::text, "user", path[1]}, {Type::text, "code"}});
   } else if (is({"users", "*", "token"}) || is({"nodes", "*", "token"})) {
     one("Token", {{Type::text, path[0] == "users" ? "user" : "node", path[1]},
                   {Type::text, "id"},

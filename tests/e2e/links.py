@@ -6,6 +6,7 @@
 The machines are loopback addresses; TwoMachines, when run by root, has two network namespaces instead.
 """
 import contextlib
+import getpass
 import http.client
 import json
 import os
@@ -358,10 +359,40 @@ class Clients(Site):
 
     def test_only_health_is_served_without_a_token(self):
         self.assertEqual(self.https("GET", "/healthz"), (200, "ok"))
-        for path in ("/", "/version", "/metrics", "/openapi/v2", "/api", JOBS, f"{MINE}/links", f"{MINE}/tokens"):
+        code, page = self.https("GET", "/")
+        self.assertEqual((code, "<title>" in page), (200, True), "the page is the same for everybody")
+        for path in ("/version", "/metrics", "/openapi/v2", "/api", JOBS, f"{MINE}/links", f"{MINE}/tokens"):
             self.assertEqual(self.https("GET", path)[0], 401, path)
         for path in (JOBS, f"{MINE}/users/root/token", f"{MINE}/nodes/c01/token", f"{MINE}/nodes/c01/revocation"):
             self.assertEqual(self.https("POST", path, None, {})[0], 401, path)
+
+    def test_a_link_logs_the_page_in_once(self):
+        def link(*args, **more):
+            shown = self.ok("web", *args, **more)
+            self.assertTrue(shown.startswith(f"https://{self.ends['apiTls']}/#login="), shown)
+            return shown.strip().split("=")[1]
+        code = link()
+        for wrong in ("", "0" * 64, code[:-1], code + "0"):
+            self.assertIn(self.https("POST", f"{MINE}/login", None, {"code": wrong})[0], (400, 401), wrong)
+        status, token = self.https("POST", f"{MINE}/login", None, {"code": code})
+        self.assertEqual((status, token["madeBy"]), (201, "muster web"))
+        bearer = token["text"].splitlines()[0]
+        self.assertEqual(self.https("GET", JOBS, bearer)[0], 200)
+        self.assertEqual(self.https("POST", f"{MINE}/login", None, {"code": code})[0], 401, "it works once")
+        # What a token asks for lives no longer than the token, and is for its user.
+        path = self.token("--ttl", "2m")
+        mine = path.read_text().splitlines()[0]
+        status, made = self.https("POST", f"{MINE}/users/{getpass.getuser()}/token", mine, {"login": True})
+        self.assertEqual(status, 201, made)
+        status, short = self.https("POST", f"{MINE}/login", None, {"code": made["code"]})
+        self.assertEqual(status, 201, short)
+        own = next(one for one in self.https("GET", f"{MINE}/tokens", mine)[1]["items"] if one["id"] == mine.split(".")[0])
+        self.assertLessEqual(short["expirationTimestamp"], own["expirationTimestamp"])
+        self.assertEqual(self.https("POST", f"{MINE}/users/nobody/token", mine, {"login": True})[0], 403)
+        self.assertEqual(self.https("POST", f"{MINE}/users/{getpass.getuser()}/token", mine, {})[0], 403, "no token by a token")
+        for _ in range(10):
+            self.ok("web")
+        self.assertEqual(self.muster("web").returncode, 5, "at most ten unused ones")
 
     def test_revoked_user_token_is_refused(self):
         bearer = self.token().read_text().splitlines()[0]

@@ -213,6 +213,179 @@ class Shell(cli.Cluster):
         self.assertIn("needs a coordinator", self.muster("run", "--pty", "-n", "1", "--", "sh", code=2).stderr)
 
 
+class Notices(cli.Cluster):
+    """Who is told when a job has finished."""
+
+    # Keeps each message in a file of its own; while `down` exists, it fails as a full queue does.
+    SENDMAIL = """#!/bin/sh
+cd %s
+if [ -e down ]; then echo 'mail queue is full' >&2; exit 75; fi
+{ echo "$@"; cat; } >mail.tmp.$$ && mv mail.tmp.$$ mail.$$
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.file("sendmail", self.SENDMAIL % self.dir)
+        (self.dir / "sendmail").chmod(0o755)
+        self.restart_coordinator()
+
+    def restart_coordinator(self):
+        self.coordinator.kill()
+        self.coordinator.wait()
+        self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", self.listen, "--log-level", "warn",
+                                      "--mail-program", str(self.dir / "sendmail"))
+        poll("it serves again", lambda: subprocess.run([MUSTER, "get", "jobs"], env=self.env, capture_output=True).returncode == 0)
+
+    def mails(self):
+        return [path.read_text() for path in sorted(self.dir.glob("mail.[0-9]*"))]
+
+    def annotations(self, job):
+        return json.loads(self.muster("get", "job", job, "-o", "json").stdout)["metadata"].get("annotations", {})
+
+    def test_mail_says_how_a_job_ended(self):
+        self.muster("submit", "--name", "fit", "--array", "1-3", "--mail", "ada@example.org,bob", "--", "sh", "-c", "[ $SLURM_ARRAY_TASK_ID != 2 ]")
+        self.muster("submit", "--name", "fine", "-n", "1", "--mail", "ada", "--notify-on", "fail", "--", "true")
+        self.muster("wait", "job/fit", code=1)
+        self.muster("wait", "job/fine")
+        poll("the mail is sent", lambda: "muster.dev/notified" in self.annotations("fit"))
+        [mail] = self.mails()
+        self.assertTrue(mail.startswith("-i -- ada@example.org bob\nTo: ada@example.org, bob\nSubject: muster: job fit failed\n"), mail)
+        self.assertIn("Succeeded:  2 of 3\nFailed:     1\n            indexes 1\n", mail)
+        self.assertNotIn("muster.dev/notified", self.annotations("fine"))
+
+    def test_a_crash_loses_no_mail(self):
+        self.file("down", "")
+        self.muster("submit", "--name", "fit", "-n", "1", "--mail", "ada", "--", "true")
+        self.muster("wait", "job/fit")
+        poll("the failure is shown", lambda: "mail queue is full" in self.muster("get", "events").stdout)
+        self.restart_coordinator()
+        (self.dir / "down").unlink()
+        self.restart_coordinator()
+        poll("the mail is sent", lambda: "muster.dev/notified" in self.annotations("fit"))
+        self.assertEqual(len(self.mails()), 1)
+        self.restart_coordinator()
+        self.muster("submit", "--name", "next", "-n", "1", "--mail", "ada", "--", "true")
+        poll("the next mail is sent", lambda: "muster.dev/notified" in self.annotations("next"))
+        self.assertEqual(len(self.mails()), 2, "the first is not sent again")
+
+    def test_a_command_is_a_job_with_the_same_surroundings(self):
+        command = 'echo "$MUSTER_ENDED_JOB $MUSTER_ENDED_STATE $MUSTER_ENDED_FAILED $X" >>told'
+        self.muster("submit", "--name", "fit", "-n", "2", "--env", "X=y", "--notify", command, "--", "sh", "-c", "[ $JOB_COMPLETION_INDEX = 0 ]")
+        self.muster("wait", "job/fit", code=1)
+        poll("the command has run", (self.dir / "told").exists)
+        poll("it has written", lambda: (self.dir / "told").read_text() == "fit Failed 1 y\n")
+        uid = json.loads(self.muster("get", "job", "fit", "-o", "json").stdout)["metadata"]["uid"]
+        self.muster("wait", f"job/fit-end-{uid[:8]}")
+
+    def test_a_script_of_slurm_asks_for_mail(self):
+        script = self.file("job.sh", "#!/bin/sh\n#SBATCH --mail-type=END --mail-user=ada\ntrue\n")
+        self.assertEqual(self.muster("submit", script).stderr, "")
+        poll("the mail is sent", lambda: len(self.mails()) == 1)
+
+    def test_wrong_addresses_are_refused(self):
+        r = self.muster("submit", "-n", "1", "--mail", "a b", "--", "true", code=2)
+        self.assertIn("`a b` is not a mail address", r.stderr)
+        self.assertIn("needs --mail or --notify", self.muster("submit", "-n", "1", "--notify-on", "fail", "--", "true", code=2).stderr)
+
+
+class Copies(cli.Cluster):
+    """muster cp, to and from a pod whose directory is `there`."""
+
+    def setUp(self):
+        super().setUp()
+        (self.dir / "there").mkdir()
+        self.muster("submit", "--name", "a", "--array", "5-6", "--chdir", str(self.dir / "there"), "--", "sleep", "1000")
+        poll("both run", lambda: self.status("a").get("ready") == 2)
+
+    def test_a_file_goes_there_and_back_unchanged(self):
+        sent = self.dir / "some file"
+        sent.write_bytes(os.urandom(300_000))
+        self.muster("cp", str(sent), "job/a:got", "--task", "5")
+        self.assertEqual((self.dir / "there/got").read_bytes(), sent.read_bytes())
+        (self.dir / "back").mkdir()
+        self.muster("cp", "job/a:got", str(self.dir / "back"), "--index", "1")
+        self.assertEqual((self.dir / "back/got").read_bytes(), sent.read_bytes())
+        pod = self.muster("get", "pods", "-o", "name").stdout.split()[0].split("/")[1]
+        self.muster("cp", f"{pod}:{self.dir}/there/got", str(self.dir / "other"))
+        self.assertEqual((self.dir / "other").read_bytes(), sent.read_bytes())
+
+    def test_what_cannot_be_copied_leaves_nothing(self):
+        (self.dir / "back").mkdir()
+        (self.dir / "back/none").write_text("before")
+        r = self.muster("cp", "job/a:none", str(self.dir / "back"), "--index", "0", code=1)
+        self.assertIn("none", r.stderr)
+        self.assertEqual([(p.name, p.read_text()) for p in (self.dir / "back").iterdir()], [("none", "before")])
+        self.assertIn("add -r", self.muster("cp", str(self.dir / "back"), "job/a:x", "--index", "0", code=2).stderr)
+        self.assertIn("is in a pod", self.muster("cp", "x", "./a:b", code=2).stderr)
+        self.assertIn("2 running pods", self.muster("cp", "job/a:x", "y", code=5).stderr)
+        self.assertIn("cannot create", self.muster("cp", self.file("x", "x"), "job/a:no/such/dir", "--index", "0", code=2).stderr)
+
+    def test_directories_go_with_their_files(self):
+        (self.dir / "d/sub").mkdir(parents=True)
+        (self.dir / "d/sub/f").write_text("words\n")
+        (self.dir / "d/link").symlink_to("sub/f")
+        self.muster("cp", "-r", str(self.dir / "d"), "job/a:new", "--index", "0")
+        self.assertEqual((self.dir / "there/new/link").read_text(), "words\n")
+        self.muster("cp", "-r", str(self.dir / "d"), "job/a:.", "--index", "0")
+        self.assertEqual((self.dir / "there/d/sub/f").read_text(), "words\n")
+        self.muster("cp", "-r", "job/a:new", str(self.dir / "back"), "--index", "0")
+        self.assertEqual((self.dir / "back/sub/f").read_text(), "words\n")
+        self.muster("cp", "-r", "job/a:none", str(self.dir / "back2"), "--index", "0", code=2)
+
+
+class Lists(cli.Cluster):
+    """Lists of jobs, and what is deleted of them."""
+
+    def names(self, *flags):
+        return [line.split()[0] for line in self.muster("get", "jobs", "--no-headers", *flags).stdout.splitlines()]
+
+    def test_jobs_are_filtered_and_the_unfinished_come_first(self):
+        self.muster("submit", "--name", "good", "-n", "1", "--label", "project=x", "--", "true")
+        self.muster("wait", "job/good")
+        self.muster("submit", "--name", "bad", "-n", "1", "--", "false")
+        self.muster("wait", "job/bad", code=1)
+        self.muster("submit", "--name", "long", "-n", "1", "--chdir", str(self.dir), "--", "sleep", "1000")
+        self.assertEqual(self.names("--failed"), ["bad"])
+        self.assertEqual(self.names("--running"), ["long"])
+        self.assertEqual(sorted(self.names("--done")), ["bad", "good"])
+        self.assertEqual(sorted(self.names("--failed", "--running")), ["bad", "long"])
+        self.assertEqual(self.names()[0], "long")
+        self.assertEqual(self.names("--sort", "name"), ["bad", "good", "long"])
+        self.assertEqual(len(self.names("--since", "1h")), 3)
+        self.assertEqual(self.names("--since", "0s"), [])
+        self.assertEqual(self.names("-l", "project=x"), ["good"])
+        self.assertEqual(self.muster("get", "jobs", "--failed", "-o", "name").stdout, "job.batch/bad\n")
+        wide = [line for line in self.muster("get", "jobs", "-o", "wide", "--running").stdout.splitlines()]
+        self.assertTrue(wide[0].endswith("DIRECTORY"), wide)
+        self.assertIn("sleep 1000", wide[1])
+        self.assertTrue(wide[1].endswith(str(self.dir)), wide)
+        self.assertIn("future", self.muster("get", "jobs", "--since", "2999-01-01T00:00", code=2).stderr)
+        self.assertIn("select jobs", self.muster("get", "pods", "--failed", code=2).stderr)
+
+    def test_old_jobs_are_deleted(self):
+        self.muster("submit", "--name", "good", "-n", "1", "--", "true")
+        self.muster("submit", "--name", "bad", "-n", "1", "--", "false")
+        self.muster("submit", "--name", "long", "-n", "1", "--", "sleep", "1000")
+        self.muster("wait", "job/good")
+        self.muster("wait", "job/bad", code=1)
+        self.assertIn("No jobs found", self.muster("delete", "jobs", "--done", "--older-than", "1h").stderr)
+        self.assertIn("add --done", self.muster("delete", "jobs", "--older-than", "1h", code=2).stderr)
+        self.assertEqual(self.muster("delete", "jobs", "--failed").stdout, "job.batch/bad deleted\n")
+        self.assertEqual(self.muster("delete", "jobs", "--done").stdout, "job.batch/good deleted\n")
+        self.assertEqual(self.names(), ["long"])
+
+    def test_indexes_are_cancelled_not_deleted(self):
+        self.assertIn("muster cancel job/NAME --index", self.muster("delete", "job/x", "--index", "3", code=2).stderr)
+
+    def test_a_ttl_deletes_the_finished_job(self):
+        self.muster("submit", "--name", "brief", "-n", "1", "--ttl", "0s", "--", "true")
+        poll("it is gone", lambda: self.names() == [])
+
+    def test_commands_of_others_are_answered(self):
+        for theirs, ours in (("sbatch", "muster submit"), ("squeue", "muster get jobs"), ("scancel", "muster cancel")):
+            self.assertIn(f"here, that is {ours}", self.muster(theirs, "x", code=2).stderr)
+
+
 class Followers(cli.Cluster):
     """Arrays that follow others task by task (each:JOB)."""
 

@@ -33,6 +33,11 @@ bool Authentication::bears_token(const Exchange& exchange) {
   return exchange.authorization.starts_with(kBearer);
 }
 
+std::optional<core::Token> Authentication::token_of(const Exchange& exchange, Backend& backend) {
+  if (!exchange.peer.remote || !bears_token(exchange)) return std::nullopt;
+  return backend.token_of(bearer_of(exchange));
+}
+
 kj::Promise<void> Authentication::pass(Exchange& exchange, Answer answer) {
   if (exchange.peer.remote) return pass_remote(exchange, std::move(answer));
   if (exchange.peer.collector) {
@@ -61,8 +66,7 @@ kj::Promise<void> Authentication::identified(Exchange& exchange, uid_t uid) {
 // Without a token, only health is served.
 kj::Promise<void> Authentication::pass_remote(Exchange& exchange, Answer answer) {
   const bool bears = bears_token(exchange);
-  std::optional<core::Token> token;
-  if (bears) token = backend_.token_of(bearer_of(exchange));
+  const std::optional<core::Token> token = token_of(exchange, backend_);
   if (!token) {
     if (!bears && is_health(exchange)) return answer(exchange);
     return unauthorized(exchange, bears);

@@ -22,6 +22,8 @@ class Authentication final : private RouteBase {
       : RouteBase(context), connections_(std::move(connections)) {}
 
   static bool bears_token(const Exchange& exchange);
+  // The valid token that a request from another machine bears, if any.
+  static std::optional<core::Token> token_of(const Exchange& exchange, Backend& backend);
 
   // Sets the caller and answers by `answer`, or refuses.
   using Answer = std::function<Promise(Exchange& exchange)>;

@@ -2,12 +2,15 @@
 
 #include "api/request/body.hpp"
 #include "api/request/writes.hpp"
+#include "api/routes/access/authentication.hpp"
 #include "base/text/time_text.hpp"
 #include "core/cluster/nodes/claims.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/trust.hpp"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <utility>
 
 namespace muster::api {
@@ -112,34 +115,66 @@ kj::Promise<void> TrustRoutes::list(Exchange& exchange) {
 
 kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& user,
                                              const std::string& body) {
-  auto json = own_fields(body, {"ttlSeconds"});
+  auto json = own_fields(body, {"ttlSeconds", "login"});
   if (!json.ok()) return exchange.bad(json.error().message);
   auto life = life_of(*json, core::kUserTokenLife, core::kUserTokenLifeMax);
   if (!life.ok()) return exchange.bad(life.error().message);
+  const bool login = json->value("login", Json(false)) == Json(true);
   // Otherwise a stolen token could be renewed forever.
-  if (exchange.peer.remote)
+  if (exchange.peer.remote && !login)
     return AccessGate::forbid(
         exchange, "a token cannot be used to create tokens; run this on the coordinator's machine");
   TokenWanted wanted{core::TokenKind::user, user.name, 0, exchange.caller.called(), *life, {}};
   return streams_.timer.timeoutAfter(kAccountPatience, directory_.find_name(user.name))
-      .then([this, &exchange,
-             wanted = std::move(wanted)](Result<uid_t> uid) mutable -> kj::Promise<void> {
+      .then([this, &exchange, wanted = std::move(wanted),
+             login](Result<uid_t> uid) mutable -> kj::Promise<void> {
         if (!uid.ok() && uid.error().code == Errc::not_found)
           return exchange.send_status(404, "NotFound", uid.error().message);
         if (!uid.ok()) return exchange.send_error(uid.error(), "users", wanted.subject);
         // Users in different databases may have the same name.
         if (exchange.caller.role != Role::admin && *uid != exchange.caller.who.uid)
           return AccessGate::forbid(exchange, "another user has the same name");
+        if (exchange.peer.remote && *uid != exchange.caller.who.uid)
+          return AccessGate::forbid(exchange, "a token makes links for its own user only");
         wanted.uid = *uid;
-        return directory_.find(*uid).then([this, &exchange, wanted = std::move(wanted)](
+        return directory_.find(*uid).then([this, &exchange, wanted = std::move(wanted), login](
                                               const Caller& holder) mutable -> kj::Promise<void> {
           if (holder.role == Role::none)
             return exchange.send_status(
                 422, "Invalid",
                 "user " + wanted.subject + " has no role here, so a token would be useless");
-          return make(exchange, std::move(wanted));
+          return login ? make_login(exchange, wanted) : make(exchange, std::move(wanted));
         });
       });
+}
+
+// A code by which the web page logs in. Of a caller with a token, the page's token expires no later
+// than that.
+kj::Promise<void> TrustRoutes::make_login(Exchange& exchange, const TokenWanted& wanted) {
+  const Millis now = options_.now();
+  if (backend_.links().api.empty())
+    return exchange.send_error(
+        invalid("the page is served here without a log-in: the coordinator runs without --api-tls"),
+        "users", wanted.subject);
+  Millis until = now + wanted.life_ms;
+  if (const auto own = Authentication::token_of(exchange, backend_))
+    until = std::min(until, own->until_ms);
+  std::string code;
+  for (int words = 0; words < 4; ++words) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016" PRIx64, options_.random());
+    code += digits;
+  }
+  const Millis expires = now + Logins::kLifeMs;
+  if (!logins_.add(code, {wanted.uid, wanted.subject, expires, until}, now))
+    return exchange.send_status(429, "TooManyRequests",
+                                "too many links that nobody has used; they expire in 5 minutes",
+                                OrderedJson{{"retryAfterSeconds", 60}});
+  OrderedJson json = headed("Login");
+  json["user"] = wanted.subject;
+  json["code"] = code;
+  json["expirationTimestamp"] = time_text(expires);
+  return exchange.send(201, dumped(json) + "\n");
 }
 
 kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& node,

@@ -30,6 +30,7 @@ class TrustRoutes final : private RouteBase {
 
  private:
   Promise make(Exchange& exchange, TokenWanted wanted);
+  Promise make_login(Exchange& exchange, const TokenWanted& wanted);
 };
 
 }  // namespace muster::api

@@ -22,7 +22,8 @@ class Deleter {
   int run() {
     const std::string& ns = options_.target.ns;
     if (!options_.files.empty()) return delete_files();
-    if (options_.all || !options_.selector.empty()) return delete_selected();
+    if (options_.all || !options_.selector.empty() || options_.filter.any())
+      return delete_selected();
     for (const std::string& name : options_.names)
       if (!remove(options_.kind, ns, name)) break;
     return code_;
@@ -54,10 +55,13 @@ class Deleter {
     if (!options_.selector.empty()) path += "?labelSelector=" + url_encoded(options_.selector);
     auto list = object(client_, path);
     if (!list) return fail(list.error());
-    const Json& items = at(*list, {"items"});
-    if (items.empty()) std::cerr << "No " << kind_plural(options_.kind) << " found.\n";
-    for (const Json& item : items)
+    bool any = false;
+    for (const Json& item : at(*list, {"items"})) {
+      if (options_.filter.any() && !keeps(options_.filter, item, stage_of(item))) continue;
+      any = true;
       if (!remove(options_.kind, options_.target.ns, text_at(item, {"metadata", "name"}))) break;
+    }
+    if (!any) std::cerr << "No " << kind_plural(options_.kind) << " found.\n";
     return code_;
   }
 
@@ -103,20 +107,30 @@ std::optional<Usage> read_deleted(const std::vector<std::string>& what, DeleteOp
 }
 
 std::optional<Usage> read_deletion(const std::vector<std::string>& what, DeleteOptions& o) {
-  const bool selected = o.all || !o.selector.empty();
+  const bool filtered = o.filter.any();
+  const bool selected = o.all || !o.selector.empty() || filtered;
   if (!o.files.empty()) {
-    if (!what.empty() || selected) return Usage{"-f says what to delete: omit names, -l and --all"};
+    if (!what.empty() || selected)
+      return Usage{"-f says what to delete: omit names, -l, --all, --done and --failed"};
     return std::nullopt;
   }
+  if (what.empty() && filtered) return Usage{"what? muster delete jobs --done"};
   if (what.empty()) return Usage{"what? muster delete job NAME, or -f FILE"};
   if (auto wrong = read_deleted(what, o)) return wrong;
+  if (filtered && o.kind != Kind::job)
+    return Usage{"--done, --failed and --older-than are for jobs: muster delete jobs --done"};
+  if (o.filter.ended_before_ms && !o.filter.done && !o.filter.failed)
+    return Usage{"--older-than is for jobs that have finished: add --done or --failed"};
+  if (filtered && (!o.names.empty() || o.all))
+    return Usage{"--done and --failed select from all jobs: omit names and --all"};
   if (selected && (!o.names.empty() || (o.all && !o.selector.empty())))
     return Usage{"names, -l and --all are mutually exclusive"};
   if (selected && !is_namespaced(o.kind))
     return Usage{std::string(kind_plural(o.kind)) + " are deleted by name: muster delete " +
                  kind_name(o.kind) + " NAME"};
   if (!selected && o.names.empty())
-    return Usage{"which " + std::string(kind_plural(o.kind)) + "? give names, -l or --all"};
+    return Usage{"which " + std::string(kind_plural(o.kind)) + "? give names, -l or --all" +
+                 (o.kind == Kind::job ? ", --done or --failed" : "")};
   return std::nullopt;
 }
 
@@ -128,7 +142,12 @@ int execute(const DeleteOptions& options) {
 }
 
 Verb delete_verb() {
-  auto w = std::make_shared<Raw<DeleteOptions, std::vector<std::string>>>();
+  struct Words {
+    DeleteOptions o;
+    std::vector<std::string> what;
+    JobFilterWords filter;
+  };
+  auto w = std::make_shared<Words>();
   DeleteOptions& o = w->o;
   return {
       .title = {"Jobs", "delete", "Delete jobs and terminate their pods"},
@@ -140,15 +159,26 @@ Verb delete_verb() {
                {"-l,--selector", "SELECTOR", "Delete those with these labels, such as a=b,c!=d",
                 &o.selector},
                {"--all", "", "Delete all objects of this kind in the namespace", &o.all},
+               {"--done", "", "Delete jobs that have finished, complete or failed",
+                &w->filter.filter.done},
+               {"--failed", "", "Delete jobs that have failed", &w->filter.filter.failed},
+               {"--older-than", "T", "Of these, only those that finished longer ago, such as 7d",
+                &w->filter.older_than},
                {"--ignore-not-found", "", "Do not fail if an object does not exist",
                 &o.ignore_missing}},
       .asks = {&o.target},
       .footer =
           "Examples:\n  muster delete job sweep\n  muster delete job/sweep job/train\n"
           "  muster delete -f sweep.yaml\n  muster delete jobs -l app=train\n"
+          "  muster delete jobs --done --older-than 7d\n"
           "To end a job but keep its record, or to end single indexes, use muster cancel.",
+      .refuses = {{"--index", "--task"},
+                  "a job is deleted as a whole; to end some of its indexes: muster cancel job/NAME "
+                  "--index 3,7-9"},
       .finish = [w](const Given& given) -> Judged {
         w->o.ns_given = given.flags.contains("--namespace");
+        if (auto wrong = read_filter(w->filter, wall_now())) return *wrong;
+        w->o.filter = w->filter.filter;
         return judged(read_deletion(w->what, w->o), w->o);
       }};
 }

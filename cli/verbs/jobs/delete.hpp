@@ -1,6 +1,7 @@
 // Options of muster delete.
 #pragma once
 
+#include "cli/verbs/jobs/job_filter.hpp"
 #include "cli/verbs/verb.hpp"
 
 namespace muster::cli {
@@ -13,6 +14,7 @@ struct DeleteOptions {
   std::vector<std::string> files;  // manifests of what to delete, in place of names
   std::string selector;            // in place of names
   bool all = false;                // likewise
+  JobFilter filter{};              // likewise, of jobs
   bool ignore_missing = false;     // missing objects are no error
 };
 

@@ -2,6 +2,7 @@
 //
 // Over plain HTTP on loopback, the kernel identifies the caller. Over HTTPS, kubectl calls `muster
 // token credential` to log in, with a token from a file or through munge.
+#include "cli/verbs/setup/addresses.hpp"
 #include "cli/verbs/verb.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -13,7 +14,6 @@
 
 #include <filesystem>
 #include <iostream>
-#include <unistd.h>
 
 namespace muster::cli {
 
@@ -27,16 +27,6 @@ struct Server {
   std::string url, authority;
   std::vector<std::string> credential;  // arguments for muster; empty: none
 };
-
-// An address that others can connect to: a wildcard becomes this machine's name.
-std::string reachable(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  if (host != "0.0.0.0" && host != "[::]" && host != "*") return address;
-  char name[256] = "localhost";
-  gethostname(name, sizeof name - 1);
-  return name + address.substr(colon);
-}
 
 Result<Server> server_of(const Target& target) {
   if (target.api.starts_with(kHttps)) {

@@ -4,15 +4,18 @@
 // again.
 #include "cli/verbs/show/get.hpp"
 
+#include "base/printable.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <unistd.h>
 
@@ -22,6 +25,7 @@ namespace {
 // Retries of a broken watch, one every kPauseUs: long enough for the coordinator to restart.
 constexpr int kTriesMax = 50;
 constexpr useconds_t kPauseUs = 200'000;
+constexpr size_t kCommandShown = 50;  // bytes
 
 // The items of a list, each with its kind and version: those of a "JobList" lack them.
 Json items_of(Json list) {
@@ -35,6 +39,16 @@ Json items_of(Json list) {
     item["kind"] = kind;
   }
   return items;
+}
+
+// The words of a container's command, as far as they fit into a table.
+std::string typed_command(const Json& container) {
+  std::string text;
+  for (const char* part : {"command", "args"})
+    for (const Json& word : at(container, {part}))
+      if (word.is_string()) text += (text.empty() ? "" : " ") + word.get<std::string>();
+  if (text.size() <= kCommandShown) return text;
+  return std::string(utf8_prefix(text, kCommandShown)) + "...";
 }
 
 class Getter {
@@ -54,6 +68,8 @@ class Getter {
     auto response = client_.get(path, accept());
     if (!response) return response.error();
     if (!response->ok()) return refusal(*response);
+    if (options_.kind == Kind::job)
+      if (Status refined = refine(response->json); !refined) return refined.error();
     return std::move(response->json);
   }
 
@@ -113,7 +129,9 @@ class Getter {
     auto response = client_.get(path, accept());
     if (!response) return fail(response.error());
     if (!response->ok()) return fail(refusal(*response));
-    const Json& answer = response->json;
+    Json& answer = response->json;
+    if (version == nullptr && options_.kind == Kind::job && options_.names.empty())
+      if (Status refined = refine(answer); !refined) return fail(refined.error());
     if (version != nullptr) *version = text_at(answer, {"metadata", "resourceVersion"});
     const bool empty = at(answer, {as_table() ? "rows" : "items"}).empty();
     if (version != nullptr && empty && !options_.names.empty()) {
@@ -128,6 +146,65 @@ class Getter {
     }
     print(answer);
     return kDone;
+  }
+
+  // Filters and orders a list of jobs, and adds what only `-o wide` shows.
+  Status refine(Json& answer) {
+    if (options_.output == Output::wide)
+      if (Status added = add_commands(answer); !added) return added;
+    Json& rows = answer[as_table() ? "rows" : "items"];
+    if (!rows.is_array()) return Nothing{};
+    struct Listed {
+      const Json* job;
+      JobStage stage;
+      size_t row;
+    };
+    size_t state = 0;
+    for (const Json& column : at(answer, {"columnDefinitions"})) {
+      if (text_at(column, {"name"}) == "Status") break;
+      ++state;
+    }
+    std::vector<Listed> listed;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Json& job = as_table() ? at(rows[i], {"object"}) : rows[i];
+      const Json& cells = at(rows[i], {"cells"});
+      const JobStage stage = !as_table() ? stage_of(job)
+                             : state < cells.size() && cells[state].is_string()
+                                 ? stage_of(cells[state].get_ref<const std::string&>())
+                                 : JobStage::running;
+      if (keeps(options_.filter, job, stage)) listed.push_back({&job, stage, i});
+    }
+    std::stable_sort(listed.begin(), listed.end(), [this](const Listed& a, const Listed& b) {
+      return goes_first(options_.order, *a.job, a.stage, *b.job, b.stage);
+    });
+    Json kept = Json::array();
+    for (const Listed& one : listed) kept.push_back(std::move(rows[one.row]));
+    rows = std::move(kept);
+    return Nothing{};
+  }
+
+  // The columns of a job that a table of the coordinator lacks.
+  Status add_commands(Json& table) {
+    if (!at(table, {"columnDefinitions"}).is_array()) return Nothing{};
+    std::string path = object_path(options_.kind, ns());
+    if (const std::string q = query(); !q.empty()) path += "?" + q.substr(1);
+    auto list = object(client_, path);
+    if (!list) return list.error();
+    std::map<std::string, const Json*> jobs;
+    for (const Json& job : at(*list, {"items"})) jobs[text_at(job, {"metadata", "uid"})] = &job;
+    for (const char* name : {"User", "Command", "Directory"})
+      table["columnDefinitions"].push_back({{"name", name}, {"type", "string"}, {"priority", 1}});
+    const std::string owner(core::kOwnerKey);
+    for (Json& row : table["rows"]) {
+      const auto found = jobs.find(text_at(row, {"object", "metadata", "uid"}));
+      const Json& job = found == jobs.end() ? at(row, {"none"}) : *found->second;
+      const Json& containers = at(job, {"spec", "template", "spec", "containers"});
+      const Json& main = containers.is_array() && !containers.empty() ? containers[0] : job;
+      for (const std::string& text : {text_at(job, {"metadata", "annotations", owner.c_str()}),
+                                      typed_command(main), text_at(main, {"workingDir"})})
+        row["cells"].push_back(text.empty() ? Json() : Json(text));
+    }
+    return Nothing{};
   }
 
   // Several names: shown like a list; a missing object is reported and the rest is shown.
@@ -239,10 +316,22 @@ int get_kinds(const GetOptions& options, ApiClient& client) {
 
 struct GetWords {
   GetOptions o;
+  JobFilterWords filter;
+  std::string order;
   std::vector<std::string> what;
   std::string index, task;
-  bool failed = false, no_headers = false;
+  bool no_headers = false;
 };
+
+constexpr const char* kOfJobs =
+    "--running, --done, --since, --user and --sort select jobs: muster get jobs";
+
+// Whether flags are given that only lists of jobs take; `failed`: --failed counts, too.
+bool asks_for_jobs(const GetWords& w, bool failed) {
+  const JobFilter& filter = w.filter.filter;
+  return (failed && filter.failed) || filter.running || filter.done || !filter.user.empty() ||
+         !w.filter.since.empty() || !w.order.empty();
+}
 
 // Reads "attempts job/J".
 Judged read_attempts(const GetWords& w, Output output) {
@@ -251,13 +340,14 @@ Judged read_attempts(const GetWords& w, Output output) {
                     .job = "",
                     .index = w.index,
                     .task = w.task,
-                    .failed = w.failed,
+                    .failed = w.filter.filter.failed,
                     .output = output,
                     .headers = !w.no_headers};
   if (w.what.size() != 2) return Usage{"attempts of which job? muster get attempts job/NAME"};
   if (auto wrong = read_job_name(w.what[1], o.job)) return *wrong;
   if (get.watch || get.all_namespaces || !get.selector.empty())
     return Usage{"attempts belong to one job and cannot be watched: omit -w, -A and -l"};
+  if (asks_for_jobs(w, false)) return Usage{kOfJobs};
   return o;
 }
 
@@ -284,12 +374,22 @@ Judged read_get(GetWords& w, Output output, bool form_given) {
   if (auto wrong = check_set("--index", w.index)) return *wrong;
   if (auto wrong = check_set("--task", w.task)) return *wrong;
   if (first == "attempts" || first == "attempt") return read_attempts(w, output);
-  if (!w.index.empty() || !w.task.empty() || w.failed)
-    return Usage{
-        "--index, --task and --failed apply to attempts only: muster get attempts job/NAME"};
+  if (!w.index.empty() || !w.task.empty())
+    return Usage{"--index and --task apply to attempts only: muster get attempts job/NAME"};
   const size_t slash = first.find('/');
   if (auto wrong = read_kinds(first.substr(0, slash), o)) return *wrong;
   const std::optional<Kind> kind = o.kind;
+  if (asks_for_jobs(w, true)) {
+    if (o.kind != Kind::job || !o.more.empty()) return Usage{kOfJobs};
+    if (o.watch || w.what.size() > 1 || slash != std::string::npos)
+      return Usage{
+          "--failed, --running, --done, --since, --user and --sort are for a list of all "
+          "jobs: omit names and -w"};
+  }
+  if (auto wrong = read_filter(w.filter, wall_now())) return *wrong;
+  o.filter = w.filter.filter;
+  if (w.order == "name") o.order = JobOrder::name;
+  if (w.order == "age") o.order = JobOrder::age;
   if (!o.more.empty() && (slash != std::string::npos || w.what.size() > 1 || o.watch))
     return Usage{"`" + first.substr(0, slash) + "`: omit names and -w to list several kinds"};
   o.names.assign(w.what.begin() + 1, w.what.end());
@@ -326,6 +426,7 @@ int execute(const GetOptions& options) {
 
 Verb get_verb() {
   auto w = std::make_shared<GetWords>();
+  JobFilter& filter = w->filter.filter;
   const Key& form = *find_key(Section::client, "output");
   FlagRow output = key_row(form, "-o,--output");
   std::vector<std::string> forms = form.words;
@@ -346,7 +447,15 @@ Verb get_verb() {
                {"--no-headers", "", "Omit the header line", &w->no_headers},
                {"--index", "SET", "Show only attempts of these indexes, such as 3,7-9", &w->index},
                {"--task", "SET", kTaskHelp, &w->task, kAnything, 0, {"--index"}},
-               {"--failed", "", "Show only failed attempts", &w->failed}},
+               {"--failed", "", "Jobs that have failed, or failed attempts", &filter.failed},
+               {"--running", "", "Jobs that have not finished", &filter.running},
+               {"--done", "", "Jobs that have finished, complete or failed", &filter.done},
+               {"--since", "WHEN", "Jobs created since then: 7d, 12h, 18:00 or 2026-12-01T18:00",
+                &w->filter.since},
+               {"--user", "USER", "Jobs of this user", &filter.user},
+               {"--sort", "ORDER",
+                "Order of jobs (default: those that have not finished first, then by age):",
+                &w->order, one_of({"age", "name"})}},
       .asks = {&w->o.target},
       .footer =
           "Examples:\n  muster get jobs\n"
@@ -354,6 +463,7 @@ Verb get_verb() {
           "  muster get job sweep -w\n  muster get events -w\n"
           "  muster get attempts job/sweep --index 3,7-9 --failed\n"
           "  muster get attempts job/sweep -o tsv > joblog\n"
+          "  muster get jobs --failed --since 7d\n"
           "The columns of -o tsv are those of GNU parallel's --joblog, then Index, Attempt, "
           "Counted and Pod. Seq is the index plus 1.",
       .finish = [w](const Given& given) -> Judged {

@@ -1,6 +1,7 @@
 // Options of muster get.
 #pragma once
 
+#include "cli/verbs/jobs/job_filter.hpp"
 #include "cli/verbs/verb.hpp"
 
 namespace muster::cli {
@@ -15,6 +16,8 @@ struct GetOptions {
   Output output = Output::table;
   bool watch = false;
   bool headers = true;
+  JobFilter filter{};  // of jobs
+  JobOrder order = JobOrder::usual;
 };
 
 // get attempts
