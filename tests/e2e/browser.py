@@ -32,7 +32,7 @@ EVIL = '<img src=x onerror="window.hacked=1">'
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 
 
-def new_browser(width=1280, height=1000):
+def new_browser(width=1280, height=1000, insecure=False):
     options = webdriver.ChromeOptions()
     options.add_argument("--headless=new")
     options.add_argument(f"--window-size={width},{height}")
@@ -40,6 +40,8 @@ def new_browser(width=1280, height=1000):
     options.add_argument("--no-first-run")
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")
+    if insecure:
+        options.add_argument("--ignore-certificate-errors")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(DRIVER))
     browser.set_script_timeout(60)
@@ -124,7 +126,7 @@ class Page(World):
         self.see("#cluster", "1 of 1 node ready")
         self.submit(cluster, mixed(witness))
         self.see("#jobs-table", "mixed")
-        self.assertIn("1 running, 0 failed", self.js("document.title"))
+        self.until("document.title.startsWith('1 running, 0 failed')", "the title counts it")
         self.browser.find_element(By.LINK_TEXT, "mixed").click()
         self.see("#detail-title", "default/mixed")
         eventually(lambda: self.states() == MIXED, "each index in its state")
@@ -328,6 +330,50 @@ class Page(World):
         self.live()
         self.assertEqual(self.js("performance.getEntriesByType('navigation')[0].type"), "reload", "it begins anew")
         self.clean()
+
+    def test_a_job_shows_what_it_runs_and_leaves_nothing_behind(self):
+        cluster = self.cluster(agents=1, slots=2)
+        witness = self.witness(cluster)
+        job = witness.job("what", UNTIL_GO, 4, backoffLimitPerIndex=0)
+        job["spec"]["template"]["spec"]["containers"][0]["workingDir"] = str(witness.folder)
+        self.submit(cluster, job)
+        self.open(cluster, "what")
+        self.until("document.querySelector('#facts [data-fact=command]') !== null", "the facts")
+        self.see("#facts [data-fact=command]", "sh -c")
+        self.see("#facts [data-fact=directory]", str(witness.folder))
+        self.assertIn("sh -c", self.job_row("what")[-1])
+        buttons = "[...document.querySelectorAll('#right button, #right input')].filter(b => b.checkVisibility()).length"
+        self.muster("delete", "job/what", cluster=cluster)
+        self.see("#detail-status", "deleted")
+        self.until(buttons + " === 0", "nothing is left to press")
+        self.clean(deleted="what")
+        self.open(cluster, "never")
+        self.see("#detail-status", "not found")
+        self.until(buttons + " === 0", "nor is there for a job that never was")
+        self.assertNotIn("none", self.text("#right"))
+        (witness.folder / "go").touch()
+
+    def test_a_link_logs_in_from_another_machine(self):
+        cluster = self.cluster(agents=1, slots=2, extra=("--api-tls", "127.0.0.1:0"))
+        self.submit(cluster, sh_job("far", "exit 0", 1))
+        link = self.muster("web", cluster=cluster).stdout.strip()
+        self.assertIn("/#login=", link)
+        browser = new_browser(insecure=True)
+        try:
+            seen = lambda css: browser.find_element(By.CSS_SELECTOR, css).text  # noqa: E731
+            browser.get(link.split("#")[0])
+            eventually(lambda: "muster web" in seen("#connection"), "it says how to log in")
+            browser.get("about:blank")
+            browser.get(link)
+            eventually(lambda: "far" in seen("#jobs-table"), "the jobs")
+            self.assertNotIn("login", browser.current_url)
+            browser.refresh()
+            eventually(lambda: "far" in seen("#jobs-table"), "the tab stays logged in")
+            browser.switch_to.new_window("tab")
+            browser.get(link)
+            eventually(lambda: "has been used" in seen("#connection"), "the link works once")
+        finally:
+            browser.quit()
 
     # ---- what has failed, and why
 

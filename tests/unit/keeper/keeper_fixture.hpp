@@ -163,7 +163,9 @@ class KeeperTest : public testing::TestWithParam<const char*> {
   keeper::Ended run(SpawnOrder what) {
     ProcessKey key = what.key;
     agent_->client->spawn({std::move(what)});
-    EXPECT_TRUE(wait_for([&] { return agent_->end_of(key) != nullptr; }));
+    EXPECT_TRUE(wait_for([&] { return agent_->end_of(key) != nullptr; }))
+        << "gone: " << agent_->gone << "\nits log:\n"
+        << read_file(work_dir_ / "keeper/keeper.log");
     const keeper::Ended* end = agent_->end_of(key);
     return end == nullptr ? keeper::Ended{} : *end;
   }
