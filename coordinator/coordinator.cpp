@@ -456,8 +456,9 @@ class Running final : public Coordinator {
     cluster.settings.line = recovered.line;
     cluster.settings.node_grace_ms = options_.node_grace_ms;
     cluster.settings.require_limits = options_.require_limits;
-    cluster.settings.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max);
-    cluster.settings.use_half_life_ms = options_.share_half_life_ms;
+    cluster.settings.slots = {.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max),
+                              .placement = options_.placement,
+                              .use_half_life_ms = options_.share_half_life_ms};
     cluster.settings.noted = recovered.uses;
     cluster.settings.started_ms = wall_now();
     cluster.settings.await_queues = any_queues(recovered.kept);

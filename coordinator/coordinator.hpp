@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/cluster/slots/recent_use.hpp"
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "core/spec/values/gates.hpp"
 #include "core/trust.hpp"
@@ -53,6 +54,7 @@ struct Options {
   Millis node_grace_ms = 40'000;
   Millis share_half_life_ms = core::RecentUse::kHalfLifeMs;  // 0: recent use does not count
   std::string mail_program;  // takes mail as sendmail(8) does; empty: there is no mail
+  core::PlacementChoice placement = core::PlacementChoice::pack;  // of jobs that do not choose
   core::Gates gates{};
   core::ImageRuntime image_runtime{};
   uint64_t finished_jobs_max = UINT64_MAX;            // to keep; the oldest are deleted first

@@ -206,6 +206,8 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   if (wishes.nice)
     manifest["metadata"]["annotations"][std::string(core::kNiceKey)] = std::to_string(*wishes.nice);
   if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";
+  if (!wishes.placement.empty())
+    manifest["metadata"]["annotations"][std::string(core::kPlacementKey)] = wishes.placement;
   return manifest;
 }
 

@@ -47,6 +47,7 @@ struct ResourceWishes {
   std::optional<int32_t> priority;
   std::optional<int32_t> nice;
   bool gang = false;
+  std::string placement;  // the annotation muster.dev/placement; empty: as the site does
   std::map<std::string, std::string> node_selector;
   std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory
   bool private_tmp = false;

@@ -148,6 +148,13 @@ const std::vector<Key> kCoordinator = {
      "",
      "Maximum pods per user on nodes at a time; others wait (default: no limit)",
      {}},
+    {"placement",
+     Form::text,
+     "ORDER",
+     "pack",
+     "Nodes for pods of jobs that do not say; pack: as few as possible, so that whole nodes stay "
+     "free, spread: evenly over all",
+     {"pack", "spread"}},
     {"share-half-life",
      Form::text,
      "T",

@@ -197,6 +197,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   if (const std::string when = settings.text("audit-journal"); when != "auto")
     o.audit_journal =
         when == "on" ? coordinator::AuditJournal::required : coordinator::AuditJournal::off;
+  if (settings.text("placement") == "spread") o.placement = core::PlacementChoice::spread;
   read.toggle("private-jobs", o.access.private_jobs);
   read.whole("user-priority-max", 0, 1'000'000'000, o.access.user_priority_max);
   read.whole("user-jobs-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.jobs_max);

@@ -82,7 +82,11 @@ void add_resource_rows(FlagRows& rows, JobWords& w) {
        {"--max-fails", "N",
         "End the job once more than N indexes have failed; 0: at the first (default: no limit)",
         &wishes.max_fails, whole(0, kMaxFailsMax)},
-       {"--gang", "", "Start indexes together or not at all", &wishes.gang}});
+       {"--gang", "", "Start indexes together or not at all", &wishes.gang},
+       {"--placement", "ORDER",
+        "Nodes of the indexes; pack: as few as possible, spread: evenly over all (default: as the "
+        "site places them)",
+        &wishes.placement, one_of({"pack", "spread"})}});
 }
 
 // The flags that define the indexes of a command.

@@ -35,7 +35,7 @@ bool is_durable(const Record& record) {
 Cluster::Cluster(Settings settings, const std::vector<NodeInfo>& nodes)
     : settings_(std::move(settings)),
       noted_(settings_.noted),
-      slots_(settings_.user_pods_max, settings_.use_half_life_ms),
+      slots_(settings_.slots),
       queues_known_(!settings_.await_queues) {
   for (const auto& [user, use] : noted_.uses)
     slots_.restore_use(user, use, settings_.started_ms - noted_.at_ms);

@@ -30,11 +30,10 @@ struct Settings {
   EpochLine line;           // ends with this start
   Millis node_grace_ms = 40'000;
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
-  uint32_t user_pods_max = 0;   // on nodes at a time, per owner; 0: no limit
-  Millis use_half_life_ms = RecentUse::kHalfLifeMs;  // 0: recent use does not count
-  NotedUses noted{};                                 // the last UsesNoted before this start
-  Millis started_ms = 0;                             // wall-clock time of this start
-  bool await_queues = false;                         // place nothing before the first QueuesChanged
+  SlotsSettings slots{};
+  NotedUses noted{};          // the last UsesNoted before this start
+  Millis started_ms = 0;      // wall-clock time of this start
+  bool await_queues = false;  // place nothing before the first QueuesChanged
 };
 
 class Cluster {

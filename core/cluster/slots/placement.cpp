@@ -31,7 +31,8 @@ struct Placer {
   const std::vector<WaitingJob*>& reserved;
   std::vector<FreeNode> nodes;
   Pass pass{};
-  bool fresh = true;  // no job or kind has turned out to fit nowhere
+  PlacementChoice site = PlacementChoice::spread;  // in which order `nodes` are
+  bool fresh = true;                               // no job or kind has turned out to fit nowhere
   uint64_t free = 0;
   std::vector<Placed> placed{};
   Grants noted{};    // of jobs for which it matters where they were placed before
@@ -50,6 +51,13 @@ struct Placer {
   }
 
   bool is_stuck(const WaitingJob& job) const { return job.kind->stuck == pass.number; }
+
+  // Pods that start together also work together: a gang takes as few nodes as it can.
+  PlacementChoice choice_of(const WaitingJob& job) const {
+    const Demand& demand = demand_of(job);
+    if (demand.placement != PlacementChoice::usual) return demand.placement;
+    return demand.gang && site == PlacementChoice::pack ? site : PlacementChoice::usual;
+  }
 
   bool reluctant(const FreeNode& node, const Demand& demand) const {
     return node.info && reluctance(*node.info, demand) > 0;
@@ -86,7 +94,7 @@ struct Placer {
     return order;
   }
 
-  // The nodes for a job that chose to be packed or spread, in its order, with the number of pods,
+  // The nodes for a job that is packed or spread by itself, in its order, with the number of pods,
   // of `most`, that go to each.
   std::vector<std::pair<size_t, uint32_t>> arranged(const WaitingJob& job, uint64_t most) const {
     const Demand& demand = demand_of(job);
@@ -99,7 +107,7 @@ struct Placer {
         at.push_back(i);
         places.push_back({room_for(nodes[i], demand, nodes[i].free), pods_on(job, nodes[i].node)});
       }
-      const std::vector<uint32_t> counts = arrange(demand.placement, places, most);
+      const std::vector<uint32_t> counts = arrange(choice_of(job), places, most);
       for (size_t i = 0; i < at.size(); ++i) {
         if (counts[i] == 0) continue;
         chosen.emplace_back(at[i], counts[i]);
@@ -109,19 +117,45 @@ struct Placer {
     return chosen;
   }
 
+  // Calls `take` for one node after another until nothing is `left`.
+  template <class Take>
+  void take_in_turn(const WaitingJob& job, const uint64_t& left, const Take& take) {
+    const Demand& demand = demand_of(job);
+    // Others leave whole nodes to jobs that need much.
+    const bool backwards = site == PlacementChoice::spread && !pass.only_plain &&
+                           waiting.any_large() && !is_large(job);
+    auto nth = [&](size_t i) -> FreeNode& { return nodes[backwards ? nodes.size() - 1 - i : i]; };
+    // Nodes only fill up in a pass, so where such a pod no longer fits is not looked at again.
+    Kind& kind = *job.kind;
+    if (kind.looked != pass.number) kind.full[0] = kind.full[1] = 0;
+    kind.looked = pass.number;
+    size_t& full = kind.full[backwards];
+    if (!backwards) full = std::max(full, first);
+    std::optional<size_t> reluctantly;
+    for (size_t i = full; i < nodes.size() && left > 0; ++i) {
+      if (reluctant(nth(i), demand)) {
+        if (!reluctantly) reluctantly = i;
+        continue;
+      }
+      take(nth(i), left);
+      if (left > 0 && !reluctantly) full = i + 1;
+    }
+    for (size_t i = reluctantly.value_or(nodes.size()); i < nodes.size() && left > 0; ++i)
+      take(nth(i), left);
+  }
+
   // Grants the job up to `most` slots and returns how many it got. Fewer than `most`: no more fit.
   uint64_t fill(WaitingJob& job, uint64_t most) {
     most = allowed(job, most);
     if (most == 0 || is_stuck(job)) return 0;
     const Demand& demand = demand_of(job);
+    const PlacementChoice choice = choice_of(job);
     uint64_t left = most;
-    bool some_reluctant = false;
     auto take = [&](FreeNode& node, uint64_t at_most) {
       uint32_t count = room_for(node, demand, at_most);
       if (count == 0) return;
       placed.push_back({&job, node.node, count});
-      if (job.reservation || demand.placement != PlacementChoice::usual)
-        noted[job.job][node.node] += count;
+      if (job.reservation || choice != PlacementChoice::usual) noted[job.job][node.node] += count;
       occupy(node, demand, count);
       waiting.set_wanted(job, job.wanted - count);
       count_pods(job, count);
@@ -129,24 +163,12 @@ struct Placer {
       left -= count;
     };
     while (first < nodes.size() && nodes[first].free == 0) ++first;
-    if (demand.placement != PlacementChoice::usual) {
+    if (choice != PlacementChoice::usual) {
       for (auto [node, count] : arranged(job, left)) take(nodes[node], count);
     } else if (!demand.affinity.preferred.empty()) {
       for (size_t i : preferred(demand)) take(nodes[i], left);
     } else {
-      // Others leave whole nodes to jobs that need much.
-      const bool fullest_first = waiting.any_large() && !is_large(job);
-      auto nth = [&](size_t i) -> FreeNode& {
-        return nodes[fullest_first ? nodes.size() - 1 - (i - first) : i];
-      };
-      for (size_t i = first; i < nodes.size() && left > 0; ++i) {
-        if (reluctant(nth(i), demand))
-          some_reluctant = true;
-        else
-          take(nth(i), left);
-      }
-      for (size_t i = first; some_reluctant && i < nodes.size() && left > 0; ++i)
-        take(nth(i), left);
+      take_in_turn(job, left, take);
     }
     if (left > 0) {
       job.kind->stuck = pass.number;
@@ -224,7 +246,7 @@ struct Placer {
         lent.back().free = kept[end].slots;
         lent.back().room.add(kept[end].amounts, 1);
       }
-      Placer placer{waiting, reserved, std::move(lent), pass, false};
+      Placer placer{waiting, reserved, std::move(lent), pass, site, false};
       placer.pass.number = waiting.next_pass();
       placer.pass.ends_within = kept[begin].for_ms;
       placer.noted = noted;
@@ -285,17 +307,34 @@ struct Placer {
   }
 };
 
-void sort_by_room(std::vector<FreeNode>& nodes) {
-  std::stable_sort(nodes.begin(), nodes.end(),
-                   [](const FreeNode& a, const FreeNode& b) { return a.free > b.free; });
+bool is_idle(const FreeNode& node) {
+  return node.info && node.free >= node.info->slots;
+}
+
+std::vector<FreeNode> in_order(std::vector<FreeNode> nodes, PlacementChoice site) {
+  // Of those that compare equal, the first one stays first.
+  std::vector<std::pair<uint64_t, size_t>> order;
+  order.reserve(nodes.size());
+  for (const FreeNode& node : nodes) {
+    const uint64_t key = site == PlacementChoice::spread
+                             ? UINT32_MAX - node.free
+                             : uint64_t{is_idle(node)} << 32 | node.free;
+    order.emplace_back(key, order.size());
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<FreeNode> sorted;
+  sorted.reserve(nodes.size());
+  for (const auto& [key, at] : order) sorted.push_back(std::move(nodes[at]));
+  return sorted;
 }
 
 }  // namespace
 
 std::vector<Placed> place(std::vector<FreeNode> nodes, WaitingJobs& waiting,
-                          const std::vector<WaitingJob*>& reserved, uint64_t first_turn) {
-  sort_by_room(nodes);
-  Placer placer{waiting, reserved, std::move(nodes), {waiting.next_pass(), first_turn}};
+                          const std::vector<WaitingJob*>& reserved, uint64_t first_turn,
+                          PlacementChoice site) {
+  Placer placer{
+      waiting, reserved, in_order(std::move(nodes), site), {waiting.next_pass(), first_turn}, site};
   placer.add_up();
   for (const auto& [priority, line] : waiting.lines()) {
     if (placer.free == 0 && placer.kept.empty()) break;
@@ -306,14 +345,16 @@ std::vector<Placed> place(std::vector<FreeNode> nodes, WaitingJobs& waiting,
 
 std::vector<Placed> place_plain(std::vector<FreeNode> nodes, WaitingJobs& waiting, Line& line,
                                 const std::vector<WaitingJob*>& reserved, uint64_t first_turn) {
-  sort_by_room(nodes);
-  Placer placer{waiting, reserved, std::move(nodes), {waiting.next_pass(), first_turn, true}};
+  Placer placer{waiting,
+                reserved,
+                in_order(std::move(nodes), PlacementChoice::spread),
+                {waiting.next_pass(), first_turn, true}};
   placer.add_up();
   placer.serve(line);
   return std::move(placer.placed);
 }
 
-Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
+Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs, PlacementChoice site) {
   WaitingJobs waiting;
   std::vector<WaitingJob*> reserved;
   std::map<const UserShare*, uint32_t> users;
@@ -329,7 +370,7 @@ Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
     if (job.reservation) reserved.push_back(&job);
   }
   Grants grants;
-  for (const auto& [job, node, pods] : place(std::move(nodes), waiting, reserved, 0))
+  for (const auto& [job, node, pods] : place(std::move(nodes), waiting, reserved, 0, site))
     grants[job->job][node] += pods;
   return grants;
 }

@@ -64,7 +64,7 @@ std::optional<Slots::QueueWait::Why> Slots::bar(const Client& client) const {
 // Among which jobs it counts, and what its queue says of it.
 void Slots::enrol(Client& client) {
   client.person = &users_[client.owner];
-  if (user_pods_max_ > 0) client.person->all.set_max({.pods = user_pods_max_});
+  if (settings_.user_pods_max > 0) client.person->all.set_max({.pods = settings_.user_pods_max});
   InQueue& queue = queues_[client.need.queue];
   if (queue.share.number == 0) queue.share.number = ++queue_numbers_;
   const auto [found, first] = queue.users.try_emplace(client.owner);

@@ -166,7 +166,8 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
   if (ending_ == 0) demand.stay = {};
   client.template_priority = demand.priority;
   client.need = std::move(demand);
-  client.held = client.need.placement != PlacementChoice::usual ? &client.places : nullptr;
+  const bool arranged = client.need.gang || client.need.placement != PlacementChoice::usual;
+  client.held = arranged ? &client.places : nullptr;
   client.runs_ms = runs_ms(client);
   count_again(client, was);
 }
@@ -570,7 +571,8 @@ Slots::Round Slots::place(Millis now) {
   find_free(now, free, ahead);
   if (!free.empty()) {
     const std::vector<WaitingJob*> first = reserved(now);
-    const std::vector<Placed> placed = core::place(std::move(free), waiting_, first, first_served_);
+    const std::vector<Placed> placed =
+        core::place(std::move(free), waiting_, first, first_served_, settings_.placement);
     for (WaitingJob* job : first) job->reservation = nullptr;
     grant(placed, now, round);
   }

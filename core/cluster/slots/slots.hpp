@@ -49,12 +49,16 @@
 
 namespace muster::core {
 
+struct SlotsSettings {
+  uint32_t user_pods_max = 0;  // on nodes at a time, of all jobs of one owner; 0: no limit
+  PlacementChoice placement = PlacementChoice::pack;  // of jobs that do not choose: pack or spread
+  Millis use_half_life_ms = RecentUse::kHalfLifeMs;   // 0: recent use does not count
+};
+
 class Slots {
  public:
-  // `user_pods_max`: pods that all jobs of one owner may have on nodes at a time; 0: no limit.
-  // `half_life_ms`: of recent use.
-  explicit Slots(uint32_t user_pods_max = 0, Millis half_life_ms = RecentUse::kHalfLifeMs)
-      : user_pods_max_(user_pods_max), use_(half_life_ms) {}
+  explicit Slots(SlotsSettings settings = {})
+      : settings_(settings), use_(settings.use_half_life_ms) {}
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
 
@@ -283,7 +287,7 @@ class Slots {
   void make_room(Preemption& preemption, const std::vector<Client*>& jobs, Millis now,
                  Round& round);
 
-  const uint32_t user_pods_max_;
+  const SlotsSettings settings_;
   std::map<NodeId, Site> sites_;
   std::unordered_map<NodeId, Site*> site_of_;
   std::vector<Site*> open_;  // may have free slots, or room for prefetch

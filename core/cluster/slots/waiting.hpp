@@ -41,6 +41,9 @@ struct Kind {
   Demand demand;
   size_t jobs = 0;
   uint64_t stuck = 0;  // the last pass in which such a pod fitted nowhere
+  // In pass `looked`, no more such pods fit on this many of the first nodes, and of the last.
+  uint64_t looked = 0;
+  size_t full[2] = {};
 };
 
 struct Pack;
@@ -63,7 +66,7 @@ struct WaitingJob {
   UserShare* user = nullptr;  // shared by all of the user's jobs. Null: one user for all of these
   double real = 1;            // part of its pods that are not prefetched
   Allowances limits{};        // shared with other jobs
-  // Its pods by node, for a job that chose to be packed or spread. Null: none.
+  // Its pods by node, for a job that may be packed or spread by itself. Null: none.
   const Holdings* held = nullptr;
   // When its reservation is likely to be complete, from now. Absent: it is not known.
   std::optional<Millis> starts_in_ms{};

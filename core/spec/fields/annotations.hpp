@@ -71,7 +71,7 @@ constexpr std::string_view kOwnPrefix = "muster.dev/";
 std::vector<std::string> known_annotations();
 
 enum class PlacementChoice : uint8_t {
-  usual,   // nodes with the most free slots first
+  usual,   // as the coordinator's --placement says
   pack,    // as few nodes as possible
   spread,  // as evenly as possible
 };

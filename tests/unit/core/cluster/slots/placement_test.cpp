@@ -204,20 +204,79 @@ TEST(Placement, AGangGetsAllOrNothingAndKeepsNobodyWaiting) {
   EXPECT_EQ(granted(grants, 3), 1u);
 }
 
+// Nodes of this many slots, of which so many are free, and how many pods each gets, as "1:4 3:2".
+std::string filled(const std::vector<std::pair<uint32_t, uint32_t>>& slots, uint32_t wanted,
+                   PlacementChoice site = PlacementChoice::pack) {
+  std::vector<NodeInfo> infos(slots.size());
+  const StringMap labels;
+  std::vector<FreeNode> nodes;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    infos[i].slots = slots[i].first;
+    nodes.push_back({static_cast<NodeId>(i + 1), slots[i].second, {}, &infos[i], &labels});
+  }
+  std::string text;
+  for (auto [node, count] : place(nodes, {{7, wanted, nullptr}}, site)[7])
+    text += (text.empty() ? "" : " ") + std::to_string(node) + ":" + std::to_string(count);
+  return text;
+}
+
+TEST(Placement, NodesInUseAreFilledBeforeIdleOnesAreOpened) {
+  EXPECT_EQ(filled({{8, 8}, {8, 3}, {8, 5}, {4, 4}}, 3), "2:3") << "the fullest";
+  EXPECT_EQ(filled({{8, 8}, {8, 3}, {8, 5}, {4, 4}}, 8), "2:3 3:5");
+  EXPECT_EQ(filled({{8, 8}, {8, 3}, {8, 5}, {4, 4}}, 10), "2:3 3:5 4:2") << "the smallest idle one";
+  EXPECT_EQ(filled({{8, 8}, {8, 3}, {8, 5}, {4, 4}}, 14), "1:2 2:3 3:5 4:4");
+  EXPECT_EQ(filled({{64, 32}, {2, 2}}, 2), "1:2") << "though the idle one has less free";
+  EXPECT_EQ(filled({{8, 8}, {8, 3}, {8, 5}, {4, 4}}, 10, PlacementChoice::spread), "1:8 3:2");
+}
+
+// Pods of many jobs, of which some need more than is left on the first nodes.
+TEST(Placement, NoNodeIsOpenedWhileThePodFitsOnOneInUse) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<NodeInfo> infos(2 + random() % 6);
+    const StringMap labels;
+    std::vector<FreeNode> nodes;
+    for (NodeInfo& info : infos) {
+      info.slots = 4;
+      nodes.push_back({static_cast<NodeId>(nodes.size() + 1), 4, {4'000, 0, {}}, &info, &labels});
+    }
+    std::vector<Demand> demands(1 + random() % 8);
+    std::vector<WaitingJob> jobs;
+    for (Demand& demand : demands) {
+      demand.amounts.cpu_millis = 1'000 * static_cast<int64_t>(1 + random() % 4);
+      demand.priority = -static_cast<int32_t>(jobs.size());  // in this order
+      jobs.push_back({jobs.size() + 1, 1, &demand});
+    }
+    const Grants grants = place(nodes, jobs);
+    std::vector<int64_t> free(infos.size() + 1, 4'000);
+    for (size_t i = 0; i < demands.size(); ++i) {
+      if (granted(grants, i + 1) == 0) continue;
+      const int64_t needs = demands[i].amounts.cpu_millis;
+      const NodeId there = grants.at(i + 1).begin()->first;
+      for (NodeId node = 1; node <= infos.size(); ++node)
+        ASSERT_FALSE(free[there] == 4'000 && free[node] < 4'000 && free[node] >= needs)
+            << seed << ": job " << i + 1 << " opened node " << there << " beside " << node;
+      free[there] -= needs;
+    }
+  }
+}
+
 // Work spreads, but not over the nodes that a job which waits needs as a whole.
-TEST(Placement, WhileALargeJobWaitsTheFullestNodesAreFilledFirst) {
+TEST(Placement, WhereASiteSpreadsTheFullestNodesAreFilledFirstWhileALargeJobWaits) {
+  constexpr auto kSpread = PlacementChoice::spread;
   Demand gang, large, small;
   gang.gang = true;
   large.amounts.cpu_millis = 9'000;
   small.amounts.cpu_millis = 1'000;
   const std::vector<FreeNode> nodes = {{1, 8, {8'000}}, {2, 2, {2'000}}, {3, 5, {5'000}}};
   const Grants spread = {{1, {{1, 3}}}}, tight = {{1, {{2, 2}, {3, 1}}}};
-  EXPECT_EQ(place(nodes, {{1, 3, &small}}), spread);
-  EXPECT_EQ(place(nodes, {{1, 3, &small}, {.job = 2, .wanted = 1, .demand = &large, .cost = 9}}),
-            tight);
-  EXPECT_EQ(place(nodes, {{1, 3, &small}, {2, 20, &gang}}), tight);
+  EXPECT_EQ(place(nodes, {{1, 3, &small}}, kSpread), spread);
+  EXPECT_EQ(
+      place(nodes, {{1, 3, &small}, {.job = 2, .wanted = 1, .demand = &large, .cost = 9}}, kSpread),
+      tight);
+  EXPECT_EQ(place(nodes, {{1, 3, &small}, {2, 20, &gang}}, kSpread), tight);
   const Grants whole = {{2, {{1, 8}}}};
-  EXPECT_EQ(place(nodes, {{2, 8, &gang}}), whole) << "over as few nodes as before";
+  EXPECT_EQ(place(nodes, {{2, 8, &gang}}, kSpread), whole) << "over as few nodes as before";
 }
 
 TEST(Placement, NodesWithAPreferNoScheduleTaintAreFilledLast) {
@@ -277,7 +336,7 @@ TEST(Placement, PackUsesFewestNodesAndKeepsLargeOnesFree) {
   EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 11), "1:3 2:8");
   EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 21), "") << "a gang gets all or nothing";
   EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 1, {{1, 3}}), "1:1") << "where its other pods are";
-  EXPECT_EQ(chosen(PlacementChoice::usual, {4, 8, 2, 6}, 6), "2:6");
+  EXPECT_EQ(chosen(PlacementChoice::usual, {4, 8, 2, 6}, 6), "4:6") << "a gang is packed anyway";
 }
 
 TEST(Placement, SpreadIsAsEvenAsFreeSlotsAllow) {
@@ -328,7 +387,7 @@ TEST(Placement, RandomCasesNeverOverAllocate) {
       if (pick(4) == 0) demands[i].amounts.named["x/gpu"] = static_cast<int64_t>(1 + pick(2));
       jobs.push_back({i + 1, static_cast<uint32_t>(pick(9)), &demands[i]});
     }
-    Grants grants = place(nodes, jobs);
+    Grants grants = place(nodes, jobs, pick(2) ? PlacementChoice::pack : PlacementChoice::spread);
     for (const FreeNode& node : nodes) {
       uint64_t slots = 0;
       Amounts taken;

@@ -21,7 +21,8 @@ struct SlotsPlay {
     uint64_t received = 0;
     std::map<NodeId, uint32_t> runs;
   };
-  explicit SlotsPlay(uint32_t user_pods_max = 0) : slots(user_pods_max) {}
+  explicit SlotsPlay(uint32_t user_pods_max = 0, PlacementChoice site = PlacementChoice::pack)
+      : slots({.user_pods_max = user_pods_max, .placement = site}) {}
   Slots slots;
   std::map<NodeId, NodeInfo> nodes;
   std::map<JobId, JobState> jobs;
