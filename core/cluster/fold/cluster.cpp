@@ -185,8 +185,19 @@ struct NodeApplier {
   }
 };
 
+// Whether the node takes pods follows from what is known about it now.
+void Cluster::tell_slots(NodeId id) {
+  const Node& node = nodes_.at(id);
+  if (!node.info.gone) slots_.set_usable(id, node.link && is_ready(node.info));
+  if (node.starts.closed())
+    closed_.insert(id);
+  else
+    closed_.erase(id);
+}
+
 void Cluster::apply(const Record& record) {
   std::visit(NodeApplier{*this}, record);
+  if (const NodeId id = node_of(record); id != kNoNode) tell_slots(id);
 }
 
 }  // namespace muster::core::cluster

@@ -3,7 +3,7 @@
 // apply(record) is the only thing that changes a node; it evaluates no rule. decide() (decide.hpp)
 // looks at the cluster and returns records and effects. Slots (slots.hpp) are a value beside the
 // nodes: nothing about them is durable, so no record mentions them. apply() tells them which nodes
-// there are, decide() passes on what jobs want and free.
+// there are and take pods, decide() passes on what jobs want and free.
 //
 // Invariants: an id is one incarnation and is never reused; a name has at most one incarnation that
 // is not gone; an incarnation that is gone stays gone, and no slot on it is granted or held.
@@ -58,6 +58,8 @@ class Cluster {
   // The newest incarnation of this name; kNoNode: there is none, or it was deleted.
   NodeId newest(const std::string& name) const;
   NodeId next_id() const { return last_id_ + 1; }
+  // Those that get no pods but probes (start_watch.hpp).
+  const std::set<NodeId>& closed() const { return closed_; }
   // Names on record that have not registered since the start.
   const std::set<std::string>& awaited() const { return awaited_; }
 
@@ -77,11 +79,13 @@ class Cluster {
  private:
   friend struct NodeApplier;
   void end(NodeId id, Millis at_ms);
+  void tell_slots(NodeId id);
 
   const Settings settings_;
   std::map<NodeId, Node> nodes_;
   std::map<std::string, NodeId> living_;
   std::set<std::string> awaited_;
+  std::set<NodeId> closed_;
   NodeId last_id_ = 0;
   NotedUses noted_;
   Slots slots_;

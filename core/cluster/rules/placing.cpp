@@ -69,13 +69,7 @@ void Turn::take(const QueuesChanged& event) {
 void Turn::take(const PlaceNow&) {
   if (!cluster.queues_known()) return;
   Slots& slots = cluster.slots();
-  std::vector<NodeId> closed;
-  for (const auto& [id, node] : cluster.nodes()) {
-    if (node.info.gone) continue;
-    slots.set_usable(id, node.link && is_ready(node.info));
-    if (node.starts.closed()) closed.push_back(id);
-  }
-  const std::map<NodeId, uint32_t> probed = let_probes_through(closed);
+  const std::map<NodeId, uint32_t> probed = let_probes_through();
   slots.set_wall(now.wall_ms - now.up_ms);
   Slots::Round round = slots.place(now.up_ms);
   close_after(probed);

@@ -62,10 +62,10 @@ void Turn::judge_starts() {
   if (probe) place_soon();
 }
 
-std::map<NodeId, uint32_t> Turn::let_probes_through(const std::vector<NodeId>& closed) {
+std::map<NodeId, uint32_t> Turn::let_probes_through() {
   std::map<NodeId, uint32_t> probed;
   Slots& slots = cluster.slots();
-  for (NodeId id : closed) {
+  for (const NodeId id : cluster.closed()) {
     const Cluster::Node& node = *cluster.node(id);
     if (node.starts.probe_up_ms > now.up_ms) continue;
     const uint32_t used = slots.used(id);

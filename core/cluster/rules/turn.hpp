@@ -58,7 +58,7 @@ struct Turn {
   void reopen(NodeId node, const std::string& why);
   void judge_starts();
   // Around a round of placement: lets one pod through to each closed node whose probe is due.
-  std::map<NodeId, uint32_t> let_probes_through(const std::vector<NodeId>& closed);
+  std::map<NodeId, uint32_t> let_probes_through();
   void close_after(const std::map<NodeId, uint32_t>& probed);
   // Every node that fits the job failed its pods: that is the job's doing.
   void forgive(JobId job);

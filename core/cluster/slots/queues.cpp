@@ -28,6 +28,7 @@ void Slots::set_queues(const std::vector<Queue>& queues, const PriorityClasses& 
   std::vector<std::pair<Client*, Uncounted>> clients;
   for (Client* client : by_id()) clients.emplace_back(client, uncount(*client));
   classes_ = classes;
+  forget_nodeless();
   for (auto& [name, queue] : queues_) queue.stored.reset();
   for (const Queue& queue : queues) queues_[queue.name].stored = queue;
   for (auto& [name, queue] : queues_) {
@@ -92,22 +93,26 @@ void Slots::enrol(Client& client) {
   client.need.preempted_queues = rules ? rules->preempts : std::nullopt;
 }
 
-bool Slots::no_node_for(const Queue& queue) const {
-  return std::none_of(sites_.begin(), sites_.end(), [&queue](const auto& one) {
-    return has_labels(one.second.labels, queue.node_selector);
-  });
+// Looks at all nodes, once after each change of their labels.
+bool Slots::has_no_node(const InQueue& queue) const {
+  if (!queue.stored || queue.stored->node_selector.empty()) return false;
+  if (!queue.nodeless)
+    queue.nodeless = std::none_of(sites_.begin(), sites_.end(), [&queue](const auto& one) {
+      return has_labels(one.second.labels, queue.stored->node_selector);
+    });
+  return *queue.nodeless;
+}
+
+void Slots::forget_nodeless() {
+  for (auto& [name, queue] : queues_) queue.nodeless.reset();
 }
 
 std::map<JobId, Slots::QueueWait> Slots::queue_waits() const {
-  std::map<const InQueue*, bool> nodeless;
-  for (const auto& [name, queue] : queues_)
-    nodeless[&queue] =
-        queue.stored && !queue.stored->node_selector.empty() && no_node_for(*queue.stored);
   std::map<JobId, QueueWait> waits;
   for (const auto& [job, client] : clients_) {
     const uint32_t wanted = client.lacking();
     if (wanted == 0) continue;
-    if (client.barred || nodeless.at(client.queue)) {
+    if (client.barred || has_no_node(*client.queue)) {
       waits[job] = {client.need.queue, client.barred.value_or(QueueWait::Why::no_node)};
       continue;
     }

@@ -40,7 +40,10 @@ void Slots::set_node(const NodeInfo& info) {
     costs_known_ = false;
   }
   site.info = info;
-  site.labels = labels_of(info);
+  if (StringMap labels = labels_of(info); site.labels != labels) {
+    site.labels = std::move(labels);
+    forget_nodeless();
+  }
   set_ends(site, ends_of(info));
   open(site);
   std::vector<Taint> taints;
@@ -97,6 +100,7 @@ void Slots::remove_node(NodeId node) {
   all_slots_ -= gone->info.slots;
   costs_known_ = false;
   std::erase(open_, gone);
+  forget_nodeless();
   site_of_.erase(node);
   sites_.erase(node);
   for (auto& [job, places] : reservations_) places.erase(node);

@@ -188,6 +188,8 @@ class Slots {
     std::map<std::optional<UserId>, Sharer> users;
     size_t jobs = 0;     // that hold or want slots
     double weights = 0;  // of its users who do
+    mutable std::optional<bool>
+        nodeless{};  // no node has the labels that it selects; absent: unknown
   };
   struct User {
     Allowance all;    // in all queues
@@ -264,7 +266,8 @@ class Slots {
   void enrol(Client& client);
   const Queue* queue_of(const Client& client) const;
   std::optional<QueueWait::Why> bar(const Client& client) const;
-  bool no_node_for(const Queue& queue) const;
+  bool has_no_node(const InQueue& queue) const;
+  void forget_nodeless();
   // shares.cpp
   void note_changes();
   void recount();
