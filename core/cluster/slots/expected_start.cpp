@@ -43,7 +43,7 @@ void occupy(std::vector<Outlook>& nodes, const WaitingJob& job, const Plan& plan
     one.node.over += place->second - now;
     one.node.room.add(demand_of(job).amounts, -int64_t{place->second});
     if (job.runs_ms)
-      one.endings.push_back({plan.start_ms + *job.runs_ms, place->second, &demand_of(job)});
+      one.endings.push_back({plan.due.start_ms + *job.runs_ms, place->second, &demand_of(job)});
   }
 }
 
@@ -86,7 +86,8 @@ std::vector<Expectation> expect(const std::vector<WaitingJob>& waiting, std::vec
     // Of equals, any may be first.
     const bool tied = (i > 0 && rank(*order[i - 1]) == rank(*order[i])) ||
                       (i + 1 < order.size() && rank(*order[i + 1]) == rank(*order[i]));
-    if (!tied && own->start_ms >= now + kExpectedMinMs) expected[i].start_ms = own->start_ms;
+    if (!tied && own->due.start_ms >= now + kExpectedMinMs)
+      expected[i].start_ms = own->due.start_ms;
   }
   return expected;
 }

@@ -11,6 +11,7 @@ struct Step {
   Millis at_ms = 0;
   NodeId node = kNoNode;
   uint32_t pods = 0;
+  bool known = true;
 };
 
 // In the order of time, until `most` fit.
@@ -22,11 +23,12 @@ void add_steps(const Outlook& outlook, const Demand& demand, uint32_t most, Mill
   std::stable_sort(endings.begin(), endings.end(),
                    [](const Ending* a, const Ending* b) { return a->at_ms < b->at_ms; });
   uint32_t fit = 0;
+  bool known = true;
   auto look = [&](Millis at_ms) {
     node.wall_ms = outlook.node.wall_ms + at_ms - now;
     const uint32_t room = room_for(node, demand, most);
     if (room <= fit) return;
-    steps.push_back({at_ms, node.node, room - fit});
+    steps.push_back({at_ms, node.node, room - fit, known});
     fit = room;
   };
   look(now);
@@ -35,6 +37,7 @@ void add_steps(const Outlook& outlook, const Demand& demand, uint32_t most, Mill
     const uint32_t free = one->pods - std::min(one->pods, node.over);
     node.over -= std::min(node.over, one->pods);
     node.free += free;
+    known &= one->known;
     if (one->demand) node.room.add(one->demand->amounts, one->pods);
     look(std::max(now, one->at_ms));
   }
@@ -59,16 +62,17 @@ std::optional<Plan> plan(const std::vector<Outlook>& nodes, const WaitingJob& jo
     if (left == 0) break;
     const uint32_t pods = std::min(left, step.pods);
     plan.places[step.node] += pods;
-    plan.start_ms = step.at_ms;
+    plan.due.start_ms = step.at_ms;
+    plan.due.known &= step.known;
     left -= pods;
   }
   if (left > 0 || plan.places.empty()) return std::nullopt;
   return plan;
 }
 
-std::optional<Millis> start_of(const Reservation& places, const std::vector<Outlook>& nodes,
-                               const WaitingJob& job, Millis now) {
-  Millis start_ms = now;
+std::optional<Due> start_of(const Reservation& places, const std::vector<Outlook>& nodes,
+                            const WaitingJob& job, Millis now) {
+  Due due{now};
   size_t found = 0;
   for (const Outlook& outlook : nodes) {
     const auto place = places.find(outlook.node.node);
@@ -81,11 +85,12 @@ std::optional<Millis> start_of(const Reservation& places, const std::vector<Outl
     for (const Step& step : steps) {
       if (fit >= place->second) break;
       fit += step.pods;
-      start_ms = std::max(start_ms, step.at_ms);
+      due.start_ms = std::max(due.start_ms, step.at_ms);
+      due.known &= step.known;
     }
     if (fit < place->second) return std::nullopt;
   }
-  return found == places.size() ? std::optional(start_ms) : std::nullopt;
+  return found == places.size() ? std::optional(due) : std::nullopt;
 }
 
 }  // namespace muster::core

@@ -19,6 +19,7 @@ struct Ending {
   Millis at_ms = 0;
   uint32_t pods = 0;
   const Demand* demand = nullptr;
+  bool known = true;  // otherwise nothing is known of the job, and the time says little
 };
 
 struct Outlook {
@@ -26,9 +27,15 @@ struct Outlook {
   std::vector<Ending> endings;
 };
 
+// When places are likely to be free.
+struct Due {
+  Millis start_ms = 0;
+  bool known = true;  // it follows from ends that are known
+};
+
 struct Plan {
   Reservation places;
-  Millis start_ms = 0;  // when all places are likely to be free
+  Due due;
 };
 
 // For a gang, all its waiting pods; otherwise one. nullopt: it would not fit even if all those pods
@@ -36,7 +43,7 @@ struct Plan {
 std::optional<Plan> plan(const std::vector<Outlook>& nodes, const WaitingJob& job, Millis now);
 
 // When these places are likely to be free; nullopt: the nodes cannot offer them.
-std::optional<Millis> start_of(const Reservation& places, const std::vector<Outlook>& nodes,
-                               const WaitingJob& job, Millis now);
+std::optional<Due> start_of(const Reservation& places, const std::vector<Outlook>& nodes,
+                            const WaitingJob& job, Millis now);
 
 }  // namespace muster::core

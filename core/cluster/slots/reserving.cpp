@@ -14,6 +14,8 @@ namespace {
 constexpr Millis kSoonerMs = 100;
 // Expected of a pod about which nothing is known, beyond what it has already run.
 constexpr Millis kUnknownMs = 3'600'000;
+// A plan that is this late is given up for as long.
+constexpr Millis kLateMs = 3'600'000;
 // The longest pause between two plans of a job that fits nowhere.
 constexpr Millis kPauseMaxMs = 60'000;
 // A look at this many jobs in vain puts the next one off by a millisecond.
@@ -107,6 +109,7 @@ void Slots::be_patient(Millis now, Round& round) {
   patient_ = longest->job;
   patient_ms_ = now;
   lend_until_ms_ = std::numeric_limits<Millis>::max();
+  due_ms_ = now;
   plan_anew(now);
   if (patient_) return;
   // Nothing fits it: let other jobs try first.
@@ -119,8 +122,8 @@ void Slots::plan_anew(Millis now) {
   auto it = clients_.find(*patient_);
   if (it == clients_.end() || !it->second.line || !may_have(it->second))
     return drop_reservation(*patient_);
-  if (now - patient_ms_ > kUnknownMs) {  // it waits for pods that do not end
-    set_short_since(it->second, now + kUnknownMs);
+  if (now > due_ms_ + kLateMs) {  // it waits for pods that do not end
+    set_short_since(it->second, now + kLateMs);
     return drop_reservation(*patient_);
   }
   Client& client = it->second;
@@ -128,18 +131,22 @@ void Slots::plan_anew(Millis now) {
   const WaitingJob job{it->first, client.lacking(), &client.need};
   const std::optional<Plan> best = plan(nodes, job, now);
   if (still_good(job.job)) {
-    const std::optional<Millis> start_ms = start_of(reservations_.at(job.job), nodes, job, now);
-    if (start_ms &&
-        (!best || *start_ms - best->start_ms <= std::max(kSoonerMs, (*start_ms - now) / 8))) {
-      start_ms_ = *start_ms;
-      lend_until_ms_ = std::min(lend_until_ms_, start_ms_);
-      return;
-    }
+    const std::optional<Due> due = start_of(reservations_.at(job.job), nodes, job, now);
+    if (due && (!best || due->start_ms - best->due.start_ms <=
+                             std::max(kSoonerMs, (due->start_ms - now) / 8)))
+      return expect_at(*due);
   }
   if (!best) return drop_reservation(job.job);
   reservations_[job.job] = best->places;
-  start_ms_ = best->start_ms;
+  expect_at(best->due);
+}
+
+// A plan holds while it is met: from when on it is late is what was first expected. Of ends that
+// are not known, nothing is expected.
+void Slots::expect_at(Due due) {
+  start_ms_ = due.start_ms;
   lend_until_ms_ = std::min(lend_until_ms_, start_ms_);
+  due_ms_ = due.known ? std::max(patient_ms_, lend_until_ms_) : patient_ms_;
 }
 
 // What is free on each node, and when the pods of other jobs are likely to end there.
@@ -150,7 +157,8 @@ std::vector<Outlook> Slots::outlook(const Client& client, Millis now) {
     if (other == &client) continue;
     places += other->places.size();
     for (const Holding& holding : other->places)
-      endings[holding.node].push_back({ends_at(*other, holding, now), holding.pods, &other->need});
+      endings[holding.node].push_back(
+          {ends_at(*other, holding, now), holding.pods, &other->need, other->runs_ms.has_value()});
   }
   next_plan_ms_ = now + kPlanEveryMs + static_cast<Millis>(places / kPlacesPerMs);
   std::vector<Outlook> nodes;

@@ -285,6 +285,7 @@ class Slots {
   void begin_to_wait(Millis now);
   void be_patient(Millis now, Round& round);
   void plan_anew(Millis now);
+  void expect_at(Due due);
   void preempt(Millis now, Round& round);
   std::vector<Client*> preemptors(int32_t lowest);
   void make_room(Preemption& preemption, const std::vector<Client*>& jobs, Millis now,
@@ -329,6 +330,7 @@ class Slots {
   Millis start_ms_ = 0;                 // when that is likely to be complete
   Millis lend_until_ms_ = 0;            // what was first expected: its places are not lent beyond
   Millis patient_ms_ = 0;               // when it got that
+  Millis due_ms_ = 0;                   // since when it is late, if it is still there
   std::optional<Millis> first_ms_;      // of the first round
   Millis next_plan_ms_ = 0;             // no plan is made before
   std::optional<Millis> preempted_ms_;  // time of the last preemption

@@ -484,14 +484,30 @@ TEST(Reservation, IsWhereAllOfItIsFreeFirst) {
   const std::optional<Plan> places = plan(nodes, five, 100);
   ASSERT_TRUE(places);
   EXPECT_EQ(places->places, (Reservation{{1, 1}, {2, 2}, {3, 2}}));
-  EXPECT_EQ(places->start_ms, 400);
+  EXPECT_EQ(places->due.start_ms, 400);
   const std::optional<Plan> whole = plan(nodes, one, 100);
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->places, (Reservation{{3, 1}})) << "a node of its own, as soon as there is one";
-  EXPECT_EQ(whole->start_ms, 400);
-  EXPECT_EQ(start_of({{2, 1}}, nodes, one, 100), 500);
-  EXPECT_EQ(start_of({{1, 1}, {2, 4}}, nodes, five, 100), 500);
-  EXPECT_EQ(start_of({{4, 1}}, nodes, five, 100), std::nullopt) << "there is no such node";
+  EXPECT_EQ(whole->due.start_ms, 400);
+  auto starts = [&nodes](const Reservation& there, const WaitingJob& job) {
+    const std::optional<Due> due = start_of(there, nodes, job, 100);
+    return due ? std::optional(due->start_ms) : std::nullopt;
+  };
+  EXPECT_EQ(starts({{2, 1}}, one), 500);
+  EXPECT_EQ(starts({{1, 1}, {2, 4}}, five), 500);
+  EXPECT_EQ(starts({{4, 1}}, five), std::nullopt) << "there is no such node";
+}
+
+TEST(Reservation, APlanThatNeedsAnEndOfWhichNothingIsKnownIsNotKnown) {
+  const Demand gang{.gang = true};
+  auto known = [&gang](uint32_t pods) {
+    const std::vector<Outlook> nodes = {
+        {{1, 1, {}, nullptr, nullptr}, {{500, 2, nullptr}, {900, 2, nullptr, false}}}};
+    return plan(nodes, {1, pods, &gang}, 100).value().due.known;
+  };
+  EXPECT_TRUE(known(1));
+  EXPECT_TRUE(known(3));
+  EXPECT_FALSE(known(4));
 }
 
 // A pod that would end before the reservation is complete runs in its place; one of which nothing

@@ -617,6 +617,33 @@ TEST(Day, AGangDoesNotWaitForWhatIsLentAgainAndAgain) {
   EXPECT_LE(day.first.at(2) - asked, 15'000);
 }
 
+// For how long a gang keeps its reservation behind pods that do not end. `limit`: theirs.
+Millis kept_for(std::optional<Millis> limit) {
+  SlotsPlay play;
+  play.node(1, 4);
+  play.job(1, 4);
+  auto object = std::make_shared<JobObject>(*play.jobs[1].object);
+  if (limit) object->spec.pod.active_deadline_s = *limit / 1'000;
+  play.jobs[1].object = object;
+  play.want(1);
+  play.round();
+  play.job(2, 4, 0, true);
+  play.round();
+  play.round(Slots::kPatienceMs);
+  const Millis since = play.now;
+  EXPECT_TRUE(play.slots.awaited());
+  while (play.slots.awaited() && play.now - since < 24 * 3'600'000) play.round(60'000);
+  return play.now - since;
+}
+
+// As long as the plan is met, it holds.
+TEST(Slots, AReservationIsGivenUpOnceItsPlanIsAnHourLate) {
+  constexpr Millis kHour = 3'600'000, kStep = 60'000;
+  EXPECT_NEAR(double(kept_for({})), kHour, 2 * kStep) << "nothing is known of the pods";
+  EXPECT_NEAR(double(kept_for(kHour / 2)), 1.5 * kHour, 2 * kStep);
+  EXPECT_NEAR(double(kept_for(5 * kHour)), 6 * kHour, 2 * kStep);
+}
+
 TEST(Day, WhoHasHadMoreGetsLess) {
   Day day(1, 32);
   day.play.slots.restore_use(1001, 0.5, 0);  // exactly a fair share of two
