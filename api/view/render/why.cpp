@@ -170,14 +170,16 @@ std::string queue_wait_text(const core::Slots::QueueWait& wait) {
       break;
   }
   if (!wait.shortage) return queue + " is at a limit";
-  const auto& [resource, most, held, wanted] = *wait.shortage;
+  const auto& [resource, most, held, wanted, kept] = *wait.shortage;
+  const std::string of_others =
+      kept > 0 ? " (" + limit_text(resource, kept) + " kept for a job that goes first)" : "";
   if (resource == "jobs")
     return (wait.per_user ? "its owner already has pods of " : "there are already pods of ") +
-           count(static_cast<uint64_t>(held), "job") + " in " + queue + ", which allows " +
-           limit_text(resource, most) + "; an operator may raise the limit";
+           count(static_cast<uint64_t>(held), "job") + of_others + " in " + queue +
+           ", which allows " + limit_text(resource, most) + "; an operator may raise the limit";
   return (wait.per_user ? "its owner's pods in " : "the pods in ") + queue + " have " +
-         limit_text(resource, held) + " of at most " + limit_text(resource, most) + " " + resource +
-         ", and the job wants " + limit_text(resource, wanted) +
+         limit_text(resource, held) + of_others + " of at most " + limit_text(resource, most) +
+         " " + resource + ", and the job wants " + limit_text(resource, wanted) +
          " more; an operator may raise the limit";
 }
 

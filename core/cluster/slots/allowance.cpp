@@ -25,38 +25,73 @@ void Allowance::count(const Amounts& each, int64_t count) {
   if (!each.none()) amounts.add(each, count);
 }
 
-uint64_t Allowance::left(const Amounts& each, bool new_job, uint64_t most) const {
+void Allowance::count_kept(const Amounts& each, int64_t count) {
+  kept.pods += static_cast<uint64_t>(count);
+  if (!each.none()) kept.amounts.add(each, count);
+}
+
+Allowance::Taken Allowance::taken(const Amounts& each, bool new_job,
+                                  std::optional<uint64_t> own) const {
+  Taken all{static_cast<int64_t>(pods), static_cast<int64_t>(jobs), amounts.cpu_millis,
+            amounts.memory_bytes};
+  if (!own || kept.pods == 0) return all;
+  const auto mine = static_cast<int64_t>(*own);
+  all.pods += static_cast<int64_t>(kept.pods) - mine;
+  all.jobs += static_cast<int64_t>(kept.jobs) - (new_job && *own > 0);
+  all.cpu_millis += kept.amounts.cpu_millis - mine * each.cpu_millis;
+  all.memory_bytes += kept.amounts.memory_bytes - mine * each.memory_bytes;
+  return all;
+}
+
+int64_t Allowance::taken_of(const std::string& name, int64_t each,
+                            std::optional<uint64_t> own) const {
+  const int64_t granted = amount_of(amounts.named, name);
+  if (!own || kept.pods == 0) return granted;
+  return granted + amount_of(kept.amounts.named, name) - static_cast<int64_t>(*own) * each;
+}
+
+uint64_t Allowance::left(const Amounts& each, bool new_job, uint64_t most,
+                         std::optional<uint64_t> own) const {
   if (!limited) return most;
-  if (new_job && max.jobs && jobs >= *max.jobs) return 0;
-  if (max.pods) most = std::min<uint64_t>(most, *max.pods - std::min<uint64_t>(*max.pods, pods));
-  auto lower = [&most](int64_t have, int64_t taken, int64_t one) {
+  const Taken all = taken(each, new_job, own);
+  if (new_job && max.jobs && all.jobs >= int64_t{*max.jobs}) return 0;
+  auto lower = [&most](int64_t have, int64_t held, int64_t one) {
     if (one > 0)
-      most = std::min(most, static_cast<uint64_t>(std::max<int64_t>(have - taken, 0) / one));
+      most = std::min(most, static_cast<uint64_t>(std::max<int64_t>(have - held, 0) / one));
   };
-  if (max.cpu_millis) lower(*max.cpu_millis, amounts.cpu_millis, each.cpu_millis);
-  if (max.memory_bytes) lower(*max.memory_bytes, amounts.memory_bytes, each.memory_bytes);
-  for (const auto& [name, have] : max.named)
-    lower(have, amount_of(amounts.named, name), amount_of(each.named, name));
+  if (max.pods) lower(*max.pods, all.pods, 1);
+  if (max.cpu_millis) lower(*max.cpu_millis, all.cpu_millis, each.cpu_millis);
+  if (max.memory_bytes) lower(*max.memory_bytes, all.memory_bytes, each.memory_bytes);
+  for (const auto& [name, have] : max.named) {
+    const int64_t one = amount_of(each.named, name);
+    lower(have, taken_of(name, one, own), one);
+  }
   return most;
 }
 
 std::optional<Allowance::Shortage> Allowance::shortage(const Amounts& each, bool new_job,
-                                                       uint64_t least, uint64_t wanted) const {
+                                                       uint64_t least, uint64_t wanted,
+                                                       std::optional<uint64_t> own) const {
   std::optional<Shortage> found;
-  auto look = [&](const std::string& resource, int64_t most, int64_t held, int64_t one) {
+  auto look = [&](const std::string& resource, int64_t most, int64_t held, int64_t granted,
+                  int64_t one) {
     if (found || one == 0 || one <= (most - held) / static_cast<int64_t>(least)) return;
     int64_t all = 0;
     if (__builtin_mul_overflow(one, static_cast<int64_t>(wanted), &all))
       all = std::numeric_limits<int64_t>::max();
-    found = {resource, most, held, all};
+    found = {resource, most, held, all, held - granted};
   };
-  if (max.pods) look("pods", *max.pods, static_cast<int64_t>(pods), 1);
-  if (!found && max.jobs && new_job && jobs >= *max.jobs)
-    found = Shortage{"jobs", *max.jobs, static_cast<int64_t>(jobs), 1};
-  if (max.cpu_millis) look("cpu", *max.cpu_millis, amounts.cpu_millis, each.cpu_millis);
-  if (max.memory_bytes) look("memory", *max.memory_bytes, amounts.memory_bytes, each.memory_bytes);
-  for (const auto& [name, most] : max.named)
-    look(name, most, amount_of(amounts.named, name), amount_of(each.named, name));
+  const Taken all = taken(each, new_job, own), had = taken(each, new_job, std::nullopt);
+  if (max.pods) look("pods", *max.pods, all.pods, had.pods, 1);
+  if (!found && max.jobs && new_job && all.jobs >= int64_t{*max.jobs})
+    found = Shortage{"jobs", *max.jobs, all.jobs, 1, all.jobs - had.jobs};
+  if (max.cpu_millis) look("cpu", *max.cpu_millis, all.cpu_millis, had.cpu_millis, each.cpu_millis);
+  if (max.memory_bytes)
+    look("memory", *max.memory_bytes, all.memory_bytes, had.memory_bytes, each.memory_bytes);
+  for (const auto& [name, most] : max.named) {
+    const int64_t one = amount_of(each.named, name);
+    look(name, most, taken_of(name, one, own), taken_of(name, one, std::nullopt), one);
+  }
   return found;
 }
 

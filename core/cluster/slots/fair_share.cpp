@@ -86,7 +86,9 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 double room_of(const Allowance* limit, const WaitingJob& job) {
   if (!limit || !limit->limited) return kInfinite;
   constexpr uint64_t kMany = uint64_t{1} << 32;
-  return static_cast<double>(limit->left(demand_of(job).amounts, job.pods == 0, kMany)) * job.cost;
+  return static_cast<double>(
+             limit->left(demand_of(job).amounts, job.pods == 0, kMany, own_places(*limit, job))) *
+         job.cost;
 }
 
 void add_up(Claim& claim, const Pass& pass, bool fresh) {

@@ -159,6 +159,7 @@ struct Placer {
       occupy(node, demand, count);
       waiting.set_wanted(job, job.wanted - count);
       count_pods(job, count);
+      if (job.kept > 0) set_kept(job, job.kept - std::min(job.kept, count));
       free -= count;
       left -= count;
     };

@@ -121,9 +121,11 @@ std::map<JobId, Slots::QueueWait> Slots::queue_waits() const {
       const Allowance* limit = client.limits[which];
       const uint64_t least = client.need.gang ? wanted : 1;
       const bool fresh = client.pods == 0;
-      if (!limit || limit->left(client.need.amounts, fresh, least) == least) continue;
+      if (!limit) continue;
+      const std::optional<uint64_t> own = own_places(*limit, client);
+      if (limit->left(client.need.amounts, fresh, least, own) == least) continue;
       waits[job] = {client.need.queue, QueueWait::Why::limit, which == 2,
-                    limit->shortage(client.need.amounts, fresh, least, wanted)};
+                    limit->shortage(client.need.amounts, fresh, least, wanted, own)};
       break;
     }
   }

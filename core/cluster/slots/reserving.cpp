@@ -35,8 +35,16 @@ constexpr size_t kLineJobsMax = 2'000;
 // ---- patience
 
 void Slots::drop_reservation(JobId job) {
-  if (!reservations_.empty()) reservations_.erase(job);
   if (job == patient_) patient_.reset();
+  if (reservations_.erase(job) == 0) return;
+  if (const auto it = clients_.find(job); it != clients_.end()) count_kept(it->second);
+}
+
+void Slots::count_kept(Client& client) {
+  uint64_t places = 0;
+  if (const auto kept = reservations_.find(client.job); client.line && kept != reservations_.end())
+    for (auto [node, count] : kept->second) places += count;
+  set_kept(client, static_cast<uint32_t>(std::min<uint64_t>(places, client.lacking())));
 }
 
 void Slots::set_short_since(Client& client, std::optional<Millis> since) {
@@ -138,6 +146,7 @@ void Slots::plan_anew(Millis now) {
   }
   if (!best) return drop_reservation(job.job);
   reservations_[job.job] = best->places;
+  count_kept(client);
   expect_at(best->due);
 }
 
@@ -228,7 +237,10 @@ void Slots::preempt(Millis now, Round& round) {
     round.again_in(*preempted_ms_ + kPreemptEveryMs - now);
     return;
   }
-  std::erase_if(reservations_, [this](const auto& one) { return one.first != patient_; });
+  std::vector<JobId> old;
+  for (const auto& [job, places] : reservations_)
+    if (job != patient_) old.push_back(job);
+  for (const JobId job : old) drop_reservation(job);
   if (waiting.empty()) return;
   preempted_ms_ = now;
 
@@ -268,7 +280,6 @@ void Slots::preempt(Millis now, Round& round) {
 
 void Slots::make_room(Preemption& preemption, const std::vector<Client*>& jobs, Millis now,
                       Round& round) {
-  std::vector<std::pair<Client*, uint32_t>> counted;
   int in_vain = 0;
   for (Client* preemptor : jobs) {
     if (!may_have(*preemptor)) continue;  // by now
@@ -279,12 +290,9 @@ void Slots::make_room(Preemption& preemption, const std::vector<Client*>& jobs, 
       if (++in_vain == kVainMax) break;
       continue;
     }
-    uint32_t places = 0;
-    for (auto [node, count] : made.places) places += count;
-    count_limits(*preemptor, places);
-    counted.emplace_back(preemptor, places);
     if (job.job == patient_) patient_.reset();  // it gets this room instead
     reservations_[job.job] = std::move(made.places);
+    count_kept(*preemptor);
     for (const auto& [victim, slots] : made.victims) {
       Client& client = clients_.at(victim);
       Millis grace_ms = client.object->spec.pod.termination_grace_s.value_or(30) * 1000;
@@ -295,8 +303,6 @@ void Slots::make_room(Preemption& preemption, const std::vector<Client*>& jobs, 
       }
     }
   }
-  // They do not have these pods yet.
-  for (auto [preemptor, places] : counted) count_limits(*preemptor, -int64_t{places});
 }
 
 // ---- the line

@@ -103,7 +103,8 @@ void Slots::remove_node(NodeId node) {
   forget_nodeless();
   site_of_.erase(node);
   sites_.erase(node);
-  for (auto& [job, places] : reservations_) places.erase(node);
+  for (auto& [job, places] : reservations_)
+    if (places.erase(node) > 0) changed.push_back(&clients_.at(job));
   std::sort(changed.begin(), changed.end());
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   for (Client* client : changed) {
@@ -198,6 +199,7 @@ void Slots::settle(Client& client) {
     waiting_.set_wanted(client, wanted);
   else
     client.wanted = 0;
+  if (client.kept > 0 || !reservations_.empty()) count_kept(client);
   const bool active = client.pods > 0 || wanted > 0;
   if (std::exchange(client.active, active) != active) {
     const bool was = client.person->jobs > 0, others = client.sharer->jobs > 0;
@@ -431,6 +433,18 @@ std::vector<WaitingJob*> Slots::reserved(Millis now) {
     if (id == patient_) client.starts_in_ms = std::max<Millis>(0, lend_until_ms_ - now);
     jobs.push_back(&client);
   }
+  // Until when others may use what the limits leave for these.
+  const std::vector<WaitingJob*>& all = jobs;
+  for (const bool first : {true, false})
+    for (const WaitingJob* job : all)
+      for (Allowance* limit : job->limits) {
+        if (!limit || job->kept == 0) continue;
+        const int32_t priority = demand_of(*job).priority;
+        const Millis for_ms = job->starts_in_ms.value_or(0);
+        Allowance::Kept& kept = limit->kept;
+        kept.priority = first ? priority : std::max(kept.priority, priority);
+        kept.for_ms = first ? for_ms : std::min(kept.for_ms, for_ms);
+      }
   return jobs;
 }
 

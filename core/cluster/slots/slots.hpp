@@ -276,6 +276,8 @@ class Slots {
   bool has_its_share(const Client& client) const;
   // reserving.cpp
   void drop_reservation(JobId job);
+  // Counts the places that are kept for the job now under its limits.
+  void count_kept(Client& client);
   void set_short_since(Client& client, std::optional<Millis> since);
   std::optional<Millis> runs_ms(const Client& client) const;
   Millis ends_at(const Client& client, const Holding& holding, Millis now) const;

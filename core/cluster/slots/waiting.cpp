@@ -31,10 +31,19 @@ size_t hash_of(const Demand& demand) {
 
 }  // namespace
 
+std::optional<uint64_t> own_places(const Allowance& limit, const WaitingJob& job) {
+  if (limit.kept.pods == 0) return 0;
+  const bool goes_first = demand_of(job).priority > limit.kept.priority;
+  const bool ends_first =
+      job.kept == 0 && job.runs_ms && std::max<Millis>(*job.runs_ms, 1) <= limit.kept.for_ms;
+  return goes_first || ends_first ? std::nullopt : std::optional<uint64_t>(job.kept);
+}
+
 uint64_t allowed(const WaitingJob& job, uint64_t most) {
   if (!job.limited) return most;
   for (const Allowance* limit : job.limits)
-    if (limit) most = limit->left(demand_of(job).amounts, job.pods == 0, most);
+    if (limit)
+      most = limit->left(demand_of(job).amounts, job.pods == 0, most, own_places(*limit, job));
   return most;
 }
 
@@ -54,20 +63,40 @@ bool is_full(const WaitingJob& job) {
          });
 }
 
-void count_limits(WaitingJob& job, int64_t pods) {
-  const bool before = job.pods > 0;
+namespace {
+
+void count_limits(WaitingJob& job, int64_t pods, int64_t places) {
+  const bool had = job.pods > 0, kept_only = job.kept > 0 && !had;
   job.pods = static_cast<uint32_t>(int64_t{job.pods} + pods);
-  const bool after = job.pods > 0;
+  job.kept = static_cast<uint32_t>(int64_t{job.kept} + places);
+  const bool has = job.pods > 0, keeps_only = job.kept > 0 && !has;
   for (Allowance* limit : job.limits) {
     if (!limit) continue;
     limit->count(demand_of(job).amounts, pods);
-    limit->jobs += after;
-    limit->jobs -= before;
+    limit->jobs += has;
+    limit->jobs -= had;
+    if (places != 0) limit->count_kept(demand_of(job).amounts, places);
+    limit->kept.jobs += keeps_only;
+    limit->kept.jobs -= kept_only;
   }
 }
 
+}  // namespace
+
+void set_kept(WaitingJob& job, uint32_t places) {
+  if (places == job.kept) return;
+  for (Allowance* limit : job.limits) {
+    if (!limit || places < job.kept) continue;
+    const int32_t priority = demand_of(job).priority;
+    limit->kept.priority =
+        limit->kept.pods == 0 ? priority : std::max(limit->kept.priority, priority);
+    limit->kept.for_ms = 0;  // until the next round knows better
+  }
+  count_limits(job, 0, int64_t{places} - job.kept);
+}
+
 void count_pods(WaitingJob& job, int64_t pods) {
-  count_limits(job, pods);
+  count_limits(job, pods, 0);
   const double more = static_cast<double>(pods) * job.real * job.cost;
   job.share += more;
   if (!job.user) return;

@@ -55,6 +55,7 @@ struct WaitingJob {
   const Demand* demand = nullptr;            // null: slots only
   const Reservation* reservation = nullptr;  // null: none
   uint32_t pods = 0;                         // that it has on nodes
+  uint32_t kept = 0;                         // places kept for it that count under its limits
   bool limited = false;                      // any of `limits` is set
   // A gang some of whose members have slots, which they keep until the others have theirs.
   bool begun = false;
@@ -83,6 +84,8 @@ struct WaitingJob {
 inline const Demand& demand_of(const WaitingJob& job) {
   return job.demand ? *job.demand : kPlainDemand;
 }
+// Which kept places do not count for the job under this limit (Allowance::left()).
+std::optional<uint64_t> own_places(const Allowance& limit, const WaitingJob& job);
 // `most`, limited to the number of pods that the job may still have.
 uint64_t allowed(const WaitingJob& job, uint64_t most);
 // Whether a pod of the job takes as much as several slots, or all its pods start together.
@@ -93,8 +96,9 @@ bool may_have(const WaitingJob& job);
 bool is_full(const WaitingJob& job);
 // Counts pods of the job that got a slot, or no longer have one (negative), against its limits, and
 // in its share and those of its user and queue.
-void count_limits(WaitingJob& job, int64_t pods);
 void count_pods(WaitingJob& job, int64_t pods);
+// Sets how many places are kept for it.
+void set_kept(WaitingJob& job, uint32_t places);
 
 // Jobs of one user, queue and priority. Plain ones request no resources.
 struct Pack {

@@ -334,6 +334,82 @@ TEST(Queues, PreemptOnlyThoseTheyMay) {
   EXPECT_EQ(play.victims(2), 1u) << "any, without a list";
 }
 
+// Until its victims have ended, nobody else may use up the limit for which it made room.
+TEST(Queues, RoomMadeByPreemptionCountsUnderTheLimit) {
+  Play play;
+  play.deaf = true;
+  play.slots.set_queues({{.name = "a", .total = pods(4)}, {.name = "b"}});
+  play.node(1, 4);
+  add(play, 1, {"b", 1, 4});
+  play.round();
+  add(play, 2, {"a", 2, 4, 5});
+  play.round();
+  EXPECT_EQ(play.victims(1), 4u);
+  play.node(2, 8);
+  add(play, 3, {"a", 3, 8});
+  play.round(10);
+  EXPECT_EQ(play.running(2) + play.running(3), 4u);
+  EXPECT_EQ(play.running(2), 4u) << "it takes what is free first";
+}
+
+TEST(Queues, RoomMadeByPreemptionIsNotMadeInVain) {
+  Play play;
+  play.deaf = true;
+  play.slots.set_queues({{.name = "a", .total = pods(4)}, {.name = "b"}});
+  play.node(1, 4, 8000);
+  play.node(2, 8, 1000);
+  add(play, 1, {"b", 1, 4, {}, false, "2"});
+  play.round();
+  ASSERT_EQ(play.running(1), 4u);
+  Asks large{"a", 2, 4, 5};
+  large.cpu = "2";
+  add(play, 2, large);
+  play.round();
+  EXPECT_EQ(play.victims(1), 4u);
+  add(play, 3, {"a", 3, 8});
+  play.round(10);
+  EXPECT_EQ(play.running(3), 0u) << "though node 2 is free";
+  EXPECT_EQ(play.slots.queue_waits().at(3).shortage, (Allowance::Shortage{"pods", 4, 4, 8, 4}));
+  EXPECT_EQ(why(play, 2), std::nullopt) << "it waits for slots";
+  add(play, 4, {"a", 4, 1, 9});
+  play.round(10);
+  EXPECT_EQ(play.running(4), 1u) << "of higher priority";
+  play.end(4, 2, 1, false, std::nullopt);
+  play.end(1, 1, 4, false, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(2), 4u);
+  play.end(2, 1, 4, false, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(3), 4u) << "nothing is kept any more";
+}
+
+// Likewise for places that are kept for a gang, but not for pods that end before it starts.
+TEST(Queues, PlacesKeptForAGangCountUnderTheLimit) {
+  Play play;
+  play.slots.set_queues({{.name = "a", .total = pods(7)}});
+  play.node(1, 8);
+  add(play, 1, {"", 1, 4, {}, false, "", 600});
+  play.round();
+  add(play, 3, {"a", 3, 7, {}, true});
+  play.round();
+  play.round(Slots::kPatienceMs);
+  ASSERT_TRUE(play.slots.awaited());
+  play.node(2, 2);
+  add(play, 4, {"a", 4, 8});
+  play.round();
+  EXPECT_EQ(play.running(4), 0u) << "the gang would wait for its pods, too";
+  add(play, 5, {"a", 5, 8, {}, false, "", 60});
+  play.round();
+  EXPECT_EQ(play.running(5), 6u) << "they end in time, also where places are kept";
+  for (auto [node, count] : std::map(play.jobs.at(5).runs))
+    play.end(5, node, count, false, std::nullopt);
+  play.jobs.at(5).pending = 0;
+  play.want(5);
+  play.end(1, 1, 4, false, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(3), 7u);
+}
+
 TEST(Queues, PodsGoOnlyToTheirQueuesNodes) {
   Play play;
   play.node(1, 4);
