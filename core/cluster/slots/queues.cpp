@@ -9,15 +9,23 @@ namespace {
 
 const Queue kOpenQueue{.name = std::string(kDefaultQueue)};
 
-int32_t priority_in(const Queue& queue, const Demand& demand, int32_t of_template,
-                    const PriorityClasses& classes) {
-  int32_t priority = of_template;
+// The class that counts for such pods: the one they name, or the default of those that say nothing
+// in a queue that says nothing.
+std::optional<PriorityClass> class_of(const Queue& queue, const Demand& demand,
+                                      const PriorityClasses& classes) {
   if (const auto named = classes.find(demand.priority_class); named != classes.end())
-    priority = named->second.value;
+    return named->second;
+  if (demand.own_priority || queue.priority_default) return std::nullopt;
+  return default_class(classes);
+}
+
+int32_t priority_in(const Queue& queue, const Demand& demand, int32_t of_template,
+                    const std::optional<PriorityClass>& of_class) {
+  int32_t priority = of_template;
+  if (of_class)
+    priority = of_class->value;
   else if (!demand.own_priority && queue.priority_default)
     priority = *queue.priority_default;
-  else if (const auto usual = default_class(classes); usual && !demand.own_priority)
-    priority = usual->value;
   if (!queue.priority_max || !demand.of_user || demand.given_priority) return priority;
   return std::min(priority, *queue.priority_max);
 }
@@ -84,11 +92,10 @@ void Slots::enrol(Client& client) {
                                [](const Allowance* limit) { return limit && limit->limited; });
   client.barred = bar(client);
   const Queue* rules = queue_of(client);
-  client.need.priority =
-      priority_in(rules ? *rules : kOpenQueue, client.need, client.template_priority, classes_);
-  if (const auto named = classes_.find(client.need.priority_class);
-      named != classes_.end() && !named->second.preempts)
-    client.need.preempts = false;
+  const Queue& queue_rules = rules ? *rules : kOpenQueue;
+  const std::optional<PriorityClass> of_class = class_of(queue_rules, client.need, classes_);
+  client.need.priority = priority_in(queue_rules, client.need, client.template_priority, of_class);
+  client.need.preempts = client.template_preempts && (!of_class || of_class->preempts);
   client.need.queue_selector = rules ? rules->node_selector : StringMap{};
   client.need.preempted_queues = rules ? rules->preempts : std::nullopt;
 }

@@ -170,6 +170,7 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
   demand.avoids = std::move(client.need.avoids);
   if (ending_ == 0) demand.stay = {};
   client.template_priority = demand.priority;
+  client.template_preempts = demand.preempts;
   client.need = std::move(demand);
   const bool arranged = client.need.gang || client.need.placement != PlacementChoice::usual;
   client.held = arranged ? &client.places : nullptr;

@@ -200,6 +200,7 @@ class Slots {
     std::optional<UserId> owner;
     std::optional<Owner> facts;  // of the owner
     int32_t template_priority = 0;
+    bool template_preempts = true;
     std::optional<QueueWait::Why> barred;  // by its queue
     Demand need;
     User* person = nullptr;

@@ -284,17 +284,37 @@ TEST(Queues, PriorityClassesAreNamesForPriorities) {
 
 TEST(Queues, AClassMayForbidPreemption) {
   for (const bool preempts : {true, false}) {
-    Play play;
-    play.slots.set_queues({}, {{"high", {50, false, preempts}}});
-    play.node(1, 2);
-    add(play, 1, {"", {}, 2});
-    play.round();
-    Asks high{"", {}, 2};
-    high.priority_class = "high";
-    add(play, 2, high);
-    play.round();
-    EXPECT_EQ(play.victims(1), preempts ? 2u : 0u);
+    for (const bool usual : {true, false}) {  // the class is the default of all pods
+      Play play;
+      play.slots.set_queues({}, {{"high", {50, usual, preempts}}});
+      play.node(1, 2);
+      add(play, 1, {"", {}, 2, 0});
+      play.round();
+      Asks high{"", {}, 2};
+      if (!usual) high.priority_class = "high";
+      add(play, 2, high);
+      play.round();
+      EXPECT_EQ(play.victims(1), preempts ? 2u : 0u) << usual;
+      if (preempts) continue;
+      play.slots.set_queues({}, {{"high", {50, usual, true}}});
+      play.round();
+      EXPECT_EQ(play.victims(1), 2u) << "a change acts at once";
+    }
   }
+}
+
+TEST(Queues, TheDefaultClassSaysNothingOfPodsWithAPriorityOfTheirOwn) {
+  Play play;
+  play.slots.set_queues({{.name = "b", .priority_default = 50}}, {{"usual", {1, true, false}}});
+  play.node(1, 4);
+  add(play, 1, {"", {}, 4, 0});
+  play.round();
+  add(play, 2, {"", {}, 1, 50});
+  play.round();
+  EXPECT_EQ(play.victims(1), 1u);
+  add(play, 3, {"b", {}, 1});
+  play.round();
+  EXPECT_EQ(play.victims(1), 2u) << "the queue's priority comes before the default";
 }
 
 TEST(Queues, WhatAnOperatorSetIsNotJudgedByTheQueue) {
