@@ -457,6 +457,7 @@ class Running final : public Coordinator {
     cluster.settings.node_grace_ms = options_.node_grace_ms;
     cluster.settings.require_limits = options_.require_limits;
     cluster.settings.slots = {.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max),
+                              .user_priority_max = options_.access.user_priority_max,
                               .placement = options_.placement,
                               .use_half_life_ms = options_.share_half_life_ms};
     cluster.settings.noted = recovered.uses;

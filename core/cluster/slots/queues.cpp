@@ -19,15 +19,17 @@ std::optional<PriorityClass> class_of(const Queue& queue, const Demand& demand,
   return default_class(classes);
 }
 
+// What a user has asked for is bounded as at admission (core/queue/rights.hpp), by what the class
+// and the queue say now. `user_max`: in queues without a maximum.
 int32_t priority_in(const Queue& queue, const Demand& demand, int32_t of_template,
-                    const std::optional<PriorityClass>& of_class) {
+                    const std::optional<PriorityClass>& of_class, int32_t user_max) {
   int32_t priority = of_template;
   if (of_class)
     priority = of_class->value;
   else if (!demand.own_priority && queue.priority_default)
     priority = *queue.priority_default;
-  if (!queue.priority_max || !demand.of_user || demand.given_priority) return priority;
-  return std::min(priority, *queue.priority_max);
+  if (!demand.of_user || demand.given_priority) return priority;
+  return std::min(priority, queue.priority_max.value_or(user_max));
 }
 
 }  // namespace
@@ -94,7 +96,9 @@ void Slots::enrol(Client& client) {
   const Queue* rules = queue_of(client);
   const Queue& queue_rules = rules ? *rules : kOpenQueue;
   const std::optional<PriorityClass> of_class = class_of(queue_rules, client.need, classes_);
-  client.need.priority = priority_in(queue_rules, client.need, client.template_priority, of_class);
+  const bool asked = client.need.own_priority || classes_.contains(client.need.priority_class);
+  client.need.priority = priority_in(queue_rules, client.need, client.template_priority, of_class,
+                                     asked ? settings_.user_priority_max : INT32_MAX);
   client.need.preempts = client.template_preempts && (!of_class || of_class->preempts);
   client.need.queue_selector = rules ? rules->node_selector : StringMap{};
   client.need.preempted_queues = rules ? rules->preempts : std::nullopt;

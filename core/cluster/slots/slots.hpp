@@ -51,6 +51,8 @@ namespace muster::core {
 
 struct SlotsSettings {
   uint32_t user_pods_max = 0;  // on nodes at a time, of all jobs of one owner; 0: no limit
+  // The highest priority that users may ask for in queues that do not say.
+  int32_t user_priority_max = INT32_MAX;
   PlacementChoice placement = PlacementChoice::pack;  // of jobs that do not choose: pack or spread
   Millis use_half_life_ms = RecentUse::kHalfLifeMs;   // 0: recent use does not count
 };

@@ -22,7 +22,8 @@ struct SlotsPlay {
     std::map<NodeId, uint32_t> runs;
   };
   explicit SlotsPlay(uint32_t user_pods_max = 0, PlacementChoice site = PlacementChoice::pack)
-      : slots({.user_pods_max = user_pods_max, .placement = site}) {}
+      : SlotsPlay(SlotsSettings{.user_pods_max = user_pods_max, .placement = site}) {}
+  explicit SlotsPlay(SlotsSettings settings) : slots(settings) {}
   Slots slots;
   std::map<NodeId, NodeInfo> nodes;
   std::map<JobId, JobState> jobs;

@@ -250,10 +250,10 @@ TEST(Queues, PriorityIsTheQueuesUnlessTheJobHasOneAndIsBounded) {
 
 // The priority of a job, by which others it goes before: those of less, and its equals.
 int32_t priority_of(const Asks& asks, const std::vector<Queue>& queues,
-                    const PriorityClasses& classes) {
+                    const PriorityClasses& classes, int32_t user_max = INT32_MAX) {
   int32_t other = -1;
   for (bool first = true; first && other < 200; ++other) {
-    Play play;
+    Play play(SlotsSettings{.user_priority_max = user_max});
     play.slots.set_queues(queues, classes);
     add(play, 1, asks);
     add(play, 2, {"other", {}, 100, other});
@@ -280,6 +280,26 @@ TEST(Queues, PriorityClassesAreNamesForPriorities) {
   Asks gone{"a"};
   gone.priority_class = "deleted";
   EXPECT_EQ(priority(gone), 5);
+}
+
+// A class that is created again with a higher value, or a queue that loses its maximum, lifts no
+// job of a user above what that user may ask for now.
+TEST(Queues, NoChangeLiftsAUsersJobAboveTheMaximumForUsers) {
+  Asks asks{"a", 1, 100, 8}, named{"a", 1}, of_operator{"a", {}, 100, 8}, given{"a", 1, 100, 8};
+  named.priority_class = "mid";
+  given.given = true;
+  const Queue other{.name = "other"}, bounded{.name = "a", .priority_max = 9};
+  EXPECT_EQ(priority_of(asks, {bounded, other}, {}, 3), 8) << "the queue allows more than others";
+  EXPECT_EQ(priority_of(named, {bounded, other}, {{"mid", {7}}}, 3), 7);
+  EXPECT_EQ(priority_of(named, {bounded, other}, {{"mid", {100}}}, 3), 9);
+  const std::vector<Queue> unbounded{{.name = "a"}, other};
+  EXPECT_EQ(priority_of(asks, unbounded, {}, 3), 3);
+  EXPECT_EQ(priority_of(named, unbounded, {{"mid", {100}}}, 3), 3);
+  EXPECT_EQ(priority_of(of_operator, unbounded, {}, 3), 8);
+  EXPECT_EQ(priority_of(given, unbounded, {}, 3), 8) << "an operator gave it this";
+  // What an operator gives all jobs is not what the user asked for.
+  EXPECT_EQ(priority_of({"a", 1}, {{.name = "a", .priority_default = 5}, other}, {}, 3), 5);
+  EXPECT_EQ(priority_of({"a", 1}, unbounded, {{"usual", {6, true}}}, 3), 6);
 }
 
 TEST(Queues, AClassMayForbidPreemption) {
