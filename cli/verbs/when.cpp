@@ -4,6 +4,7 @@
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <optional>
 
@@ -20,6 +21,21 @@ std::optional<Millis> local(const std::string& text, const char* form, std::tm f
   return at == -1 ? std::nullopt : std::optional(Millis{at} * 1000);
 }
 
+// What is wrong with the day at the beginning of `text`, which mktime() would take for one of the
+// next month. Absent: nothing, or it is no date.
+std::optional<std::string> no_such_day(const std::string& text) {
+  using namespace std::chrono;
+  std::tm parts{};
+  if (::strptime(text.c_str(), "%Y-%m-%d", &parts) == nullptr) return std::nullopt;
+  const year_month month = year(parts.tm_year + 1900) / (parts.tm_mon + 1);
+  const year_month_day_last last = month / std::chrono::last;
+  if ((month / day(static_cast<unsigned>(parts.tm_mday))).ok()) return std::nullopt;
+  char name[32];
+  std::strftime(name, sizeof name, "%B %Y", &parts);
+  return "there is no such day: " + std::string(name) + " has " +
+         std::to_string(static_cast<unsigned>(last.day())) + " days";
+}
+
 }  // namespace
 
 Result<Millis> parse_when(const std::string& text, Millis now_ms) {
@@ -28,7 +44,10 @@ Result<Millis> parse_when(const std::string& text, Millis now_ms) {
   ::localtime_r(&now, &today);
   for (const char* form :
        {"%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"})
-    if (const auto at = local(text, form, {})) return *at;
+    if (const auto at = local(text, form, {})) {
+      if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
+      return *at;
+    }
   for (const char* form : {"%H:%M", "%H:%M:%S"}) {
     auto at = local(text, form, today);
     if (!at) continue;
@@ -37,6 +56,7 @@ Result<Millis> parse_when(const std::string& text, Millis now_ms) {
     return *local(text, form, today);
   }
   if (const auto at = parse_time(text)) return *at;
+  if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
   if (const auto span = core::parse_duration(text); span && !text.empty()) return now_ms + *span;
   return invalid("`" + text +
                  "`: must be an instant such as 2026-12-01T18:00 or 18:00, or a time from now such "

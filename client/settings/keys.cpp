@@ -393,8 +393,9 @@ const std::vector<Key> kAgent = {
      Form::text,
      "WHEN",
      "",
-     "When the node ends: 2026-12-01T18:00, 18:00, or a time from now such as +4h; no pod starts "
-     "that could not end by then (default: $SLURM_JOB_END_TIME in a Slurm allocation, else never)",
+     "When the node ends: 2026-12-01T18:00, 18:00, a time from now such as +4h, or none; no pod "
+     "starts that could not end by then (default: $SLURM_JOB_END_TIME in a Slurm allocation, else "
+     "none)",
      {}},
     {"evict-memory",
      Form::text,

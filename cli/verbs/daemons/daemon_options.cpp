@@ -243,8 +243,10 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
 
 namespace {
 
-// The end of the node: `text`, or that of the allocation of Slurm that this is part of.
+// The end of the node: `text`, or that of the allocation of Slurm that this is part of. "none": it
+// has no end.
 Result<std::optional<Millis>> end_of(const std::string& text) {
+  if (text == "none") return std::optional<Millis>();
   const Millis now = wall_now();
   const char* const slurm = std::getenv("SLURM_JOB_END_TIME");
   if (text.empty() && (slurm == nullptr || *slurm == '\0')) return std::optional<Millis>();
@@ -255,7 +257,7 @@ Result<std::optional<Millis>> end_of(const std::string& text) {
     const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), seconds);
     if (error != std::errc{} || end != all.data() + all.size() || seconds > 1ll << 40)
       return invalid("$SLURM_JOB_END_TIME is `" + std::string(all) +
-                     "`: must be seconds since 1970, or give --until");
+                     "`: must be seconds since 1970, or give --until (none: the node has no end)");
     at = seconds * 1000;
   } else {
     auto when = parse_when(text, now);

@@ -221,7 +221,9 @@ Verb reserve_verb() {
       .title = {"Nodes", "reserve", "Reserve nodes for maintenance or for some users, for a time"},
       .rows = {{"name", "NAME", "Name of the reservation (default: list all)", &w->o.window.name},
                {"--nodes", "NODE,...", "Nodes, by name; repeatable", &w->nodes},
-               {"--node-selector", "L", "Nodes with these labels now, such as rack=7",
+               {"--node-selector", "L",
+                "Nodes with these labels now, such as rack=7; for nodes that register later, run "
+                "the command again",
                 &w->o.selector},
                {"--from", "WHEN",
                 "Beginning: 2026-12-01T18:00, 18:00, or a time from now such as +4h", &w->from},

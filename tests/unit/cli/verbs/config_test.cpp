@@ -99,6 +99,20 @@ TEST_F(ConfigTest, NodeIpMustBeIpAddress) {
     EXPECT_NE(options(bad).error().message.find("must be an IP address"), std::string::npos) << bad;
 }
 
+TEST_F(ConfigTest, AnAgentEndsWithItsAllocationUnlessToldOtherwise) {
+  ::setenv("SLURM_JOB_END_TIME", "4102444800", 1);
+  auto end = [this](const std::string& text) {
+    auto options =
+        agent_options(*config().resolve(Section::agent, {{"work-dir", {"/w"}}, {"until", {text}}}));
+    EXPECT_TRUE(options.ok()) << options.error().message;
+    return options->options.until_ms;
+  };
+  EXPECT_EQ(end(""), 4'102'444'800'000);
+  EXPECT_EQ(end("none"), std::nullopt);
+  ::unsetenv("SLURM_JOB_END_TIME");
+  EXPECT_EQ(end(""), std::nullopt);
+}
+
 TEST_F(ConfigTest, AGivenFileIsBetweenVariablesAndTheUsersFile) {
   const std::string given = home + "/given.yaml";
   write(given, "coordinator: h:1\nslots: 5\nlabel: [disk=ssd]\nwork-dir: w\n");
