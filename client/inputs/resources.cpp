@@ -13,6 +13,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace muster::cli {
@@ -209,6 +210,24 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   if (!wishes.placement.empty())
     manifest["metadata"]["annotations"][std::string(core::kPlacementKey)] = wishes.placement;
   return manifest;
+}
+
+Error in_flags(Error error) {
+  constexpr std::pair<const char*, const char*> kFlags[] = {
+      {"metadata.annotations[muster.dev/queue]", "--queue"},
+      {"spec.template.spec.activeDeadlineSeconds", "--time"},
+      {"spec.template.spec.priority", "--priority"}};
+  for (const auto& [field, flag] : kFlags) {
+    for (Violation& one : error.violations)
+      if (one.path == field) one.path = flag;
+    const std::string path = std::string(field) + ": ";
+    if (const size_t at = error.message.find(path); at != std::string::npos)
+      error.message.replace(at, path.size(), std::string(flag) + ": ");
+  }
+  for (Violation& one : error.violations)
+    if (one.path == "--queue" && one.detail.starts_with("Not found"))
+      one.detail += "; muster get queues lists the queues";
+  return error;
 }
 
 }  // namespace muster::cli

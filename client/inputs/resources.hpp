@@ -28,6 +28,8 @@ Status check_signal(const ResourceWishes& wishes);   // it needs --time
 
 // Adds them to a manifest of one container.
 Json with_resources(Json manifest, const ResourceWishes& wishes);
+// The coordinator's error about such a manifest, which names the flags instead of its fields.
+Error in_flags(Error error);
 // The whole CPUs of --cpus, rounded up: how many threads a command should have. 0: it was not
 // given.
 int64_t threads_of(const ResourceWishes& wishes);

@@ -37,6 +37,7 @@ struct Queue {
   StringMap node_selector;                  // only nodes with these labels; empty: all nodes
   std::vector<std::string> users;           // names; with no groups either: everybody
   std::vector<uint32_t> groups;             // gids; kNoGroup: one that does not exist
+  std::vector<std::string> group_names;     // of these
   std::optional<int32_t> priority_default;  // of pods whose template has none
   std::optional<int32_t> priority_max;      // of users' pods; absent: the coordinator's
   std::optional<int64_t> time_default_s;    // of pods without a time limit

@@ -16,6 +16,17 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
+// "the users ann, bob and members of the group ml"
+std::string admitted(const Queue& queue) {
+  auto of = [](const char* one, const char* many, const std::vector<std::string>& names) {
+    return names.empty() ? std::string() : (names.size() == 1 ? one : many) + listed(names);
+  };
+  const std::string users = of("the user ", "the users ", queue.users);
+  const std::string groups =
+      of("members of the group ", "members of the groups ", queue.group_names);
+  return users + (users.empty() || groups.empty() ? "" : " and ") + groups;
+}
+
 std::string seconds_text(int64_t seconds) {
   return duration_text(seconds * 1000);
 }
@@ -48,7 +59,7 @@ void enter_queue(const JobMeta& meta, const JobSpec& spec, const QueueSet& queue
   if (!limit_s)
     found.required(std::string(kPodPath) + "activeDeadlineSeconds",
                    "pods in queue " + name + " have a time limit of at most " +
-                       seconds_text(*queue->time_max_s));
+                       seconds_text(*queue->time_max_s) + "; an operator may raise it");
   else if (*limit_s > *queue->time_max_s)
     found.invalid(std::string(kPodPath) + "activeDeadlineSeconds", *limit_s,
                   "must not be above the time limit of queue " + name + ", " +
@@ -61,11 +72,8 @@ std::optional<std::string> lacks_rights(const JobMeta& meta, const JobSpec& spec
   const std::string name = queue_of(meta.annotations);
   const Queue* const queue = queues.find(name);
   if (queue && !open_to(*queue, owner_of(meta.annotations)))
-    return "queue " + name + " is only for " +
-           (queue->users.empty() ? "" : "the users " + listed(queue->users)) +
-           (queue->users.empty() || queue->groups.empty() ? "" : " and ") +
-           (queue->groups.empty() ? "" : "members of its groups") +
-           "; an operator may add you (muster get queue/" + name + " -o yaml shows them)";
+    return "queue " + name + " is only for " + admitted(*queue) +
+           "; an operator may add you (muster queue " + name + " --users or --groups)";
   const std::string& named = spec.pod.priority_class_name;
   if (named.starts_with(kSystemPrefix))
     return kPodPath + ("priorityClassName: " + named) + " is for operators' jobs; leave it out";

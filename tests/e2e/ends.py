@@ -99,6 +99,8 @@ class Ends(World):
     def test_reserved_nodes_start_nothing_that_could_not_end_before(self):
         cluster = self.cluster(agents=1, slots=4, grace="8s")
         self.said("reserve", "fw", "--nodes", "node-0", "--from", "+1h", "--for", "1h", cluster=cluster)
+        self.assertRegex(self.said("describe", "node", "node-0", cluster=cluster),
+                         r"Reserved: +fw from 2\S+Z until 2\S+Z for maintenance, by \S+\n")
         self.typed(cluster, "endless", 1, "true")
         self.typed(cluster, "long", 1, "true", more=("--time", "2h"))
         self.typed(cluster, "short", 1, "true", more=("--time", "10m"))

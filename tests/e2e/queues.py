@@ -57,7 +57,11 @@ class Queues(World):
         self.assertEqual(job["spec"]["template"]["spec"]["activeDeadlineSeconds"], 600)
         refused = self.said(cluster, "submit", "--queue", "ssd", "--time", "2h", "-n", "1", "--", "true", code=5)
         self.assertIn("must not be above the time limit of queue ssd, 3600 (1h)", refused)
-        self.assertIn("Not found", self.said(cluster, "submit", "--queue", "sdd", "-n", "1", "--", "true", code=5))
+        self.assertIn("--time: Invalid value", refused)
+        self.assertIn("--queue: Not found: \"sdd\"; muster get queues lists the queues",
+                      self.said(cluster, "submit", "--queue", "sdd", "-n", "1", "--", "true", code=5))
+        self.assertRegex(self.said(cluster, "describe", "job/io"), r"Queue: +ssd")
+        self.assertRegex(self.said(cluster, "get", "jobs", "-o", "wide"), r"QUEUE\nio .* ssd\n")
         # An operator moves it, and back.
         self.said(cluster, "set", "job/io", "--queue", "default")
         eventually(lambda: sorted(self.placed(cluster, "io")) == ["fast", "fast", "plain", "plain"], "all run")

@@ -192,6 +192,7 @@ core::Queue queue_of(const Json& queue, const GroupIds& groups) {
     // A group that does not exist has no members, but the queue is not open to everybody either.
     const std::optional<uint32_t> gid = known == groups.end() ? as_gid(name) : known->second;
     out.groups.push_back(gid.value_or(core::kNoGroup));
+    out.group_names.push_back(name);
   }
   out.priority_default = member_number<int32_t>(priority, "default");
   out.priority_max = member_number<int32_t>(priority, "max");

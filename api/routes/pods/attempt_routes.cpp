@@ -177,6 +177,8 @@ kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
   out["details"] = why.details;
   if (why.until_ms != 0) out["until"] = core::instant_text(why.until_ms);
   if (why.next_retry_ms != 0) out["nextRetry"] = core::instant_text(why.next_retry_ms);
+  const std::string queue = core::queue_of(core::placed_object(job)->meta.annotations);
+  if (queue != core::kDefaultQueue || !queues_.all()->queues.empty()) out["queue"] = queue;
   return exchange.send(200, dumped(out) + "\n");
 }
 

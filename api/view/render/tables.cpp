@@ -107,6 +107,7 @@ OrderedJson job_cells(const View& view, const core::Job& job, bool summary, Mill
             "<hidden>",
             "<hidden>",
             "<hidden>",
+            "<hidden>",
             "<hidden>"};
   return {o.meta.name,
           job_state(job),
@@ -117,7 +118,8 @@ OrderedJson job_cells(const View& view, const core::Job& job, bool summary, Mill
           joined(o.spec.pod.containers, &core::Container::image),
           selector.empty() ? "<none>" : selector,
           held_text(job, now_ms),
-          expected_text(view, job, now_ms)};
+          expected_text(view, job, now_ms),
+          core::queue_of(core::placed_object(job)->meta.annotations)};
 }
 
 // "Init:1/2", "Init:CrashLoopBackOff"; empty: the init containers have ended.
@@ -440,7 +442,8 @@ OrderedJson table_columns(Kind kind) {
                       {"Images", "string", "", 1},
                       {"Selector", "string", "", 1},
                       {"Held", "string", "", 1},
-                      {"Expected", "string", "", 1}});
+                      {"Expected", "string", "", 1},
+                      {"Queue", "string", "", 1}});
     case Kind::pod:
       return columns({{"Name", "string", "name", 0},
                       {"Ready", "string", "", 0},

@@ -1,6 +1,7 @@
 // muster reserve: reserves nodes for a time, for maintenance or for some users, lists what is
 // reserved, and gives it up. A reservation is an annotation of each of its nodes
 // (core/spec/values/window.hpp), which this changes one after the other.
+#include "cli/verbs/reservations.hpp"
 #include "cli/verbs/verb.hpp"
 #include "cli/verbs/when.hpp"
 #include "cli/verbs/words.hpp"
@@ -52,22 +53,8 @@ Result<Json> all_nodes(ApiClient& client, const std::string& selector) {
                             (selector.empty() ? "" : "?labelSelector=" + url_encoded(selector)));
 }
 
-std::vector<core::Window> windows_on(const Json& node) {
-  std::map<std::string, std::string> annotations;
-  for (const auto& [key, value] : at(node, {"metadata", "annotations"}).items())
-    if (value.is_string()) annotations[key] = value.get<std::string>();
-  return core::windows_of(annotations);
-}
-
 std::string key_of(const std::string& name) {
   return std::string(core::kWindowKeys) + name;
-}
-
-std::string users_text(const core::Window& window) {
-  std::string text;
-  for (const std::string& user : window.users) text += (text.empty() ? "" : ",") + user;
-  for (const auto& [group, gid] : window.groups) text += (text.empty() ? "@" : ",@") + group;
-  return text.empty() ? "<none>" : text;
 }
 
 int list(ApiClient& client) {

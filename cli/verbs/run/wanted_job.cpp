@@ -246,7 +246,10 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists 
   const std::string first = text_at(manifest, {"metadata", "name"});
   return create_named(client, wanted.ns, first, exists, [&](const std::string& name) {
     if (name != first) manifest["metadata"]["name"] = name;
-    if (!wanted.document) return create_job(client, wanted.ns, dumped(manifest), false);
+    if (!wanted.document) {
+      auto job = create_job(client, wanted.ns, dumped(manifest), false);
+      return job ? job : in_flags(job.error());
+    }
     return create_document(client, *wanted.document, wanted.ns, false,
                            name == first ? "" : dumped(manifest));
   });

@@ -3,6 +3,7 @@
 
 #include "base/text/nearest.hpp"
 #include "base/text/time_text.hpp"
+#include "cli/verbs/reservations.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/news/attempts.hpp"
@@ -164,6 +165,8 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
                {"Labels:", labels_text(at(job, {"metadata", "labels"}))},
                {"State:", job_state(job, why)}};
   add_reasons(why, rows);
+  if (const std::string queue = text_at(why, {"queue"}); !queue.empty())
+    rows.push_back({"Queue:", queue});
   add_containers(at(job, {"spec", "template", "spec"}), rows);
   rows.push_back({"Completions:", number_or(job, {"spec", "completions"}, "<none>") +
                                       (indexed ? " (Indexed)" : " (NonIndexed)")});
@@ -298,6 +301,26 @@ void add_taints(const Json& node, Rows& rows) {
   }
 }
 
+// When it ends, and for what it is reserved, line by line.
+void add_ends(const Json& node, Rows& rows) {
+  const std::string until = text_at(node, {"metadata", "annotations", "muster.dev/until"});
+  if (const auto at = parse_time(until))
+    rows.push_back(
+        {"Ends:",
+         until + (*at > wall_now() ? " (in " + short_span(*at - wall_now()) + ")" : " (now)")});
+  const char* head = "Reserved:";
+  for (const core::Window& window : windows_on(node)) {
+    if (window.until_ms <= wall_now()) continue;
+    rows.push_back(
+        {head, window.name + " from " + time_text(window.from_ms) + " until " +
+                   time_text(window.until_ms) +
+                   (window.maintenance() ? " for maintenance" : " for " + users_text(window)) +
+                   (window.by.empty() ? "" : ", by " + window.by) +
+                   (window.reason.empty() ? "" : ": " + window.reason)});
+    head = "";
+  }
+}
+
 int describe_node(ApiClient& client, const DescribeOptions& options) {
   auto found = object(client, object_path(Kind::node, "", options.name));
   if (!found) return fail(found.error());
@@ -311,6 +334,7 @@ int describe_node(ApiClient& client, const DescribeOptions& options) {
                {"Boot id:", none_if_empty(text_at(node, {"status", "nodeInfo", "bootID"}))},
                {"Versions:", node_versions(node)}};
   add_taints(node, rows);
+  add_ends(node, rows);
   std::cout << aligned(rows, "");
   print_conditions(node);
   auto list =

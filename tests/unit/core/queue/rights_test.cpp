@@ -69,6 +69,7 @@ QueueSet site() {
   Queue lab{.name = "lab"};
   lab.users = {"ann"};
   lab.groups = {2000, kNoGroup};
+  lab.group_names = {"ml", "gone"};
   return {{small, lab}, {{"high", {100}}, {"low", {-5}}}};
 }
 
@@ -76,9 +77,10 @@ TEST(Rights, QueueIsForItsUsersAndGroups) {
   const QueueSet set = site();
   EXPECT_FALSE(lacks_rights(job_of(7, "ann", "lab"), {}, set, 0));
   EXPECT_FALSE(lacks_rights(job_of(8, "ben", "lab", "50,2000"), {}, set, 0));
-  EXPECT_EQ(*lacks_rights(job_of(8, "ben", "lab", "50"), {}, set, 0),
-            "queue lab is only for the users ann and members of its groups; an operator may add "
-            "you (muster get queue/lab -o yaml shows them)");
+  EXPECT_EQ(
+      *lacks_rights(job_of(8, "ben", "lab", "50"), {}, set, 0),
+      "queue lab is only for the user ann and members of the groups ml, gone; an operator may "
+      "add you (muster queue lab --users or --groups)");
   JobMeta operators = job_of(9, "eve", "lab");
   operators.annotations[std::string(kOwnerRoleKey)] = "operator";
   EXPECT_FALSE(lacks_rights(operators, {}, set, 0));
