@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 namespace muster::day {
 
@@ -14,7 +15,9 @@ constexpr Millis kStartMs = 1'000;  // of the clock of Slots
 
 class Muster : public Scheduler {
  public:
-  Muster(const Site& site, const std::vector<Job>& jobs) : jobs_(jobs) {
+  Muster(const Site& site, const std::vector<Job>& jobs,
+         std::function<void(core::Slots&)> after_round)
+      : jobs_(jobs), after_round_(std::move(after_round)) {
     for (NodeId id = 1; id <= site.nodes; ++id) {
       core::NodeInfo info;
       info.id = id;
@@ -53,6 +56,7 @@ class Muster : public Scheduler {
 
   Decision decide(Millis now) override {
     core::Slots::Round round = slots_.place(kStartMs + now);
+    if (after_round_) after_round_(slots_);
     Decision decision;
     decision.again_ms = round.again_ms;
     for (const auto& [id, granted] : round.grants) {
@@ -81,14 +85,16 @@ class Muster : public Scheduler {
   }
 
   const std::vector<Job>& jobs_;
+  const std::function<void(core::Slots&)> after_round_;
   core::Slots slots_;
   std::vector<State> states_;
 };
 
 }  // namespace
 
-std::unique_ptr<Scheduler> muster_slots(const Site& site, const std::vector<Job>& jobs) {
-  return std::make_unique<Muster>(site, jobs);
+std::unique_ptr<Scheduler> muster_slots(const Site& site, const std::vector<Job>& jobs,
+                                        std::function<void(core::Slots&)> after_round) {
+  return std::make_unique<Muster>(site, jobs, std::move(after_round));
 }
 
 }  // namespace muster::day

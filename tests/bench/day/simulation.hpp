@@ -7,9 +7,14 @@
 
 #include "tests/bench/day/workload.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
+
+namespace muster::core {
+class Slots;
+}
 
 namespace muster::day {
 
@@ -56,7 +61,8 @@ std::unique_ptr<Scheduler> fifo(const Site& site, const std::vector<Job>& jobs);
 // The order of arrival, but pods start ahead of it if that does not delay the first job that waits
 // (Lifka 1995). It knows how long each pod will run.
 std::unique_ptr<Scheduler> easy(const Site& site, const std::vector<Job>& jobs);
-// muster's own Slots.
-std::unique_ptr<Scheduler> muster_slots(const Site& site, const std::vector<Job>& jobs);
+// muster's own Slots. `after_round`: may plant a fault in it.
+std::unique_ptr<Scheduler> muster_slots(const Site& site, const std::vector<Job>& jobs,
+                                        std::function<void(core::Slots&)> after_round = {});
 
 }  // namespace muster::day
