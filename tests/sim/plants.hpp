@@ -51,6 +51,16 @@ enum class Plant : uint8_t {
   // Jobs with muster.dev/fence-after.
   fence_ignored,    // the keeper ends no pods for lack of contact
   fence_unawaited,  // pods are replaced before their keeper must have ended them
+  // Users, queues and operators.
+  drain_tolerated,     // a user's job is admitted as an operator's, whose tolerations count
+  holdings_forgotten,  // a start does not count what pods hold
+  limits_unrecovered,  // a start reads queues without their limits
+  selector_kept,       // a queue keeps the node selector that it had first
+  preempts_all,        // queues preempt pods of all others
+  override_lost,       // a start overlooks overrides
+  clock_late,          // the scheduler's wall clock is an hour behind, so it overlooks windows
+  end_unsaid,          // a registration does not say when its node ends
+  node_charged,        // pods that were lost with their keeper arrive as failed
   count,
 };
 
@@ -88,7 +98,18 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "dependency_forged",
                                               "progress_forged",
                                               "fence_ignored",
-                                              "fence_unawaited"};
+                                              "fence_unawaited",
+                                              "drain_tolerated",
+                                              "holdings_forgotten",
+                                              "limits_unrecovered",
+                                              "selector_kept",
+                                              "preempts_all",
+                                              "override_lost",
+                                              "clock_late",
+                                              "end_unsaid",
+                                              "node_charged"};
+// The first of the faults that only histories of a site can show (Plan::site).
+inline constexpr Plant kFirstOfSite = Plant::drain_tolerated;
 static_assert(sizeof kPlantNames / sizeof *kPlantNames == static_cast<size_t>(Plant::count));
 
 }  // namespace muster::sim

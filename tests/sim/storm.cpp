@@ -3,6 +3,7 @@
 #include "api/kube/objects/manifest.hpp"
 #include "base/check.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "tests/sim/operators.hpp"
 #include "tests/unit/api/admit.hpp"
 
 #include <algorithm>
@@ -13,10 +14,10 @@
 namespace muster::sim {
 
 const std::vector<std::string> kFaults = {
-    "crashes",       "mid-commit",    "failed-syncs",  "agent-restarts",
-    "keeper-deaths", "old-work-dirs", "old-data-dirs", "breaks",
-    "silences",      "cuts",          "index-deaths",  "clock-jumps",
-    "node-changes",  "lies",          "repeats",       "owner"};
+    "crashes",       "mid-commit",    "failed-syncs", "agent-restarts", "keeper-deaths",
+    "old-work-dirs", "old-data-dirs", "breaks",       "silences",       "cuts",
+    "index-deaths",  "clock-jumps",   "node-changes", "lies",           "repeats",
+    "owner",         "operators",     "windows",      "node-ends",      "failed-starts"};
 
 namespace {
 
@@ -25,17 +26,23 @@ using Json = nlohmann::json;
 constexpr Millis kBackoffBaseMs = 200, kBackoffMaxMs = 1'000;  // as in World's knobs
 constexpr Millis kForeverMs = 100'000'000;
 constexpr Millis kLimitMs = 800'000;
-constexpr Millis kFairMs = 15'000;  // for a small job to start alongside a large one
+constexpr Millis kFairMs = 15'000;             // for a small job to start alongside a large one
+constexpr int64_t kShortS = 10, kSlowS = 100;  // time limits, longer than such pods run
+
+// Users of a site; the first is an operator.
+const std::vector<core::Owner> kUsers = {
+    {1000, 1000, "op", {}, "", true}, {1001, 1001, "ada"}, {1002, 1002, "bob"}};
 
 // How the pods of a job behave.
 struct Ways {
   uint64_t salt = 0;
-  int fail_in = 4;           // one in this many attempts fails; 0: none
-  uint32_t fails_until = 3;  // attempts from here on succeed
-  bool any_code = false;     // failures exit with 3, 4 or 5, which policies look for
-  bool daemons = false;      // all but index 0 run until they are ended
-  bool endless = false;      // all run until they are ended
-  bool slow = false;         // the first one runs for longer than a node may be cut off
+  int fail_in = 4;                    // one in this many attempts fails; 0: none
+  uint32_t fails_until = 3;           // attempts from here on succeed
+  bool any_code = false;              // failures exit with 3, 4 or 5, which policies look for
+  bool daemons = false;               // all but index 0 run until they are ended
+  bool endless = false;               // all run until they are ended
+  bool slow = false;                  // the first one runs for longer than a node may be cut off
+  std::optional<int> spared_until{};  // disruptions of an index that cost it nothing
 };
 
 struct Sent {
@@ -46,12 +53,18 @@ struct Sent {
   int versions = 0, answered = 0;    // the newest change sent, and the newest answered
   std::vector<core::After> after{};  // jobs that it waits for, by NAMESPACE/NAME
   core::JobObjectPtr alone{};        // the same job without `after`, once one of those is gone
+  std::optional<core::Owner> user{};
+  std::set<PodKey> pods_deleted{};  // by its owner
 };
 
 class History {
  public:
   explicit History(const Storm& storm)
-      : storm_(storm), random_(storm.seed * 1'000'003), plan_(make_plan()), world_(plan_) {}
+      : storm_(storm),
+        random_(storm.seed * 1'000'003),
+        plan_(make_plan()),
+        world_(plan_),
+        operators_(world_, storm.seed, plan_.slots) {}
 
   Outcome play() {
     baseline_ = world_.actors();
@@ -60,6 +73,7 @@ class History {
     world_.step_code = [this](PodId pod, core::node::Step step) { return code_of(pod, step); };
     world_.run_ms = [this](PodId pod) { return run_of(pod); };
     world_.owner = [this] { act(); };
+    if (plan_.site) world_.operators = [this] { operators_.act(names()); };
     const bool ended = world_.run([this] { return look() && all_over(); }, kLimitMs);
     if (!ended) say("not all jobs ended: " + unfinished());
     // Not always: it takes longer than most histories.
@@ -112,7 +126,20 @@ class History {
     plan.owner_acts = some("owner", 30);
     plan.clock_jump_ms = static_cast<Millis>(below(7'200'000)) - 3'600'000;
     plan.clock_jumps = one_in(3) ? some("clock-jumps", 4) : 0;
+    if (!is_site(storm_.seed)) return plan;
+    plan.site = true;
+    plan.operator_acts = some("operators", 40);
+    plan.windows = some("windows", 6);
+    plan.node_ends = some("node-ends", 3);
+    plan.failed_starts = some("failed-starts", 3);
+    if (one_in(3)) plan.user_pods_max = plan.slots + static_cast<uint32_t>(below(3));
     return plan;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const Sent& job : jobs_) names.push_back(job.name);
+    return names;
   }
 
   // ---- jobs
@@ -123,7 +150,8 @@ class History {
     ways.salt = random_();
     ways.fail_in = one_in(4) ? 0 : 2 + static_cast<int>(below(5));
     const int n = 1 + static_cast<int>(below(12)), p = 1 + static_cast<int>(below(8));
-    const int capacity = static_cast<int>(plan_.agents * plan_.slots);
+    // At a site, a gang fits on a node, so that it fits any queue in the calm.
+    const int capacity = static_cast<int>((plan_.site ? 1 : plan_.agents) * plan_.slots);
     spec["parallelism"] = p;
     spec["backoffLimit"] = one_in(5) ? static_cast<int>(below(4)) : 1'000'000;
     pod["restartPolicy"] = "Never";
@@ -141,7 +169,7 @@ class History {
       spec.erase("backoffLimit");
       if (one_in(3)) spec["maxFailedIndexes"] = below(2);
     };
-    switch (below(11)) {
+    switch (below(plan_.site ? 13 : 11)) {
       case 0:
         spec["completions"] = n;
         break;
@@ -208,10 +236,22 @@ class History {
         ways.endless = true;
         ways.fail_in = 0;
         break;
+      case 11:
+      case 12:  // as `muster submit` makes it
+        indexed(n);
+        per_index();
+        spec.erase("maxFailedIndexes");
+        ways.spared_until = static_cast<int>(below(4));
+        annotations[std::string(core::kDisruptionsMaxKey)] = std::to_string(*ways.spared_until);
+        spec["podFailurePolicy"] = {
+            {"rules",
+             {{{"action", "Ignore"},
+               {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}}}}};
+        break;
       default:
         indexed(3 * n);
     }
-    if (one_in(6)) spec["activeDeadlineSeconds"] = 1 + below(20);
+    if (!ways.spared_until && one_in(6)) spec["activeDeadlineSeconds"] = 1 + below(20);
     if (one_in(5)) spec["ttlSecondsAfterFinished"] = 1 + below(20);
     if (one_in(5)) spec["suspend"] = true;
     if (one_in(4)) {
@@ -223,12 +263,13 @@ class History {
     if (one_in(4)) pod["priority"] = below(3);
     if (one_in(5)) pod["tolerations"] = Json::array({{{"key", "drill"}, {"operator", "Exists"}}});
     if (number % 3 == 0) annotations[std::string(core::kScaleDownKey)] = "finish";
-    spec["template"]["spec"] = pod;
     Sent job;
+    if (plan_.site) make_of_site(job, ways, annotations, pod);
+    spec["template"]["spec"] = pod;
     job.ways = ways;
     const std::string ns = one_in(3) ? "other" : "default";
     job.name = ns + "/job-" + std::to_string(number);
-    job.alone = job.object = admit(job.name, number, annotations, spec);
+    job.alone = job.object = admit(job.name, number, annotations, spec, job.user);
     const bool follows = one_in(4);
     if (follows || one_in(4)) {
       std::string after;
@@ -242,9 +283,21 @@ class History {
       }
       if (after.empty()) return job;
       annotations[std::string(core::kAfterKey)] = after;
-      job.object = admit(job.name, number, annotations, spec);
+      job.object = admit(job.name, number, annotations, spec, job.user);
     }
     return job;
+  }
+
+  // A job of a user in a queue, perhaps with CPUs, a time limit and tolerations of everything.
+  void make_of_site(Sent& job, const Ways& ways, Json& annotations, Json& pod) {
+    job.user = kUsers[below(kUsers.size())];
+    const std::string& queue = Operators::kQueues[below(Operators::kQueues.size())];
+    if (queue != "default") annotations[std::string(core::kQueueKey)] = queue;
+    if (one_in(2)) pod["containers"][0]["resources"] = {{"requests", {{"cpu", "1"}}}};
+    if (!ways.daemons && !ways.endless && one_in(2))
+      pod["activeDeadlineSeconds"] = ways.slow ? kSlowS : kShortS;
+    if (one_in(3)) pod["tolerations"] = Json::array({{{"operator", "Exists"}}});
+    if (!pod.contains("priority") && one_in(5)) pod["priorityClassName"] = "urgent";
   }
 
   // Whether this job may wait for the other one index by index.
@@ -255,7 +308,7 @@ class History {
   }
 
   core::JobObjectPtr admit(const std::string& name, int number, const Json& annotations,
-                           const Json& spec) {
+                           const Json& spec, const std::optional<core::Owner>& user = {}) {
     const size_t slash = name.find('/');
     const Json job = {
         {"apiVersion", "batch/v1"},
@@ -270,9 +323,19 @@ class History {
     std::snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012d", number);
     admission.uid = uid;
     admission.now_ms = 1'700'000'000'000;
+    admission.owner = user;
+    admission.queues = all_queues();
     auto object = api::admit_job(std::move(*parsed), admission);
     MUSTER_CHECK(object.ok(), object.error().message + job.dump());
     return *object;
+  }
+
+  // Whether a job may enter a queue is no question here.
+  static std::shared_ptr<const core::QueueSet> all_queues() {
+    auto all = std::make_shared<core::QueueSet>();
+    for (const std::string& name : Operators::kQueues) all->queues.push_back({.name = name});
+    all->classes["urgent"] = {};
+    return all;
   }
 
   Sent* sent(JobId id) {
@@ -291,8 +354,11 @@ class History {
 
   int code_of(PodId pod, core::node::Step step) {
     const Sent* job = sent(pod.job);
-    if (!job || job->ways.fail_in == 0) return 0;
-    const Ways& ways = job->ways;
+    return job ? code_of(job->ways, pod, step) : 0;
+  }
+
+  static int code_of(const Ways& ways, PodId pod, core::node::Step step) {
+    if (ways.fail_in == 0) return 0;
     uint64_t h =
         (pod.index * 1'000'003u + pod.attempt * 31u + step.container * 7u + step.instance) *
             0x9e3779b97f4a7c15u ^
@@ -351,7 +417,8 @@ class History {
     if (!shown || job.deleted) return;
     check_versions(job, *shown);
     const bool gang = shown->gang().together;
-    const int n = static_cast<int>(1 + below(gang ? plan_.agents * plan_.slots : 12));
+    const uint32_t gang_max = (plan_.site ? 1 : plan_.agents) * plan_.slots;
+    const int n = static_cast<int>(1 + below(gang ? gang_max : 12));
     switch (below(9)) {
       case 0:
         return change(job, {{"suspend", true}});
@@ -371,10 +438,10 @@ class History {
         shown->each_pod([&keys](const core::Pod& pod) { keys.push_back(pod.key); });
         if (keys.empty()) return;
         using Why = core::PodsDeletion::Why;
-        world_.ask(job.name, core::PodsDeletion{0,
-                                                {keys[below(keys.size())]},
-                                                one_in(2) ? Why::owner : Why::eviction,
-                                                std::nullopt});
+        const PodKey key = keys[below(keys.size())];
+        const Why why = one_in(2) ? Why::owner : Why::eviction;
+        if (why == Why::owner) job.pods_deleted.insert(key);
+        world_.ask(job.name, core::PodsDeletion{0, {key}, why, std::nullopt});
       }
     }
   }
@@ -419,6 +486,10 @@ class History {
   bool look() {
     if (world_.now() < look_at_ || !world_.serves()) return false;
     look_at_ = world_.now() + 300;
+    if (plan_.site) {
+      operators_.look(names());
+      for (std::string& gone : operators_.check()) say(std::move(gone));
+    }
     for (Sent& job : jobs_) {
       if (!job.accepted && !job.deleted)
         world_.create(job.object, [this, name = job.name](Status status) {
@@ -579,8 +650,21 @@ class History {
       default:
         break;
     }
+    if (const Sent* sent_job = sent(id); ran && sent_job && sent_job->ways.spared_until)
+      judge_charge(*sent_job, pod, found->second, who);
     if (pod.counted == core::Counted::succeeded && (!ran || (simple && found->second.code != 0)))
       say("counted as succeeded, and did not succeed: " + who);
+  }
+
+  // What its node, the site or a user of higher priority does to a pod costs its index nothing, up
+  // to as many disruptions as its job allows.
+  void judge_charge(const Sent& job, const core::Pod& pod, const World::Witnessed& was,
+                    const std::string& who) {
+    const PodId key{0, pod.key.index, pod.key.attempt};
+    if (pod.counted != core::Counted::failed || pod.disruptions >= *job.ways.spared_until) return;
+    const int own = code_of(job.ways, key, {});
+    if ((own != 0 && was.code == own) || job.pods_deleted.contains(pod.key)) return;
+    say("charged to its index, although it did not fail by itself: " + who);
   }
 
   // Attempts of an index wait for the backoff of the last failure, in elapsed time.
@@ -612,6 +696,7 @@ class History {
   std::mt19937_64 random_;
   const Plan plan_;
   World world_;
+  Operators operators_;
   std::vector<Sent> jobs_;
   std::map<JobId, std::string> by_id_;
   size_t baseline_ = 0;
@@ -619,6 +704,10 @@ class History {
 };
 
 }  // namespace
+
+bool is_site(uint64_t seed) {
+  return seed % 5 == 0;  // odd, so that each shard has some
+}
 
 Outcome play(const Storm& storm) {
   return History(storm).play();

@@ -21,6 +21,9 @@ struct Storm {
   std::vector<std::string> without;  // faults to leave out, from kFaults
 };
 
+// Whether the history is of a site with users, queues and operators (Plan::site).
+bool is_site(uint64_t seed);
+
 // Kinds of faults, as `without` names them.
 extern const std::vector<std::string> kFaults;
 

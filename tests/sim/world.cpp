@@ -1,10 +1,14 @@
 #include "tests/sim/world.hpp"
 
+#include "actors/kept_actor.hpp"
 #include "api/kube/objects/manifest.hpp"
+#include "api/kube/objects/queue_object.hpp"
 #include "base/log.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/job/rules/invariants.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/owner.hpp"
+#include "core/spec/values/window.hpp"
 #include "storage/codec/codec.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/recovery.hpp"
@@ -34,6 +38,8 @@ constexpr uint64_t kExecutorMs = 40, kSlowExecutorMs = 1'500;
 constexpr Millis kPodGraceMs = 100;
 constexpr Millis kFenceMs = 15'000;  // the shortest muster.dev/fence-after
 constexpr int kPid = 4711;
+constexpr Millis kHourMs = 3'600'000;
+constexpr Millis kWindowMaxMs = 60'000;  // after its end, at the latest, a clock was set back
 
 // The kinds of the records in these rows or, if there are none, of the rows themselves.
 std::set<std::string> kinds_of(const std::vector<storage::Row>& rows) {
@@ -68,6 +74,14 @@ core::node::PodPlanPtr plan_of(const core::JobObject& object,
   plan.restart_delay_ms = 200;
   plan.fence_after_ms = fence_after_ms;
   return std::make_shared<const core::node::PodPlan>(plan);
+}
+
+// The job as if an operator had created it.
+core::JobObjectPtr as_operators(const core::JobObject& object) {
+  if (!core::owner_of(object.meta.annotations)) return std::make_shared<core::JobObject>(object);
+  Json json = Json::parse(object.json);
+  json["metadata"]["annotations"][std::string(core::kOwnerRoleKey)] = "operator";
+  return api::load_job(json.dump());
 }
 }  // namespace
 
@@ -149,6 +163,7 @@ struct World::Coordinator {
   actors::journal_actor journal;
   actors::cluster_actor cluster;
   actors::registry_actor registry;
+  actors::kept_actor kept;
   std::map<NodeId, uint32_t> agent_of;  // agents whose link is up
   uint64_t epoch = 0;
   std::vector<caf::actor> leaked;  // Plant::actor_leaked
@@ -185,6 +200,8 @@ struct World::Agent {
   Millis cut_until_ms = 0;
   Millis heard_at = 0;  // when the coordinator last got a heartbeat
   Millis trouble_until_ms = 0;
+  Millis broken_until_ms = 0;          // nothing starts there until then
+  std::optional<Millis> ends_at_ms{};  // when the node ends (--until)
   uint64_t boots = 1;
   std::string cluster;
   uint64_t commit = 0;  // the highest one it has seen; kept in its work-dir
@@ -289,6 +306,7 @@ class World::Link final : public actors::AgentLink {
 
 World::World(Plan plan)
     : plan_(plan),
+      rules_([this](JobId id) { return shown(id); }, plan.user_pods_max),
       random_(plan.seed),
       link_(std::make_unique<Link>(*this)),
       index_deaths_left_(plan.index_deaths) {
@@ -405,6 +423,9 @@ void World::boot() {
                                            storage::line_row(recovered->line.last())};
   if (plan_.store && !plan_.store->commit(epoch)) return boot();
   MUSTER_CHECK(disk_.commit(epoch).ok());
+  if (planted(Plant::override_lost))
+    for (storage::RecoveredJob& one : recovered->jobs)
+      if (one.job.state().overrides) one.job.apply(core::OverridesSet{now_ms_, {}, "nobody"});
   if (!recovered->jobs.empty() && planted(Plant::job_not_recovered, 0.2))
     recovered->jobs.erase(recovered->jobs.begin() +
                           static_cast<ptrdiff_t>(below(recovered->jobs.size())));
@@ -412,6 +433,8 @@ void World::boot() {
   for (const storage::RecoveredJob& r : recovered->jobs) {
     if (!r.job.state().forgotten) view_->add(r.job);
   }
+  if (plan_.site && !on_old_disk_) rules_.restarted(recovered->nodes, recovered->kept);
+  for (const core::Kept& one : recovered->kept) view_->add_kept(one);
   view_->start_at(disk_.last_commit(), recovered->nodes);
   WallClock clock = [this] { return now_ms_; };
   c.journal = actors::spawn_journal(c.system, c.disk,
@@ -420,6 +443,7 @@ void World::boot() {
                                            trace_commit(batch);
                                            view_->commit(batch);
                                            check_shown();
+                                           if (plan_.site) check_site(batch);
                                          },
                                      .failed = [](const std::string&) {},
                                      .held = held});
@@ -428,6 +452,10 @@ void World::boot() {
   options.settings.cluster_key = "key";
   options.settings.line = recovered->line;
   options.settings.node_grace_ms = kGraceMs;
+  options.settings.user_pods_max = plan_.user_pods_max;
+  options.settings.noted = recovered->uses;
+  options.settings.started_ms = now_ms_;
+  options.settings.await_queues = plan_.site && view_->stored(core::KeptKind::queue).count > 0;
   options.last_commit = [this] { return disk_.last_commit(); };
   options.show = [this](const core::NodeHealth& health) { view_->health(health); };
   options.outdated = [this](const std::string& why) {
@@ -442,9 +470,16 @@ void World::boot() {
   if (held) at(kGraceMs / 2, begin);
   auto next_job = std::make_shared<std::atomic<JobId>>(0);
   options.next_job = next_job;
+  if (life_ > 1 && planted(Plant::holdings_forgotten)) slots.slots.clear();
+  WallClock late = [this] { return now_ms_ - kHourMs; };
   c.cluster = actors::spawn_cluster(
-      c.system, c.journal, [&c] { return c.registry; }, actors::SealedLink(*link_), clock, options,
-      recovered->nodes, std::move(slots.slots));
+      c.system, c.journal, [&c] { return c.registry; }, actors::SealedLink(*link_),
+      plan_.plant == Plant::clock_late ? late : clock, options, recovered->nodes,
+      std::move(slots.slots));
+  if (plan_.site) {
+    c.kept = actors::spawn_kept(c.system, c.journal, clock, recovered->kept);
+    tell_queues();
+  }
   actors::RegistryOptions registry;
   registry.clock = clock;
   registry.elapsed = [this] {
@@ -496,9 +531,11 @@ void World::crash(bool again) {
   Coordinator& c = *coordinator_;
   caf::anon_send(c.registry, actors::stop_atom_v);
   caf::anon_send(c.cluster, actors::stop_atom_v);
+  if (c.kept) caf::anon_send(c.kept, actors::stop_atom_v);
   caf::anon_send(c.journal, actors::stop_atom_v);
   c.registry = actors::registry_actor{};
   c.cluster = actors::cluster_actor{};
+  c.kept = actors::kept_actor{};
   c.journal = actors::journal_actor{};
   while (c.scheduler.run() > 0) {
   }
@@ -587,6 +624,8 @@ void World::create(core::JobObjectPtr object, std::function<void(muster::Status)
     done(std::move(status));
   };
   if (object->spec.ttl_s) with_ttl_.insert(name);
+  rules_.sent(object);
+  if (planted(Plant::drain_tolerated)) object = as_operators(*object);
   if (planted(Plant::created_early, 0.3)) return hear(Nothing{});
   if (planted(Plant::actor_leaked))
     coordinator_->leaked.push_back(coordinator_->system.spawn(
@@ -606,6 +645,48 @@ void World::ask(const std::string& name, core::Event event,
   };
   caf::anon_send(coordinator_->registry,
                  actors::AskJob{ns, plain, "", 0, std::move(event), std::move(hear)});
+}
+
+void World::store(core::KeptPtr old, core::KeptPtr next, std::function<void(muster::Status)> done) {
+  auto hear = [this, life = life_, done = std::move(done)](muster::Status status) {
+    if (life == life_ && done) done(std::move(status));
+  };
+  caf::anon_send(coordinator_->kept,
+                 actors::WriteKept{std::move(old), std::move(next), std::move(hear), {}});
+}
+
+core::KeptPtr World::stored(core::KeptKind kind, const std::string& name) const {
+  const auto shown = view_->kept(kind, "", name);
+  return shown ? shown->kept->kept : nullptr;
+}
+
+void World::check_site(const core::Committed& batch) {
+  rules_.committed({boot_ms_, now_ms_}, batch, *view_);
+  for (std::string& rule : rules_.take_broken()) broken.push_back(std::move(rule));
+  if (!batch.kept.empty()) tell_queues();
+}
+
+// As api/request/queues.cpp does, a little later.
+void World::tell_queues() {
+  at(static_cast<Millis>(below(20)), [this, life = life_] {
+    if (life != life_) return;
+    actors::QueuesChanged now;
+    view_->each_kept(core::KeptKind::queue, "", [&](const api::Shown& shown) {
+      now.queues.push_back(api::queue_of(Json::parse(shown.kept->kept->json), {}));
+    });
+    view_->each_kept(core::KeptKind::priority_class, "", [&](const api::Shown& shown) {
+      const core::Kept& kept = *shown.kept->kept;
+      now.classes[kept.name] = api::priority_class_of(Json::parse(kept.json));
+    });
+    for (core::Queue& queue : now.queues) {
+      if (plan_.plant == Plant::selector_kept)
+        queue.node_selector =
+            first_selectors_.emplace(queue.name, queue.node_selector).first->second;
+      if (plan_.plant == Plant::preempts_all) queue.preempts.reset();
+      if (life_ > 1 && plan_.plant == Plant::limits_unrecovered) queue.total = queue.per_user = {};
+    }
+    caf::anon_send(coordinator_->cluster, std::move(now));
+  });
 }
 
 void World::remove(const std::string& name, bool background, bool orphan,
@@ -709,6 +790,8 @@ std::string World::picture(const std::string& name) const {
 core::PodsReported::Ended World::reported(const core::node::PodEnded& end) const {
   auto age = [this](BootInstant at) { return age_at(boot_ms_, at); };
   core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
+  if (to.cause == core::EndCause::keeper_lost && plan_.plant == Plant::node_charged)
+    to.cause = core::EndCause::exited;
   if (end.start) to.start = {end.start->pid, age(end.start->at)};
   to.restarts = end.restarts;
   for (const auto& run : end.runs) to.runs.push_back(core::with_times<Age>(run, age));
@@ -737,6 +820,15 @@ void World::connect(uint32_t number) {
   }
   ask.hello.slots = plan_.slots;
   if (plan_.slots > 1 && planted(Plant::slots_forgotten)) --ask.hello.slots;
+  if (plan_.site) {
+    ask.hello.cpu_millis = 1000 * plan_.slots;
+    ask.hello.labels = {{"pool", number % 2 == 0 ? "a" : "b"}};
+  }
+  if (agent.ends_at_ms && plan_.plant != Plant::end_unsaid)
+    ask.hello.lives_ms = *agent.ends_at_ms - boot_ms_;
+  rules_.node_ends(agent.name, agent.ends_at_ms
+                                   ? std::optional(now_ms_ + *agent.ends_at_ms - boot_ms_)
+                                   : std::nullopt);
   ask.hello.running = agent.node->running();
   if (!ask.hello.running.empty() && planted(Plant::running_unsaid, 0.5))
     ask.hello.running.pop_back();
@@ -1058,6 +1150,7 @@ void World::process_starts(uint32_t number, const core::node::StartOrder& order,
     fill_room(number);
     return report_unstarted(number, key);
   }
+  if (boot_ms_ < agent.broken_until_ms) return fail_start(number, order);
   trace("start " + to_string(key.first) + " on " + agent.name);
   returned.erase(key.first);  // the report was lost with its agent
   check_start(agent, key);
@@ -1082,6 +1175,35 @@ void World::process_starts(uint32_t number, const core::node::StartOrder& order,
   const Millis random_ms = 1 + static_cast<Millis>(below(static_cast<uint64_t>(plan_.pod_ms_max)));
   at(run_ms ? run_ms(key.first) : random_ms, [this, number, key, keeper] {
     if (agents_[number]->keeper == keeper) process_ends(number, key, code_of(key));
+  });
+}
+
+// For a reason of the node, such as a home that is not mounted.
+void World::fail_start(uint32_t number, const core::node::StartOrder& order) {
+  Agent& agent = *agents_[number];
+  const ProcessKey key = Agent::key_of(order);
+  trace("cannot start " + to_string(key.first) + " on " + agent.name);
+  core::node::ProcessEnd end;
+  end.pod = key.first;
+  end.step = key.second;
+  end.entry = ++agent.last_entry;
+  end.exit_code = core::kExitNotHere;
+  end.error = "its home is not mounted";
+  end.ended_at = boot_ms_;
+  end.origin = origin_of(agent, order, {});
+  agent.spool[*end.entry] = end;
+  agent.placed.erase(key);
+  fill_room(number);
+  tell_end(number, *end.entry);
+}
+
+void World::tell_end(uint32_t number, uint64_t entry) {
+  at(0, [this, number, entry] {
+    Agent& agent = *agents_[number];
+    const auto spooled = agent.spool.find(entry);
+    if (spooled == agent.spool.end()) return;
+    agent.node->process_ended(spooled->second);
+    pump(number);
   });
 }
 
@@ -1138,13 +1260,7 @@ void World::process_ends(uint32_t number, ProcessKey key, int code) {
   agent.spool[*end.entry] = end;
   fill_room(number);
   if (plan_.launcher && key.first.index != 0 && chance(0.7)) abort_launcher(key.first);
-  at(0, [this, number, entry = *end.entry] {
-    Agent& a = *agents_[number];
-    auto spooled = a.spool.find(entry);
-    if (spooled == a.spool.end()) return;
-    a.node->process_ended(spooled->second);
-    pump(number);
-  });
+  tell_end(number, *end.entry);
 }
 
 // The keeper ends a process once its node has had no contact for as long as the job says.
@@ -1283,13 +1399,58 @@ void World::change_node(uint32_t number) {
                  actors::ChangeNode{agent.name, shown->node->spec, spec, [](muster::Status) {}});
 }
 
-// Once the faults are over, all nodes are usable again.
+// Reserves a node, for maintenance or for a user.
+void World::reserve(uint32_t number) {
+  const std::string& name = agents_[number]->name;
+  const auto shown = view_->node(name);
+  if (!shown) return;
+  core::Window window;
+  window.name = "w" + std::to_string(below(3));
+  window.from_ms = now_ms_ + static_cast<Millis>(below(10'000));
+  window.until_ms = window.from_ms + 1'000 + static_cast<Millis>(below(20'000));
+  if (chance(0.5)) window.users = {"ada"};
+  core::NodeSpec spec = shown->node->spec;
+  spec.annotations[std::string(core::kWindowKeys) + window.name] = core::window_text(window);
+  caf::anon_send(coordinator_->cluster,
+                 actors::ChangeNode{name, shown->node->spec, spec, [](muster::Status) {}});
+}
+
+// The agent is started again in an allocation, with which its node ends: with all processes, but
+// not with its disk. Then it gets another one.
+void World::end_node(uint32_t number) {
+  Agent& agent = *agents_[number];
+  if (agent.ends_at_ms) return;
+  agent.ends_at_ms = boot_ms_ + 2'000 + static_cast<Millis>(below(30'000));
+  restart_agent(number);
+  at(*agent.ends_at_ms - boot_ms_, [this, number] {
+    Agent& ended = *agents_[number];
+    ended.ends_at_ms.reset();
+    trace("! ends: " + ended.name);
+    break_link(number);
+    ++ended.boots;
+    for (const auto& [key, process] : ended.processes) seen[key.first].lost = true;
+    end_keeper(ended);
+    ended.node = std::make_unique<core::node::Node>(plan_.slots, ended.node->term(), 2);
+    ended.node->executor_queues(ended.queues);
+    ended.node->executor_connected({}, ended.spooled(), boot_ms_);
+  });
+}
+
+// Once the faults are over, all nodes are usable again, those with windows when these are over.
+// Those that started nothing, too: until a pod starts there, they get one at a time, which is of no
+// use to a gang.
 void World::tidy_nodes() {
-  for (const auto& agent : agents_)
-    if (const auto shown = view_->node(agent->name);
-        shown && !(shown->node->spec == core::NodeSpec{}))
-      caf::anon_send(coordinator_->cluster,
-                     actors::ChangeNode{agent->name, shown->node->spec, {}, [](muster::Status) {}});
+  for (const auto& agent : agents_) {
+    const auto shown = view_->node(agent->name);
+    if (!shown) continue;
+    core::NodeSpec spec;
+    for (const core::Window& window : core::windows_of(shown->node->spec.annotations))
+      if (now_ms_ < window.until_ms && window.until_ms < now_ms_ + kWindowMaxMs)
+        spec.annotations[std::string(core::kWindowKeys) + window.name] = core::window_text(window);
+    if (!(shown->node->spec == spec) || !shown->node->starts_failing.empty())
+      caf::anon_send(coordinator_->cluster, actors::ChangeNode{agent->name, shown->node->spec, spec,
+                                                               [](muster::Status) {}});
+  }
 }
 
 // Makes an agent report the success of a pod that runs elsewhere.
@@ -1333,8 +1494,13 @@ void World::faults() {
     --plan_.owner_acts;
     owner();
   }
+  if (plan_.operator_acts > 0 && operators && chance(0.004)) {
+    --plan_.operator_acts;
+    operators();
+  }
   if (plan_.clock_jump_ms != 0 && due(plan_.clock_jumps, 0.001)) {
     now_ms_ += plan_.clock_jump_ms;
+    rules_.clock_jumped({boot_ms_, now_ms_});
     plan_.clock_jump_ms = -plan_.clock_jump_ms;
   }
   if (due(plan_.silences, 0.0007)) {
@@ -1354,6 +1520,10 @@ void World::faults() {
   if (due(plan_.agent_restarts, 0.001)) restart_agent(any());
   if (due(plan_.keeper_deaths, 0.0007)) kill_keeper(any());
   if (due(plan_.node_changes, 0.001)) change_node(any());
+  if (due(plan_.windows, 0.001)) reserve(any());
+  if (due(plan_.node_ends, 0.001)) end_node(any());
+  if (due(plan_.failed_starts, 0.001))
+    agents_[any()]->broken_until_ms = boot_ms_ + 1'000 + static_cast<Millis>(below(10'000));
   if (due(plan_.lies, 0.002)) lie(any());
   if (plan_.old_work_dirs > 0) {
     Agent& agent = *agents_[any()];

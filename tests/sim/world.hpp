@@ -5,8 +5,9 @@
 // core::node::Node with a simulated executor. Anything may fail: the coordinator between any two
 // messages or in the middle of a commit, agents, keepers, links, index actors, whole nodes (silent
 // for longer than the grace, cut off yet alive, restarted, or on an older copy of their disk), the
-// coordinator's disk (which may also be an older copy), clocks. Agents may lie. World is also the
-// witness: it knows every start and every end.
+// coordinator's disk (which may also be an older copy), clocks. Agents may lie. Nodes may end with
+// their allocation, or start nothing for a while. World is also the witness: it knows every start
+// and every end.
 //
 // A Plant (plants.hpp) breaks one of the guarantees on purpose, so that a test can show that the
 // checks notice it.
@@ -21,6 +22,7 @@
 #include "core/node/node.hpp"
 #include "storage/journal/memory_journal.hpp"
 #include "tests/sim/plants.hpp"
+#include "tests/sim/site_rules.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -70,6 +72,10 @@ struct Plan {
   int node_changes = 0;          // nodes drained, tainted, in trouble, deleted
   int lies = 0;                  // reports of ends by a node that does not have the pods
   int repeats = 0;               // reports that arrive twice
+  int operator_acts = 0;         // calls of `operators` while there are faults
+  int windows = 0;               // nodes reserved for maintenance or for a user
+  int node_ends = 0;             // agents that say when their node ends; then it does
+  int failed_starts = 0;         // nodes on which nothing starts for a while
   double crash_chance = 0.0015;  // of a crash of the coordinator, at each step
   size_t recent_max = 1;         // finished jobs in the read model; few, to force reads
   Plant plant = Plant::none;
@@ -78,6 +84,10 @@ struct Plan {
   int clock_jumps = 1;
   Store* store = nullptr;  // for plans without faults of the coordinator's disk
   bool launcher = false;   // index 0 usually aborts soon after another process has ended
+  // A site of several users: nodes have CPUs, one per slot, and the labels pool=a and pool=b in
+  // turn; queues are stored, and SiteRules are checked.
+  bool site = false;
+  uint32_t user_pods_max = 0;  // 0: no limit
 };
 
 class World {
@@ -97,12 +107,16 @@ class World {
   std::function<Millis(PodId)> run_ms;
   // Acts as the owner of a job; called while there are faults.
   std::function<void()> owner;
+  std::function<void()> operators;  // likewise
   // Sends an event to a job, whose actor sets its token. `done` gets the outcome, unless a crash
   // swallows it.
   void ask(const std::string& name, core::Event event,
            std::function<void(muster::Status)> done = nullptr);
   void remove(const std::string& name, bool background, bool orphan,
               std::function<void(muster::Status)> done = nullptr);
+  // Stores an object in place of `old`; a null `next` deletes it. `done` as above.
+  void store(core::KeptPtr old, core::KeptPtr next, std::function<void(muster::Status)> done);
+  core::KeptPtr stored(core::KeptKind kind, const std::string& name) const;  // null: there is none
   bool may_scale = false;  // `succeeded` may decrease
 
   // Runs with faults, then without. False if `done` is still not true after `limit_ms` of virtual
@@ -181,6 +195,12 @@ class World {
   void kill_keeper(uint32_t agent);
   void restore_work_dir(uint32_t agent);
   void change_node(uint32_t agent);
+  void reserve(uint32_t agent);
+  void end_node(uint32_t agent);
+  void fail_start(uint32_t agent, const core::node::StartOrder& order);
+  void tell_end(uint32_t agent, uint64_t entry);
+  void check_site(const core::Committed& batch);
+  void tell_queues();
   void lie(uint32_t agent);
   void note_crash_point(const std::vector<storage::Row>& rows, const char* step);
   void check_accepted();
@@ -200,6 +220,7 @@ class World {
   void beat(uint32_t agent);
 
   Plan plan_;
+  SiteRules rules_;
   std::mt19937_64 random_;
   Millis now_ms_ = 1'700'000'000'000;  // wall clock
   Millis boot_ms_ = 1'000;             // the clock of agents and timers
@@ -218,7 +239,8 @@ class World {
   std::map<PodId, NodeId> launched_on_;
   std::set<NodeId> deleted_;  // nodes whose object was deleted: others get their pods
   uint64_t life_ = 0;         // of the coordinator; callbacks of earlier lives are ignored
-  uint64_t cut_at_ = 0;       // the commit at which the disk crashes the process; 0: none
+  std::map<std::string, core::StringMap> first_selectors_;  // of queues; Plant::selector_kept
+  uint64_t cut_at_ = 0;  // the commit at which the disk crashes the process; 0: none
   std::unique_ptr<Link> link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<std::unique_ptr<Agent>> agents_;
