@@ -283,6 +283,10 @@ struct JobSnapshot {
   cancelledIndexes @45 :List(UInt32); # intervals
   cancellations @46 :List(Cancelled);
   startTrouble @47 :List(StartTrouble);
+  attemptsEnded @48 :UInt64;          # that were on a node, other than those it returned
+  firstStart @49 :UInt64;             # of any process; coded, base lastRecordMs
+  waitedMs @50 :Int64;                # until then
+  ranInQueue @51 :Text;               # that an operator had moved the job to; absent: its own
 }
 
 # A job that this one follows index by index, and what is known of it.

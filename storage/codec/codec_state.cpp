@@ -208,7 +208,12 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
                                     .failed_ms = instant_back(from.getFailed(), base_ms),
                                     .disruptions = from.getDisruptions()};
   s.dependencies = dependencies_back(in.getDependencies());
-  s.usage = {wire::read_usage(in.getUsed()), in.getRanMs()};
+  s.usage = {.used = wire::read_usage(in.getUsed()),
+             .ran_ms = in.getRanMs(),
+             .attempts = in.getAttemptsEnded(),
+             .first_start = optional_instant_back(in.getFirstStart(), base_ms),
+             .waited_ms = in.getWaitedMs(),
+             .queue = text_back(in.getRanInQueue())};
   for (auto from : in.getFollowed())
     s.followed.push_back({.job = from.getJob(),
                           .name = text_back(from.getName()),
@@ -317,6 +322,16 @@ void write_followed(const std::vector<core::Followed>& followed,
   }
 }
 
+void write_job_usage(const core::JobUsage& usage, Millis base_ms, wire::JobSnapshot::Builder out) {
+  const auto& [used, ran_ms, attempts, first_start, waited_ms, queue] = usage;
+  wire::write_usage(used, [&out] { return out.initUsed(); });
+  out.setRanMs(ran_ms);
+  out.setAttemptsEnded(attempts);
+  out.setFirstStart(instant(first_start, base_ms));
+  out.setWaitedMs(waited_ms);
+  if (!queue.empty()) out.setRanInQueue(text(queue));
+}
+
 }  // namespace
 
 std::string encode_state(const core::JobState& state, uint64_t sequence) {
@@ -382,8 +397,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   if (!dependencies.empty())
     write_dependencies(dependencies,
                        out.initDependencies(static_cast<uint32_t>(dependencies.size())));
-  wire::write_usage(usage.used, [&out] { return out.initUsed(); });
-  out.setRanMs(usage.ran_ms);
+  write_job_usage(usage, base_ms, out);
   if (!followed.empty())
     write_followed(followed, out.initFollowed(static_cast<uint32_t>(followed.size())));
   write_hold_and_overrides(state, base_ms, out);

@@ -113,6 +113,15 @@ struct Applier {
       job.taken_.erase(index);
   }
 
+  // The pod has started at this instant, unless it had before.
+  void set_started(Pod& pod, Millis started_ms) {
+    if (pod.started_at) return;
+    pod.started_at = started_ms;
+    if (s.usage.first_start) return;
+    s.usage.first_start = started_ms;
+    s.usage.waited_ms = std::max<Millis>(0, started_ms - s.started_at.value_or(s.admitted_ms));
+  }
+
   void count(Pod& pod, Counted how) {
     if (how == Counted::not_yet) return;
     MUSTER_CHECK(pod.counted == Counted::not_yet, to_string(pod.key));
@@ -149,7 +158,10 @@ struct Applier {
       return;
     }
     bool returned = pod.ended && pod.end.cause == EndCause::returned;
-    if (closed && pod.ended && pod.bound() && !returned) closed->push_back(pod);
+    if (pod.ended && pod.bound() && !returned) {
+      ++s.usage.attempts;
+      if (closed) closed->push_back(pod);
+    }
     if (pod.stopping_at.has_value() || (returned && !s.orphaned))
       return show_no_more(std::move(pod));
     s.finished.push_back(std::move(pod));
@@ -345,7 +357,7 @@ struct Applier {
       pod.readiness = start.readiness;
       pod.containers = start.containers;
       remember_runs(pod, ContainerPhase::running);
-      if (!pod.started_at) pod.started_at = start.started_ms;
+      set_started(pod, start.started_ms);
       s.start_trouble.erase(pod.node);
       if (pod.ready() && !was_ready) ++job.ready_;
       if (was_ready && !pod.ready()) --job.ready_;
@@ -376,7 +388,7 @@ struct Applier {
       if (one.start) {
         pod.pid = one.start->pid;
         pod.restarts = one.restarts;
-        if (!pod.started_at) pod.started_at = one.start->at;
+        set_started(pod, one.start->at);
       }
       pod.action = one.action;
       note_start(pod);
@@ -523,6 +535,7 @@ struct Applier {
                             r.at_ms, interim->reason, interim->message});
     if (success) s.completed_at = r.at_ms;
     s.hold.reset();
+    if (s.overrides) s.usage.queue = s.overrides->overrides.queue.value_or("");
     s.overrides.reset();
     s.start_trouble.clear();
     if (success && s.completions && job.succeeded() > static_cast<uint64_t>(*s.completions))

@@ -80,8 +80,13 @@ struct GangRules {
 
 // What all ended attempts of a job have used.
 struct JobUsage {
-  Usage used{};       // CPU times in total, the peak of the largest
-  Millis ran_ms = 0;  // their run times in total
+  Usage used{};           // CPU times in total, the peak of the largest
+  Millis ran_ms = 0;      // their run times in total
+  uint64_t attempts = 0;  // that were on a node, other than those it returned
+  // When the first process of any pod started, and how long the job had been free to run by then.
+  std::optional<Millis> first_start{};
+  Millis waited_ms = 0;
+  std::string queue{};  // that an operator had moved the job to, once it has finished
   bool operator==(const JobUsage&) const = default;
 };
 

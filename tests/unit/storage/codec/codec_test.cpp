@@ -491,6 +491,12 @@ TEST(Codec, RandomStatesRoundTrip) {
     s.completed_at = chance.maybe_at();
     s.deleted_at = chance.maybe_at();
     s.last_record_ms = chance.at();
+    s.usage = {.used = {chance.u64(), chance.u64(), chance.u64()},
+               .ran_ms = chance.i32(),
+               .attempts = chance.u64(),
+               .first_start = chance.maybe_at(),
+               .waited_ms = chance.i32(),
+               .queue = chance.text()};
     s.background_deleted = chance.flip();
     s.forgotten = chance.flip();
     s.synced = chance.flip();
