@@ -64,7 +64,8 @@ ROOMS = {
 }
 CROWD = 15  # concepts on one level of a folder, at most: a header and its source are one
 # Within core, what each of these may include of the others...
-CORE_APART = {"job": (), "queue": (), "cluster": ("queue",), "cron": (), "node": (), "registry": ("job",)}
+CORE_APART = {"job": (), "queue": (), "cluster": ("queue",), "cron": (), "node": (), "registry": ("job",),
+              "history": ("job", "cluster", "queue")}
 # ...besides a plain value carried by a batch of records.
 CORE_VALUES = {"core/cluster/nodes/node_info.hpp"}
 # Libraries, by the first folder of their headers: only those whose row names them may include them.
