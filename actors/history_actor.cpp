@@ -2,6 +2,7 @@
 
 #include "actors/supervise.hpp"
 #include "storage/rows/attempts.hpp"
+#include "storage/rows/history.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
 
@@ -40,8 +41,12 @@ class History : public history_actor::base {
  private:
   void look() {
     Append append;
+    const Millis now = clock_();
     append.rows =
-        storage::outdated_attempts(rows_, clock_() - bounds_.keep_ms, bounds_.max, kRowsMax);
+        storage::outdated_history(rows_, now - bounds_.jobs_keep_ms, bounds_.jobs_max, kRowsMax);
+    // Those of the jobs above follow at the next look, which is the next thing.
+    if (append.rows.empty())
+      append.rows = storage::outdated_attempts(rows_, now - bounds_.keep_ms, bounds_.max, kRowsMax);
     // There may be more: look again as soon as these are removed.
     if (append.rows.empty()) return delayed_send(this, kEvery, wake_atom_v);
     append.may_wait = true;

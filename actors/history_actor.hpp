@@ -1,7 +1,8 @@
-// HistoryActor: keeps the history of attempts within its bounds.
+// HistoryActor: keeps the history of jobs and of attempts within its bounds.
 //
-// Periodically scans the rows on disk and has the journal remove attempts that are too old, too
-// many, or of jobs that are gone. Keeps no state.
+// Periodically scans the rows on disk and has the journal remove entries of jobs that are gone and
+// attempts if they are too old or too many, and the attempts of jobs of which nothing is left.
+// Keeps no state.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -13,8 +14,10 @@
 namespace muster::actors {
 
 struct HistoryBounds {
-  Millis keep_ms = 0;  // attempts closed longer ago are removed
-  uint64_t max = 0;    // attempts; the oldest beyond these are removed
+  Millis keep_ms = 0;       // attempts closed longer ago are removed
+  uint64_t max = 0;         // attempts; the oldest beyond these are removed
+  Millis jobs_keep_ms = 0;  // entries of jobs that ended longer ago are removed
+  uint64_t jobs_max = 0;    // entries; likewise. 0: no history
 };
 
 using history_actor =

@@ -10,6 +10,7 @@
 #include "core/spec/fields/mpi.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "storage/rows/attempts.hpp"
+#include "storage/rows/history.hpp"
 #include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
 
@@ -298,14 +299,17 @@ void JobActor::leave_if_idle() {
 }
 
 std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
-  if (job_.state().forgotten)
-    return storage::forget_rows(job_.id(), next_seq_ - 1, first_tail_seq_);
-  uint64_t seq = next_seq_++;
-  std::vector<storage::Row> rows = storage::job_rows(job_.id(), seq, decision.records);
-  for (const storage::Row& row : rows) tail_bytes_ += row.value ? row.value->size() : 0;
-  if (!decision.closed.empty())
+  const bool gone = job_.state().forgotten;
+  const uint64_t seq = next_seq_++;
+  std::vector<storage::Row> rows = gone ? storage::forget_rows(job_.id(), seq - 1, first_tail_seq_)
+                                        : storage::job_rows(job_.id(), seq, decision.records);
+  if (!decision.closed.empty() && (around_.history || !gone))
     rows.push_back(
         storage::attempts_row(job_.id(), seq, job_.state().last_record_ms, decision.closed));
+  if (around_.history && (job_.finished() || job_.state().deleted_at))
+    rows.push_back(storage::history_row(core::history_entry(job_)));
+  if (gone) return rows;
+  for (const storage::Row& row : rows) tail_bytes_ += row.value ? row.value->size() : 0;
   if (job_.can_unload())
     rows.push_back(storage::summary_row(job_));
   else if (has_summary_row_)

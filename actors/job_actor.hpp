@@ -40,6 +40,7 @@ struct JobSurroundings {
   ElapsedClock elapsed;
   core::Knobs knobs;  // the coordinator's; a job's annotations take precedence
   uint64_t tail_bytes_min = kTailBytesMin;
+  bool history = true;  // keep an entry of each job that has ended or is deleted
   // Called for each decision, on the actor's thread; may be null.
   std::function<void(bool indexed, core::SyncAction, double seconds)> synced;
   std::shared_ptr<WaitingPods> waiting;

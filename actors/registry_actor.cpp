@@ -3,6 +3,7 @@
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
 #include "core/registry/registry.hpp"
+#include "storage/rows/history.hpp"
 #include "storage/rows/rows.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -37,6 +38,7 @@ class RegistryActor : public GatedActor<registry_actor> {
                 options.elapsed,
                 options.knobs,
                 options.tail_bytes_min,
+                options.history,
                 std::move(options.synced),
                 std::move(options.waiting)},
         load_job_(std::move(options.load_job)),
@@ -134,6 +136,7 @@ class RegistryActor : public GatedActor<registry_actor> {
   void forget(const storage::RecoveredJob& r) {
     Append append;
     append.rows = storage::forget_rows(r.job.id(), r.next_seq - 1, r.next_seq - r.tail_rows);
+    if (around_.history) append.rows.push_back(storage::history_row(core::history_entry(r.job)));
     gate_.after(std::move(append), [](const Durable&) {});
   }
 

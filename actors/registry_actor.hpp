@@ -53,6 +53,7 @@ struct RegistryOptions {
   std::shared_ptr<std::atomic<JobId>> next_job = std::make_shared<std::atomic<JobId>>();
   uint64_t finished_jobs_max = UINT64_MAX;  // to keep; the oldest beyond it are deleted
   uint64_t tail_bytes_min = kTailBytesMin;
+  bool history = true;  // see JobSurroundings
   decltype(JobSurroundings::synced) synced = nullptr;
   std::shared_ptr<WaitingPods> waiting = std::make_shared<WaitingPods>();
 };

@@ -121,6 +121,7 @@ class Running final : public Coordinator {
     // A data-dir from an earlier version has no key, so agents are believed as in that version.
     const bool sealed = !recovered->seal_key.empty() || recovered->cluster_id.empty();
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
+    add_history(*recovered, unloaded, epoch);
     if (!new_authority_.empty()) epoch.push_back(storage::authority_row(new_authority_));
     auto permit_key = open_permit_key(*recovered, epoch);
     if (!permit_key) return permit_key.error();
@@ -313,6 +314,17 @@ class Running final : public Coordinator {
     return rows;
   }
 
+  // After begin_epoch().
+  void add_history(const storage::Recovered& recovered,
+                   const std::vector<core::JobSummary>& unloaded, std::vector<storage::Row>& rows) {
+    std::vector<JobId> ended;
+    for (const core::JobSummary& job : unloaded) ended.push_back(job.id);
+    for (storage::Row& row :
+         storage::begin_history(*journal_, options_.keeps_history(), recovered.epoch - 1,
+                                recovered.epoch, ended, load_object))
+      rows.push_back(std::move(row));
+  }
+
   // Null: audited requests go to the audit log only.
   Result<std::unique_ptr<SystemJournal>> open_system_journal() const {
     const bool required = options_.audit_journal == AuditJournal::required;
@@ -419,6 +431,11 @@ class Running final : public Coordinator {
     return knobs;
   }
 
+  actors::HistoryBounds history_bounds() const {
+    return {options_.attempts_keep_ms, options_.attempts_max, options_.history_age_ms,
+            options_.keeps_history() ? options_.history_max : 0};
+  }
+
   void spawn(storage::Recovered recovered, std::vector<core::JobSummary> unloaded,
              std::function<void()> all_here) {
     std::vector<core::Job> shown;
@@ -487,6 +504,7 @@ class Running final : public Coordinator {
     };
     registry.next_job = next_job;
     registry.finished_jobs_max = options_.finished_jobs_max;
+    registry.history = options_.keeps_history();
     registry.synced = [this](bool indexed, core::SyncAction action, double took) {
       api_->synced(indexed, action, took);
     };
@@ -496,8 +514,7 @@ class Running final : public Coordinator {
          std::move(held.lost), std::max<JobId>(1, recovered.next_job_id)},
         std::move(registry));
     kept_ = actors::spawn_kept(*system_, writer_, wall_now, recovered.kept);
-    history_ = actors::spawn_history(*system_, writer_, *journal_, wall_now,
-                                     {options_.attempts_keep_ms, options_.attempts_max});
+    history_ = actors::spawn_history(*system_, writer_, *journal_, wall_now, history_bounds());
   }
 
   Status write_endpoints() const {

@@ -60,6 +60,10 @@ struct Options {
   uint64_t finished_jobs_max = UINT64_MAX;            // to keep; the oldest are deleted first
   Millis attempts_keep_ms = Millis{30} * 86'400'000;  // how long the history of attempts is kept
   uint64_t attempts_max = 1'000'000;                  // how many attempts it keeps
+  // The history of jobs: how long those that are gone are kept after their end, and how many.
+  // Either 0: there is no history.
+  Millis history_age_ms = Millis{400} * 86'400'000;
+  uint64_t history_max = 1'000'000;
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   bool insecure = false;        // serve non-loopback addresses, and other users
   api::RoleGroups roles{};      // if any are set, several users are served
@@ -71,6 +75,8 @@ struct Options {
   bool wait_for_nodes = true;
   // Called on the API thread once the end of a job is shown; may be null.
   std::function<void()> job_finished = nullptr;
+
+  bool keeps_history() const { return history_age_ms > 0 && history_max > 0; }
 };
 
 class Coordinator {

@@ -6,6 +6,7 @@
 #include "storage/codec/codec.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
+#include "storage/rows/history.hpp"
 #include "storage/rows/summary_row.hpp"
 
 #include <algorithm>
@@ -394,6 +395,34 @@ Line summary_line(const core::JobSummary& job) {
   return line;
 }
 
+Line history_line(const core::HistoryEntry& entry) {
+  Line line = {{"kind", "history"},
+               {"job", entry.id},
+               {"namespace", entry.ns},
+               {"name", entry.name},
+               {"uid", entry.uid},
+               {"user", entry.user},
+               {"queue", entry.queue},
+               {"state", core::name(entry.state)},
+               {"removal", core::name(entry.removal)},
+               {"createdMs", entry.created_ms}};
+  put(line, "owner", entry.owner);
+  put(line, "startedMs", entry.started);
+  put(line, "endedMs", entry.ended);
+  put(line, "removedMs", entry.removed);
+  line["indexes"] = entry.indexes;
+  line["succeeded"] = entry.succeeded;
+  line["failedIndexes"] = entry.failed_indexes;
+  line["cancelledIndexes"] = entry.cancelled_indexes;
+  line["attempts"] = entry.attempts;
+  line["failedAttempts"] = entry.failed_attempts;
+  line["userUs"] = entry.used.user_us;
+  line["systemUs"] = entry.used.system_us;
+  line["peakBytes"] = entry.used.peak_bytes;
+  line["ranMs"] = entry.ran_ms;
+  return line;
+}
+
 // Reads all rows in order and hands out their lines.
 class Lines {
  public:
@@ -476,8 +505,8 @@ class Lines {
   // All jobs that have any row.
   std::set<JobId> jobs() {
     std::set<JobId> ids;
-    for (std::string_view kind :
-         {keys::kOwners, keys::kSummary, keys::kSnapshots, keys::kRecords, keys::kAttempts}) {
+    for (std::string_view kind : {keys::kOwners, keys::kSummary, keys::kSnapshots, keys::kRecords,
+                                  keys::kAttempts, keys::kHistory}) {
       const Status read = rows_.walk(
           kind, kind, [&](std::string_view key, std::string_view) -> std::optional<std::string> {
             key.remove_prefix(kind.size());
@@ -498,6 +527,8 @@ class Lines {
     });
     one(keys::summary(id),
         decoded([id](std::string_view v) { return storage::decode_summary(id, v); }, summary_line));
+    one(keys::history(id),
+        decoded([id](std::string_view v) { return storage::decode_history(id, v); }, history_line));
     one(keys::snapshot(id), decoded(storage::decode_state, [id](const storage::Snapshot& snapshot) {
           return snapshot_line(id, snapshot);
         }));

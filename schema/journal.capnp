@@ -17,6 +17,7 @@ const tokenVersion :UInt32 = 1;
 const claimsVersion :UInt32 = 1;
 const attemptsVersion :UInt32 = 1;
 const summaryVersion :UInt32 = 1;
+const historyVersion :UInt32 = 1;
 
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; cancelled @5; }
 
@@ -378,6 +379,56 @@ struct SummaryRow {
   state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: omitted as too long
   owners @19 :List(OwnerReference);
   noticeDue @20 :Bool;                # somebody still has to be told of its end
+}
+
+# What is kept of a job that has ended or is deleted. The base of coded instants is createdMs.
+struct HistoryRow {
+  enum State {
+    pending @0;
+    held @1;
+    suspended @2;
+    running @3;
+    complete @4;
+    failed @5;
+    cancelled @6;
+    deleted @7;
+  }
+  enum Removal {
+    none @0;
+    deleted @1;
+    expired @2;
+  }
+  version @0 :UInt32;
+  createdMs @1 :Int64;
+  state @2 :State;
+  namespace @3 :Text;
+  name @4 :Text;
+  uid @5 :Text;
+  hasOwner @6 :Bool;
+  ownerUid @7 :UInt32;
+  ownerGid @8 :UInt32;
+  user @9 :Text;
+  queue @10 :Text;
+  command @11 :Text;                  # the beginning of it
+  reason @12 :Text;
+  message @13 :Text;                  # likewise
+  indexed @14 :Bool;
+  indexes @15 :UInt64;
+  succeeded @16 :UInt64;
+  failedIndexes @17 :UInt64;
+  cancelledIndexes @18 :UInt64;
+  attempts @19 :UInt64;
+  failedAttempts @20 :UInt64;
+  used @21 :T.Usage;                  # absent: not known
+  ranMs @22 :Int64;                   # run times of all attempts
+  started @23 :UInt64;                # coded
+  waitedMs @24 :Int64;
+  ended @25 :UInt64;                  # coded
+  removal @26 :Removal;
+  removed @27 :UInt64;                # coded
+  cpuMillis @28 :Int64;               # that each pod requests
+  memoryBytes @29 :Int64;
+  named @30 :List(Resource);
 }
 
 # An entry of metadata.ownerReferences.

@@ -4,6 +4,7 @@
 #include "storage/codec/codec.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/text_number.hpp"
+#include "storage/rows/history.hpp"
 #include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
 
@@ -439,6 +440,28 @@ Result<RecoveredJob> recover_job(Rows& rows, JobId id, const LoadObject& load_ob
   if (!owner) return broken(job_name(id) + ", owner's row", owner.error());
   if (!*owner) return Error{Errc::not_found, "journal: there is no " + job_name(id), {}};
   return fold(rows, id, **owner, load_object);
+}
+
+std::vector<Row> begin_history(Journal& journal, bool keeps, uint64_t last, uint64_t epoch,
+                               const std::vector<JobId>& ended, const LoadObject& load_object) {
+  std::vector<Row> rows;
+  const std::string key(keys::kHistoryOf);
+  const auto noted = journal.get(key);
+  const bool kept = noted && *noted && **noted == std::to_string(last);
+  if (!keeps) {
+    rows.push_back({key, std::nullopt});
+    return rows;
+  }
+  rows.push_back({key, std::to_string(epoch)});
+  if (kept) return rows;
+  for (const JobId id : ended) {
+    const auto row = journal.get(keys::history(id));
+    if (!row || *row) continue;
+    // One that can't be read now is written with its removal, if it can then.
+    if (const auto job = recover_job(journal, id, load_object); job.ok())
+      rows.push_back(history_row(core::history_entry(job->job)));
+  }
+  return rows;
 }
 
 }  // namespace muster::storage

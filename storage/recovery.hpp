@@ -83,4 +83,9 @@ Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& l
 // Likewise, from these rows.
 Result<RecoveredJob> recover_job(Rows& rows, JobId id, const LoadObject& load_object);
 
+// What a start in this epoch writes: that it keeps the history, and the rows of ended jobs that
+// have none, because the epoch before, `last`, did not keep it. Without `keeps`, that it does not.
+std::vector<Row> begin_history(Journal& journal, bool keeps, uint64_t last, uint64_t epoch,
+                               const std::vector<JobId>& ended, const LoadObject& load_object);
+
 }  // namespace muster::storage

@@ -7,6 +7,7 @@
 #include "storage/journal/rocksdb_journal.hpp"
 #include "storage/journal/text_number.hpp"
 #include "storage/rows/attempts.hpp"
+#include "storage/rows/history.hpp"
 #include "storage/rows/summary_row.hpp"
 
 #include <algorithm>
@@ -55,6 +56,23 @@ class Verifier {
     for (const DamagedJob& damaged : recovered.damaged)
       if (!ids.contains(damaged.id)) say(damaged.why);
     for (JobId id : ids) job(id);
+    gone(ids);
+  }
+
+  // The entries of jobs that are gone say so.
+  void gone(const std::set<JobId>& ids) {
+    Status read = rows_.scan(keys::kHistory, [&](std::string_view key, std::string_view value) {
+      const JobId id = keys::parse_job(keys::kHistory, key).value_or(0);
+      if (ids.contains(id)) return true;
+      const auto entry = decode_history(id, value);
+      const std::string title = "history of job j" + std::to_string(id) + ": ";
+      if (!entry.ok())
+        say(title + entry.error().message);
+      else if (!entry->over())
+        say(title + "it has not ended, and it is gone");
+      return true;
+    });
+    if (!read.ok()) say("journal: history: " + read.error().message);
   }
 
   void say(std::string mismatch) {
@@ -82,6 +100,7 @@ class Verifier {
     for (std::string& why : recount(job, attempts, whole))
       say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name + ": " + why);
     if (whole) ++to_.counted;
+    entry_of(job);
     if (!job.can_unload()) return;
     auto row = rows_.get(keys::summary(id));
     if (!row.ok()) return say(row.error().message);
@@ -93,6 +112,22 @@ class Verifier {
         summary->complete != is.complete || summary->finished_ms != is.finished_ms)
       say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name +
           ": its summary row and its records disagree about its end");
+  }
+
+  // A job that has not ended has no entry, nor has one that ended while there was no history.
+  void entry_of(const core::Job& job) {
+    const auto entry = read_history(rows_, job.id());
+    if (!entry.ok() && entry.error().code == Errc::not_found) return;
+    const core::JobMeta& meta = job.object().meta;
+    const std::string title =
+        "job j" + std::to_string(job.id()) + " " + meta.ns + "/" + meta.name + ": ";
+    if (!entry.ok()) return say(title + entry.error().message);
+    if (job.state().deleted_at) return;  // an older version may be removing it
+    const core::HistoryEntry is = core::history_entry(job);
+    if (!is.over() || entry->uid != is.uid || entry->state != is.state ||
+        entry->ended != is.ended || entry->succeeded != is.succeeded || entry->used != is.used ||
+        entry->ran_ms != is.ran_ms)
+      say(title + "its entry in the history and its records disagree");
   }
 
   Rows& rows_;

@@ -1,10 +1,10 @@
 // Keys: the format of the journal's keys.
 //
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
-//            | token | revoked | claims
+//            | token | revoked | claims | history
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key"
-//                             "seal_key" "epoch" "next_job" "authority" "uses"; values are ASCII
-//                             text
+//                             "seal_key" "epoch" "next_job" "authority" "uses" "history";
+//                             values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
 //   owner    = "o" u64        JobId            -> JSON text, the owner's object
 //   records  = "r" u64 u64    JobId, sequence  -> RecordList, one append
@@ -17,6 +17,7 @@
 //   token    = "t" text       its id            -> TokenRow
 //   revoked  = "g" text       a node's name     -> its generation, decimal (core/trust.hpp)
 //   claims   = "l" text       a node's name     -> ClaimsRow
+//   history  = "h" u64        JobId            -> HistoryRow, of a job that has ended or is deleted
 //
 // Numbers are big-endian, so a scan visits them in order. A job's sequences start at 1 and have no
 // gaps: a snapshot replaces all appends up to its own sequence, and the rows after it are
@@ -42,6 +43,7 @@ constexpr std::string_view kEpoch = "mepoch";             // "EPOCH NONCE"
 constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was issued
 constexpr std::string_view kAuthority = "mauthority";     // key and certificate, PEM
 constexpr std::string_view kUses = "muses";  // "AT_MS", then lines "UID PARTS", of 10^9
+constexpr std::string_view kHistoryOf = "mhistory";  // the last epoch that kept the history
 constexpr std::string_view kNodes = "n";
 constexpr std::string_view kOwners = "o";
 constexpr std::string_view kRecords = "r";
@@ -53,6 +55,7 @@ constexpr std::string_view kKept = "k";
 constexpr std::string_view kTokens = "t";
 constexpr std::string_view kRevoked = "g";
 constexpr std::string_view kClaims = "l";
+constexpr std::string_view kHistory = "h";
 
 template <class Number>
 void append_number(std::string& key, Number number) {
@@ -99,6 +102,10 @@ inline std::string owner(JobId job) {
 
 inline std::string summary(JobId job) {
   return numbered(kSummary, job);
+}
+
+inline std::string history(JobId job) {
+  return numbered(kHistory, job);
 }
 
 inline std::string snapshot(JobId job) {

@@ -12,6 +12,12 @@ namespace {
 constexpr size_t kLookedAtMax = 4096;  // attempts per page
 constexpr JobId kJobsPassed = 10'000;  // ids tried to find a readable job
 
+// A row that can't be read may exist.
+bool may_have(Rows& rows, const std::string& key) {
+  const auto row = rows.get(key);
+  return !row || row->has_value();
+}
+
 }  // namespace
 
 Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, const std::vector<core::Pod>& closed) {
@@ -67,8 +73,7 @@ std::vector<Row> outdated_attempts(Rows& rows, Millis before_ms, uint64_t keep, 
     auto head = attempts_head(value);
     if (at && at->job != job) {
       job = at->job;
-      auto owner = rows.get(keys::owner(job));
-      there = !owner || owner->has_value();  // if it can't be read, it may exist
+      there = may_have(rows, keys::owner(job)) || may_have(rows, keys::history(job));
     }
     if (!at || !there || !head.ok() || head->at_ms < before_ms) {
       out.push_back({std::string(key), std::nullopt});

@@ -32,7 +32,7 @@ std::vector<Row> snapshot_rows(JobId job, const core::JobState& state, uint64_t 
                                uint64_t first_tail);
 
 // Removes a job's owner row, snapshot, summary row and its remaining appends first_tail…sequence.
-// HistoryActor removes its attempts later.
+// HistoryActor removes its attempts later, together with its row in the history.
 std::vector<Row> forget_rows(JobId job, uint64_t sequence, uint64_t first_tail);
 
 Row node_row(const core::NodeInfo& node);

@@ -13,6 +13,7 @@
 #include "storage/journal/keys.hpp"
 #include "storage/recovery.hpp"
 #include "storage/rows/attempts.hpp"
+#include "storage/rows/history.hpp"
 #include "storage/rows/rows.hpp"
 #include "storage/rows/summary_row.hpp"
 #include "storage/verify.hpp"
@@ -735,9 +736,22 @@ std::vector<core::Pod> World::attempts(JobId id) {
   return all;
 }
 
+// A job has its own rows or, once it has ended or is being deleted, an entry in the history.
+std::string World::missing(JobId id) {
+  const bool exists = disk_.get(storage::keys::owner(id))->has_value();
+  const auto entry = storage::read_history(disk_, id);
+  const std::string name = "j" + std::to_string(id);
+  if (!exists && !entry.ok()) return name + " is gone without an entry in the history";
+  if (!exists && entry->removal == core::Removal::none)
+    return name + " is gone, and its entry in the history does not say so";
+  return "";
+}
+
 std::vector<std::string> World::verify() {
   auto load = [](std::string_view json) { return api::load_job(json); };
   std::vector<std::string> wrong = storage::verify(disk_, load).mismatches;
+  for (const auto& [id, name] : names_)
+    if (std::string why = missing(id); !why.empty()) wrong.push_back(std::move(why));
   for (const auto& [id, name] : names_) {
     const core::Job* job = shown(id);
     if (!job || job->can_unload()) continue;

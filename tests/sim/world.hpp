@@ -166,6 +166,7 @@ class World {
   class Disk;
   using ProcessKey = std::pair<PodId, core::node::Step>;
 
+  std::string missing(JobId id);
   bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
   uint64_t below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random_); }
   void at(Millis when_ms, std::function<void()> what);

@@ -210,6 +210,8 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.span("node-grace", o.node_grace_ms);
   read.span("share-half-life", o.share_half_life_ms);
   read.whole("finished-jobs-max", 0, std::numeric_limits<int64_t>::max(), o.finished_jobs_max);
+  read.span("history-age", o.history_age_ms);
+  read.whole("history-max", 0, std::numeric_limits<int64_t>::max(), o.history_max);
   read.span("attempts-keep", o.attempts_keep_ms);
   read.whole("attempts-max", 0, std::numeric_limits<int64_t>::max(), o.attempts_max);
   read.toggle("require-limits", o.require_limits);

@@ -111,9 +111,12 @@ TEST_F(AttemptsTest, OldExcessAndOrphanedAttemptsAreDeleted) {
   EXPECT_EQ(keys_of(outdated_attempts(journal, kNow - 20, 5, 100)), "2/5 1/3 ")
       << "seven, and five are kept: the oldest lists go";
   EXPECT_EQ(keys_of(outdated_attempts(journal, kNow - 20, 5, 1)), "2/5 ") << "one at a time";
-  ASSERT_TRUE(journal.commit({{keys::owner(1), std::nullopt}}).ok());
+  ASSERT_TRUE(journal.commit({{keys::owner(1), std::nullopt}, {keys::history(1), "…"}}).ok());
+  EXPECT_EQ(keys_of(outdated_attempts(journal, kNow - 20, 100, 100)), "")
+      << "their job is gone, and the history has it";
+  ASSERT_TRUE(journal.commit({{keys::history(1), std::nullopt}}).ok());
   EXPECT_EQ(keys_of(outdated_attempts(journal, kNow - 20, 100, 100)), "1/3 1/9 ")
-      << "their job is gone";
+      << "nothing is left of their job";
 }
 
 }  // namespace
