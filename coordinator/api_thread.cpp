@@ -19,6 +19,7 @@
 #include "coordinator/threads/workshop.hpp"
 #include "storage/backup.hpp"
 #include "storage/rows/attempts.hpp"
+#include "storage/rows/history.hpp"
 #include "storage/verify.hpp"
 #include "trust/tls/link.hpp"
 
@@ -280,6 +281,11 @@ class Thread final : public ApiThread, public api::Backend {
   Result<core::AttemptPage> read_attempts(const api::AttemptRequest& request) override {
     return storage::read_attempts(options_.journal, request.job, request.from, request.limit,
                                   request.wanted);
+  }
+
+  Status scan_history(JobId after,
+                      const std::function<bool(const core::HistoryEntry&)>& visit) override {
+    return options_.history ? storage::scan_history(options_.journal, after, visit) : no_history();
   }
 
   void compute(std::function<void()> work, std::function<void()> done) override {

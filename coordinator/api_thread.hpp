@@ -55,6 +55,7 @@ struct ApiOptions {
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists
   storage::LoadObject load_object{};
   std::function<void()> job_finished{};  // Options::job_finished
+  bool history = true;                   // Options::keeps_history
 };
 
 class ApiThread {

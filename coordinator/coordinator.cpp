@@ -218,6 +218,7 @@ class Running final : public Coordinator {
     };
     api_options.load_object = load_object;
     api_options.job_finished = options_.job_finished;
+    api_options.history = options_.keeps_history();
     api_options.load_brief = [this](JobId id) { return storage::brief_job(*journal_, id); };
     auto api = ApiThread::start(std::move(api_options));
     if (!api) return api.error();

@@ -81,6 +81,10 @@ constexpr Rule kRules[] = {
     {"muster.dev", "pods", "exec", "get create update delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},
     {"muster.dev", "shares", "", "list", Reach::all},
+    // A user's own jobs only, also those that are gone: HistoryRoutes shows no others.
+    {"muster.dev", "history", "", "list", Reach::all},
+    {"muster.dev", "history", "attempts", "get", Reach::all},
+    {"muster.dev", "report", "", "list", Reach::all},
     {"muster.dev", "links", "", "list", Reach::all},
     {"muster.dev", "users", "token", "create", Reach::self},
     {"muster.dev", "tokens", "", "list delete", Reach::self},

@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "core/cluster/nodes/node_info.hpp"
+#include "core/history/entry.hpp"
 #include "core/ids.hpp"
 #include "core/job/facts/event.hpp"
 #include "core/job/shown/attempt_page.hpp"
@@ -201,6 +202,16 @@ class Backend {
   // One page of a job's ended attempts, in the order in which they were closed. Reads from disk
   // before it returns.
   virtual Result<core::AttemptPage> read_attempts(const AttemptRequest& request) = 0;
+  // Visits the entries in the history of the jobs after this one, by id, until `visit` returns
+  // false. Reads from disk before it returns. not_found: there is no history.
+  virtual Status scan_history(JobId, const std::function<bool(const core::HistoryEntry&)>&) {
+    return no_history();
+  }
+  static Error no_history() {
+    return {Errc::not_found,
+            "the coordinator keeps no history: it runs with --history-age 0 or --history-max 0",
+            {}};
+  }
   // Writes a backup of the state to `dir`, an absolute path that does not exist yet. conflict,
   // invalid; unavailable, also while a backup or a recount is running.
   virtual void back_up(std::string dir, std::function<void(Result<core::BackupInfo>)> done);

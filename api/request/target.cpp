@@ -118,8 +118,12 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   if (p.size() < 4 || p[0] != "apis" || p[1] != "muster.dev" || p[2] != "v1") return std::nullopt;
   MusterTarget target;
   target.what = p.back();
-  for (const char* what : {"nodes", "shares", "backups", "verification"})
+  for (const char* what : {"nodes", "shares", "backups", "verification", "history", "report"})
     if (p.size() == 4 && target.what == what) return target;
+  if (p.size() == 6 && p[3] == "namespaces" && (p[5] == "history" || p[5] == "report")) {
+    target.ns = p[4];
+    return target;
+  }
   for (const char* what : {"tokens", "links"})
     if (p.size() == 4 && target.what == what) return target;
   if (p.size() == 5 && p[3] == "tokens") {
@@ -138,6 +142,11 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   target.ns = p[4];
   if (p[5] == "pods" && target.what == "exec" && !p[6].empty()) {
     target.pod = p[6];
+    return target;
+  }
+  if (p[5] == "history" && target.what == "attempts") {
+    target.name = p[6];
+    target.what = "history/attempts";
     return target;
   }
   if (p[5] != "jobs") return std::nullopt;

@@ -131,6 +131,9 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
     return with_body(exchange, Target{.kind = Kind::node}, muster_, &MusterRoutes::back_up);
   }
   if (!target.pod.empty()) return answer_exec(exchange, target);
+  if (HistoryRoutes::serves(target))
+    return exchange.method == kj::HttpMethod::GET ? history_.answer(exchange, target)
+                                                  : not_allowed(exchange, "GET");
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
   if (target.what == "hold" || target.what == "overrides" || target.what == "cancel")
     return answer_hold(exchange, target);

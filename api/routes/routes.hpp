@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/routes/access/trust_routes.hpp"
+#include "api/routes/history_routes.hpp"
 #include "api/routes/jobs/apply_routes.hpp"
 #include "api/routes/jobs/cancel_routes.hpp"
 #include "api/routes/jobs/collection_routes.hpp"
@@ -43,6 +44,7 @@ class Routes final : private RouteBase {
         collections_(context),
         logs_(context),
         attempts_(context, logs_),
+        history_(context, attempts_),
         exec_(context),
         muster_(context),
         trust_(context) {}
@@ -82,6 +84,7 @@ class Routes final : private RouteBase {
   CollectionRoutes collections_;
   LogRoutes logs_;
   AttemptRoutes attempts_;
+  HistoryRoutes history_;
   ExecRoutes exec_;
   MusterRoutes muster_;
   TrustRoutes trust_;

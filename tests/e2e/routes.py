@@ -74,6 +74,7 @@ CODES = {
     ("GET", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b"): 404,
     ("POST", "/apis/apps/v1/namespaces/default/deployments"): 404,
     ("GET", f"{DEFAULT}/jobs/j/secrets"): 404,
+    ("GET", f"{DEFAULT}/history/0/attempts"): 404,  # no job has this id
 }
 # A command that alice has started: she joins it, reads it and ends it, after which it is gone, even for admins.
 EXEC = {"alice": {"POST": 201, "GET": 200, "DELETE": 200, "PUT": 404}, "daemon": {"POST": 409, "GET": 404, "DELETE": 404, "PUT": 404}}

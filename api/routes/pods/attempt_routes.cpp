@@ -4,7 +4,6 @@
 #include "api/view/render/pod_runs.hpp"
 #include "api/view/render/why.hpp"
 #include "core/index_set.hpp"
-#include "core/job/facts/pod_conditions.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/pod_name.hpp"
 
@@ -13,55 +12,17 @@ namespace {
 
 constexpr size_t kPageMax = 1000, kPageDefault = 500;
 
-std::string token_text(const core::AttemptCursor& next) {
-  return std::to_string(next.sequence) + "." + std::to_string(next.skip);
-}
-
-std::optional<core::AttemptCursor> token_of(const std::string& text) {
-  const size_t dot = text.find('.');
-  if (dot == std::string::npos) return std::nullopt;
-  auto sequence = whole_number<uint64_t>(std::string_view(text).substr(0, dot));
-  auto skip = whole_number<uint32_t>(std::string_view(text).substr(dot + 1));
-  if (!sequence || !skip) return std::nullopt;
-  return core::AttemptCursor{*sequence, *skip};
-}
-
-OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod& pod) {
-  const core::JobMeta& meta = job.object().meta;
-  OrderedJson out;
-  out[job.indexed() ? "index" : "number"] = pod.key.index;
-  out["attempt"] = core::shown_attempt(job.indexed(), pod.key);
-  out["pod"] = core::pod_name(meta.name, meta.uid, job.indexed(), pod.key);
-  out["podUID"] = core::pod_uid(meta.uid, pod.key);
-  out["node"] = view.node_name(pod.node);
-  out["cause"] = core::name(pod.end.cause);
-  out["exitCode"] = pod.end.exit_code;
-  if (pod.end.signal != 0) out["signal"] = pod.end.signal;
-  std::string message = pod.end.message;
-  for (const core::PodCondition& condition : core::pod_conditions(pod)) {
-    if (condition.type != core::kDisruptionTarget || condition.status != "True") continue;
-    out["disruption"] = condition.reason;
-    if (message.empty() && pod.counted == core::Counted::released) message = condition.message;
-  }
-  if (!message.empty()) out["message"] = message;
-  out["counted"] = core::name(pod.counted);
-  if (pod.action != core::FailureAction::none) out["rule"] = core::name(pod.action);
-  if (pod.restarts != 0) out["restarts"] = pod.restarts;
-  out["created"] = core::instant_text(pod.created_ms);
-  out["bound"] = core::instant_text(pod.bound_ms);
-  if (pod.started_at) out["started"] = core::instant_text(*pod.started_at);
-  out["ended"] = core::instant_text(pod.end.ended_at);
-  if (pod.end.used.known()) put_usage(out["usage"], pod.end.used);
-  if (!pod.runs.empty()) out["runs"] = runs_json(job.spec().pod, pod);
-  return out;
-}
-
 }  // namespace
 
 kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
+  const core::JobMeta& meta = job.object().meta;
+  return list(exchange, job.id(), {meta.name, meta.uid, job.indexed(), &job.spec().pod});
+}
+
+kj::Promise<void> AttemptRoutes::list(Exchange& exchange, JobId id, const AttemptOf& job) {
   const Url& url = exchange.url;
-  AttemptRequest request{.job = job.id(), .limit = kPageDefault};
+  AttemptRequest request{.job = id, .limit = kPageDefault};
   core::IndexSet indexes;
   const std::string set = url.get("index");
   if (!set.empty()) {
@@ -75,7 +36,7 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
     request.limit = std::min(*n, kPageMax);
   }
   if (const std::string token = url.get("continue"); !token.empty()) {
-    auto from = token_of(token);
+    auto from = attempt_token(token);
     if (!from) return exchange.bad("continue: not a token of this server: \"" + token + "\"");
     request.from = *from;
   }
@@ -86,16 +47,7 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   };
   auto page = backend_.read_attempts(request);
   if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
-  OrderedJson list;
-  list["kind"] = "AttemptList";
-  list["apiVersion"] = "muster.dev/v1";
-  list["metadata"] = OrderedJson::object();
-  if (page->next) list["metadata"]["continue"] = token_text(*page->next);
-  list["metadata"]["next"] = token_text(page->end);
-  list["items"] = OrderedJson::array();
-  for (const core::Pod& pod : page->attempts)
-    list["items"].push_back(attempt_json(view_, job, pod));
-  return exchange.send(200, dumped(list) + "\n");
+  return exchange.send(200, dumped(attempt_list(view_, job, *page)) + "\n");
 }
 
 // The pod that `index` and `attempt` choose; in a NonIndexed job either has its number, and earlier

@@ -4,6 +4,7 @@
 
 #include "api/request/route_base.hpp"
 #include "api/routes/pods/log_routes.hpp"
+#include "api/view/render/attempt_json.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,8 @@ class AttemptRoutes final : private RouteBase {
   using RouteBase::Promise;
   AttemptRoutes(const RouteContext& context, LogRoutes& logs) : RouteBase(context), logs_(logs) {}
   Promise list(Exchange& exchange, const Shown& job);
+  // Likewise, of a job that need not exist any more.
+  Promise list(Exchange& exchange, JobId id, const AttemptOf& job);
   Promise log(Exchange& exchange, const Shown& job);
   Promise why(Exchange& exchange, const Shown& job);
   Promise usage(Exchange& exchange, const Shown& job);

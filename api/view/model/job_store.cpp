@@ -220,6 +220,12 @@ void JobStore::each_active(const std::function<void(const core::Job&)>& f) const
     if (!unloaded_.contains(id)) f(view->job);
 }
 
+const core::Job* JobStore::next_active(JobId after) const {
+  for (auto it = jobs_.upper_bound(after); it != jobs_.end(); ++it)
+    if (!unloaded_.contains(it->first)) return &it->second->job;
+  return nullptr;
+}
+
 std::pair<size_t, size_t> JobStore::unloaded_counts() const {
   size_t complete = 0;
   for (const auto& [id, job] : unloaded_) complete += job.complete;

@@ -121,6 +121,8 @@ class JobStore {
   // The finished jobs of whose end somebody still has to be told (core/job/shown/notice.hpp).
   const std::set<JobId>& notices() const { return notices_; }
   void each_active(const std::function<void(const core::Job&)>& f) const;
+  // The active job with the next id, also a hidden one; nullptr: there is none.
+  const core::Job* next_active(JobId after) const;
   std::pair<size_t, size_t> unloaded_counts() const;  // (complete, failed)
   // The active jobs that belong to this user.
   size_t active_of(uint32_t uid) const {

@@ -13,6 +13,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <unistd.h>
@@ -187,6 +188,15 @@ class FakeBackend final : public Backend {
     }
     return page;
   }
+
+  Status scan_history(JobId after,
+                      const std::function<bool(const core::HistoryEntry&)>& visit) override {
+    if (refuse) return *refuse;
+    for (auto it = past.upper_bound(after); it != past.end(); ++it)
+      if (!visit(it->second)) break;
+    return Nothing{};
+  }
+  std::map<JobId, core::HistoryEntry> past;  // entries of jobs that have ended or are gone
 
   std::optional<MungeAudience> munge_audience() override {
     return MungeAudience{"0123456789abcdef", "fedcba9876543210"};
