@@ -14,6 +14,7 @@ namespace {
 // Reads all of `text` as a local time of this form; what it does not say is as in `from`.
 std::optional<Millis> local(const std::string& text, const char* form, std::tm from) {
   from.tm_sec = 0;
+  from.tm_mday = std::max(from.tm_mday, 1);
   const char* const end = ::strptime(text.c_str(), form, &from);
   if (end == nullptr || *end != '\0') return std::nullopt;
   from.tm_isdst = -1;
@@ -36,18 +37,34 @@ std::optional<std::string> no_such_day(const std::string& text) {
          std::to_string(static_cast<unsigned>(last.day())) + " days";
 }
 
+std::tm local_parts(Millis at_ms) {
+  const std::time_t at = at_ms / 1000;
+  std::tm parts{};
+  ::localtime_r(&at, &parts);
+  return parts;
+}
+
+std::optional<Millis> local_instant(const std::string& text) {
+  for (const char* form :
+       {"%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"})
+    if (const auto at = local(text, form, {})) return *at;
+  return std::nullopt;
+}
+
+// The beginning of the day of `parts`, `later` days on.
+Millis day_begin(std::tm parts, int later) {
+  parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
+  parts.tm_mday += later;  // mktime() carries over
+  parts.tm_isdst = -1;
+  return Millis{std::mktime(&parts)} * 1000;
+}
+
 }  // namespace
 
 Result<Millis> parse_when(const std::string& text, Millis now_ms) {
-  const std::time_t now = now_ms / 1000;
-  std::tm today{};
-  ::localtime_r(&now, &today);
-  for (const char* form :
-       {"%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"})
-    if (const auto at = local(text, form, {})) {
-      if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
-      return *at;
-    }
+  if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
+  std::tm today = local_parts(now_ms);
+  if (const auto at = local_instant(text)) return *at;
   for (const char* form : {"%H:%M", "%H:%M:%S"}) {
     auto at = local(text, form, today);
     if (!at) continue;
@@ -56,17 +73,38 @@ Result<Millis> parse_when(const std::string& text, Millis now_ms) {
     return *local(text, form, today);
   }
   if (const auto at = parse_time(text)) return *at;
-  if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
   if (const auto span = core::parse_duration(text); span && !text.empty()) return now_ms + *span;
   return invalid("`" + text +
                  "`: must be an instant such as 2026-12-01T18:00 or 18:00, or a time from now such "
                  "as +4h");
 }
 
+Result<Millis> parse_past(const std::string& text, Millis now_ms) {
+  if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
+  std::tm today = local_parts(now_ms);
+  if (text == "today") return day_begin(today, 0);
+  if (text == "yesterday") return day_begin(today, -1);
+  if (const auto at = local_instant(text)) return *at;
+  for (const char* form : {"%Y-%m-%d", "%Y-%m"})
+    if (const auto at = local(text, form, {})) return *at;
+  for (const char* form : {"%H:%M", "%H:%M:%S"}) {
+    auto at = local(text, form, today);
+    if (!at) continue;
+    if (*at <= now_ms) return *at;
+    --today.tm_mday;
+    return *local(text, form, today);
+  }
+  if (const auto at = parse_time(text)) return *at;
+  const std::string span_text = text.starts_with('-') ? text.substr(1) : text;
+  if (const auto span = core::parse_duration(span_text); span && !span_text.empty())
+    return now_ms - *span;
+  return invalid("`" + text +
+                 "`: must be an instant such as 2026-12-01, 2026-12-01T18:00, 18:00 or yesterday, "
+                 "or a time ago such as 7d");
+}
+
 std::string when_text(Millis at_ms) {
-  const std::time_t at = at_ms / 1000;
-  std::tm parts{};
-  ::localtime_r(&at, &parts);
+  const std::tm parts = local_parts(at_ms);
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
   return text;

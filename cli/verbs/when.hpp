@@ -12,6 +12,11 @@ namespace muster::cli {
 // A time of day is the next one after `now_ms`.
 Result<Millis> parse_when(const std::string& text, Millis now_ms);
 
+// An instant in the past, as --since and --until take it: as above, but a time of day is the last
+// one before `now_ms`, and "7d" and "-7d" are seven days ago. Also "today" and "yesterday", a day
+// ("2026-12-01"), and a month ("2026-12"), which are the beginnings of these.
+Result<Millis> parse_past(const std::string& text, Millis now_ms);
+
 // "2026-12-01 18:00:00", in this machine's time zone.
 std::string when_text(Millis at_ms);
 

@@ -227,8 +227,11 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     one("Cancellation", {{Type::text, "by"}});
   } else if (is({"namespaces", "*", "jobs", "*", "usage"})) {
     one("JobUsage", {{Type::number, "peakMemoryBytes"}});
-  } else if (is({"namespaces", "*", "jobs", "*", "attempts"})) {
+  } else if (is({"namespaces", "*", "jobs", "*", "attempts"}) ||
+             is({"namespaces", "*", "history", "*", "attempts"})) {
     list("Attempt");
+  } else if (!path.empty() && (path.back() == "history" || path.back() == "report")) {
+    list(path.back() == "history" ? "HistoryEntry" : "UsageSum");
   } else if (is({"namespaces", "*", "jobs", "*", "indexes"})) {
     one("IndexMap", {});
     ns_ = path[1];

@@ -115,8 +115,18 @@ class KeptState(World):
         code, answer = cluster.api.create(sh_job("after", "true", 2))
         self.assertEqual(code, 201, answer)
         self.assertEqual(cluster.wait("after", finished)["status"]["succeeded"], 2)
+        if binary is None:
+            self.check_history(cluster)
         sound = self.muster("verify", cluster=cluster)
         self.assertEqual(sound.returncode, 0, sound.stdout + sound.stderr)
+
+    def check_history(self, cluster):
+        """Jobs of an earlier version, which kept no history, are in it once."""
+        entries = json.loads(self.muster("history", "-o", "json", cluster=cluster).stdout)["items"]
+        self.assertEqual(sorted((e["name"], e["uid"]) for e in entries),
+                         sorted((j["metadata"]["name"], j["metadata"]["uid"]) for j in self.jobs(cluster)))
+        ends = {j["metadata"]["name"]: next((end for end in ("Complete", "Failed") if condition(j, end)), None) for j in self.jobs(cluster)}
+        self.assertEqual({e["name"]: e["state"] for e in entries if ends[e["name"]]}, {name: end for name, end in ends.items() if end})
 
     def jobs(self, cluster):
         return cluster.api.call("GET", cluster.api.jobs())[1]["items"]

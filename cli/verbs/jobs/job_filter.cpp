@@ -5,33 +5,12 @@
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/duration.hpp"
 
-#include <tuple>
-
 namespace muster::cli {
-namespace {
-
-constexpr Millis kSinceDayMs = 86'400'000;
-
-// "7d" ago, or an instant; a time of day is the last one before `now_ms`.
-Result<Millis> parse_since(const std::string& text, Millis now_ms) {
-  if (const auto span = core::parse_duration(text); span && !text.empty()) return now_ms - *span;
-  auto at = parse_when(text, now_ms);
-  if (!at)
-    return invalid("`" + text +
-                   "`: must be a time until now such as 7d or 12h, or an instant such as "
-                   "2026-12-01T18:00 or 18:00");
-  if (*at > now_ms && *at - kSinceDayMs <= now_ms && text.find('-') == std::string::npos)
-    *at -= kSinceDayMs;
-  if (*at > now_ms) return invalid("`" + text + "`: must not be in the future");
-  return *at;
-}
-
-}  // namespace
-
 std::optional<Usage> read_filter(JobFilterWords& words, Millis now_ms) {
   if (!words.since.empty()) {
-    auto at = parse_since(words.since, now_ms);
+    auto at = parse_past(words.since, now_ms);
     if (!at) return Usage{"--since: " + at.error().message};
+    if (*at > now_ms) return Usage{"--since: `" + words.since + "`: is in the future"};
     words.filter.created_since_ms = *at;
   }
   if (!words.older_than.empty()) {
