@@ -52,6 +52,7 @@ class ClusterActor : public GatedActor<cluster_actor> {
         [this](const JobLeft& m) {
           decide(m);
           forget_idle(m.job);
+          core::each_steps([&](core::Steps steps) { forget_idle(core::in_steps(m.job, steps)); });
         },
         [this](const ChangeNode& m) {
           decide(fold::SpecRequest{keep(requests_, {m.name, m.done}), m.name, m.seen, m.spec});
@@ -185,10 +186,15 @@ class ClusterActor : public GatedActor<cluster_actor> {
   void carry_out(const fold::ShowShares& e) { options_.show_shares(e); }
   void carry_out(const fold::TakeKept& e) { send(actors_.at(e.job), ReturnSlots{}); }
   void carry_out(fold::Grant& e) {
-    send(actors_.at(e.job), Granted{std::move(e.slots), std::move(e.links), e.keep});
+    send(actors_.at(e.job),
+         Granted{std::move(e.slots), std::move(e.links), e.keep, core::steps_of(e.job)});
   }
-  void carry_out(fold::TakeBack& e) { send(actors_.at(e.job), Preempt{std::move(e.slots)}); }
-  void carry_out(fold::TellLeave& e) { send(actors_.at(e.job), LeaveNodes{std::move(e.nodes)}); }
+  void carry_out(fold::TakeBack& e) {
+    send(actors_.at(e.job), Preempt{std::move(e.slots), core::steps_of(e.job)});
+  }
+  void carry_out(fold::TellLeave& e) {
+    send(actors_.at(e.job), LeaveNodes{std::move(e.nodes), core::steps_of(e.job)});
+  }
   void carry_out(const fold::TellNowhere& e) { send(actors_.at(e.job), HasNowhere{}); }
   void carry_out(const fold::PlaceSoon&) {
     if (std::exchange(place_due_, true)) return;
@@ -250,7 +256,8 @@ class ClusterActor : public GatedActor<cluster_actor> {
   WallClock clock_;
   ClusterOptions options_;
   fold::Cluster cluster_;
-  std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some
+  // Of the jobs that wait for slots or hold some, by the ids that Slots knows.
+  std::map<JobId, job_actor> actors_;
   bool place_due_ = false;
   Millis again_at_ = 0;  // uptime of the next scheduled round of placement
   Seldom seldom_;

@@ -38,7 +38,7 @@ struct HeldSlots {
 };
 
 // `registry` is called when first needed, since the two actors refer to each other. `holds`: slots
-// of the recovered jobs.
+// of the recovered jobs, by in_steps().
 cluster_actor spawn_cluster(caf::actor_system& system, journal_actor journal,
                             std::function<registry_actor()> registry, SealedLink link,
                             WallClock clock, ClusterOptions options,

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 namespace muster::actors {
@@ -59,7 +60,10 @@ JobActor::behavior_type JobActor::make_behavior() {
   waiting_.now(job_.pending().size());
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
   if (is_mpi_) gate_.after([this](const Durable& durable) { tell_hosts(durable); });
-  ask_slots({job_.slots_wanted()});  // launches and kills follow when their nodes are ready
+  ask_slots(job_.slots_wanted());  // launches and kills follow when their nodes are ready
+  // The cluster must know whom to tell about the slots that these hold.
+  for (const auto& [key, pod] : job_.state().open)
+    if (!asked_.contains(pod.steps)) ask_slots(pod.steps, 0);
   take(core::TimePassed{});
   return {
       [this](const JobReport& m) {
@@ -71,8 +75,12 @@ JobActor::behavior_type JobActor::make_behavior() {
         take(core::JobDeletion{remember(m.ack), m.background, m.orphan});
       },
       [this](const JobAsk& m) { take_ask(m); },
-      [this](const Preempt& m) { take(core::Preempted{m.slots}); },
-      [this](const LeaveNodes& m) { take(core::Tainted{m.nodes}); },
+      [this](const Preempt& m) {
+        take(core::Preempted{m.slots, m.steps});
+      },
+      [this](const LeaveNodes& m) {
+        take(core::Tainted{m.nodes, m.steps});
+      },
       [this](const JobReconcile& m) {
         keeps_on_.erase(m.node);
         known_[m.node] = {m.link, m.known};
@@ -92,10 +100,11 @@ JobActor::behavior_type JobActor::make_behavior() {
       [this](const ReturnSlots&) { keeps_on_.clear(); },
       [this](const HasNowhere&) { take(core::NowhereElse{}); },
       [this](const Granted& m) {
-        if (!m.keep) keeps_on_.clear();
+        const bool keep = m.keep && !m.steps.any();
+        if (!keep) keeps_on_.clear();
         for (auto [node, link] : m.links)
-          if (m.keep) keeps_on_[node] = link;
-        take(core::SlotsGranted{m.slots, m.links});
+          if (keep) keeps_on_[node] = link;
+        take(core::SlotsGranted{m.slots, m.links, m.steps});
       },
       [this](const JobHears& m) { take(m.heard); },
       [this](const HasDependents& m) {
@@ -170,7 +179,7 @@ void JobActor::step() {
   // A Want must count only the grants that its decision knew about.
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))
-      for (auto [node, count] : granted->slots) slots_received_ += count;
+      for (auto [node, count] : granted->slots) slots_received_[granted->steps] += count;
   std::shared_ptr<const core::Job> before;
   if (job_.finished()) before = std::make_shared<core::Job>(job_);
   knobs_.pending_max = waiting_.may(around_.knobs.pending_max);
@@ -185,13 +194,13 @@ void JobActor::step() {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     around_.synced(job_.indexed(), decision.action, took.count());
   }
-  if (moved) decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
+  if (moved) decision.effects.push_back(job_.slots_wanted());
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
     keeps_on_.clear();  // its pods may now request something else
     is_mpi_ = is_mpi(job_);
     knobs_ = knobs();
-    decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
+    decision.effects.push_back(job_.slots_wanted());
     decision.effects.push_back(core::WakeAt{now()});  // the knobs may have changed
   }
   // Launches go first, so that those for the node that reported leave with its acknowledgement.
@@ -212,11 +221,15 @@ void JobActor::step() {
 // them, its next pods are bound to them in the same batch: one sync and one round trip from an end
 // to the next start. If it frees fewer, the cluster decides, since it may have more.
 void JobActor::use_again(core::Decision& decision) {
-  uint32_t wanted = job_.slots_wanted();
+  uint32_t wanted = job_.slots_wanted().wanted;
   if (keeps_on_.empty() || wanted == 0) return;
-  auto free = std::find_if(
-      decision.effects.begin(), decision.effects.end(),
-      [](const core::Effect& effect) { return std::holds_alternative<core::FreeSlots>(effect); });
+  // Some of its pods require more than others; each grant must be confirmed.
+  if (!asked_.empty() && asked_.rbegin()->first.any()) return;
+  auto free = std::find_if(decision.effects.begin(), decision.effects.end(),
+                           [](const core::Effect& effect) {
+                             const auto* one = std::get_if<core::FreeSlots>(&effect);
+                             return one && !one->steps.any();
+                           });
   if (free == decision.effects.end()) return;
   auto& freed = std::get<core::FreeSlots>(*free);
   for (const auto& [node, failed] : freed.avoid) keeps_on_.erase(node);
@@ -334,15 +347,17 @@ void JobActor::perform(const core::Effect& effect, const Durable& durable) {
 
 void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
   place_as_wished();
-  std::map<std::pair<NodeId, uint64_t>, std::vector<PodId>> lists;
+  std::map<std::tuple<NodeId, uint64_t, core::Steps>, std::vector<PodId>> lists;
   for (const auto& [pod, node, link] : order.pods) {
     // Skip an order that the same batch made obsolete: the pod was stopped or has ended since.
     auto it = job_.state().open.find(pod);
     if (it == job_.state().open.end() || !it->second.to_launch()) continue;
-    lists[{node, link}].push_back({job_.id(), pod.index, pod.attempt});
+    lists[{node, link, it->second.steps}].push_back({job_.id(), pod.index, pod.attempt});
   }
-  for (auto& [to, pods] : lists)
-    durable.link().launch(to.first, to.second, std::move(pods), launched_);
+  for (auto& [to, pods] : lists) {
+    const auto& [node, link, steps] = to;
+    durable.link().launch(node, link, std::move(pods), objects(steps).launched);
+  }
 }
 
 void JobActor::act(const core::KillPods& order, const Durable& durable) {
@@ -360,26 +375,40 @@ void JobActor::follow_kill(const core::KillPods::One& kill, const Durable& durab
 bool JobActor::place_as_wished() {
   const auto& set = job_.state().overrides;
   const core::Overrides overrides = set ? set->overrides : core::Overrides{};
-  if (placed_ && placed_from_ == job_.object_ptr() && placed_overrides_ == overrides) return false;
+  if (placed_from_ == job_.object_ptr() && placed_overrides_ == overrides) return false;
   placed_from_ = job_.object_ptr();
   placed_overrides_ = overrides;
-  placed_ = core::placed_object(job_);
-  launched_ = core::launched_object(job_);
+  objects_.clear();
   return true;
+}
+
+const JobActor::Objects& JobActor::objects(core::Steps steps) {
+  Objects& all = objects_[steps];
+  if (!all.placed) all = {core::placed_object(job_, steps), core::launched_object(job_, steps)};
+  return all;
 }
 
 void JobActor::ask_slots(const core::AskSlots& order) {
   place_as_wished();
-  if (asked_ && asked_->pending == order.wanted && asked_->received == slots_received_ &&
-      asked_->object == placed_)
+  ask_slots({}, order.wanted);
+  for (const auto& [steps, pods] : order.more) ask_slots(steps, pods);
+  for (const auto& [steps, before] : asked_)
+    if (steps.any() && !order.more.contains(steps)) ask_slots(steps, 0);
+}
+
+void JobActor::ask_slots(core::Steps steps, uint32_t pods) {
+  Want want{core::in_steps(job_.id(), steps), pods, slots_received_[steps], objects(steps).placed};
+  const auto [before, fresh] = asked_.try_emplace(steps, want);
+  if (!fresh && before->second.pending == want.pending &&
+      before->second.received == want.received && before->second.object == want.object)
     return;
-  asked_ = Want{job_.id(), order.wanted, slots_received_, placed_};
-  send(around_.cluster, *asked_, job_actor{this});
+  before->second = want;
+  send(around_.cluster, std::move(want), job_actor{this});
 }
 
 void JobActor::act(const core::FreeSlots& order, const Durable&) {
-  Freed freed{job_.id(), order.slots, order.quick, {}};
-  freed.ran = std::exchange(ran_, {});
+  Freed freed{core::in_steps(job_.id(), order.steps), order.slots, order.quick, {}};
+  if (!order.steps.any()) freed.ran = std::exchange(ran_, {});
   freed.ran.add(order.ran);
   if (!order.avoid.empty()) freed.user = core::owner_uid(job_.object().meta.annotations);
   freed.failed_starts = order.avoid;

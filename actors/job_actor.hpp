@@ -92,6 +92,7 @@ class JobActor : public GatedActor<job_actor> {
 
   bool place_as_wished();
   void ask_slots(const core::AskSlots& order);
+  void ask_slots(core::Steps steps, uint32_t pods);
   uint64_t remember(CountdownPtr ack);
   void acknowledge(uint64_t token, const Durable& durable);
   Follower& follower(uint32_t index);
@@ -128,12 +129,17 @@ class JobActor : public GatedActor<job_actor> {
   // Pods of this job that a node's agent knew when it registered, until the node is ready: (link,
   // pods).
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
-  uint64_t slots_received_ = 0;
-  std::optional<Want> asked_;  // the last one sent
-  // The object that the scheduler gets (core::placed_object), and what it was made from.
-  core::JobObjectPtr placed_, placed_from_;
+  std::map<core::Steps, uint64_t> slots_received_;  // for pods with these steps
+  std::map<core::Steps, Want> asked_;               // likewise, the last one sent
+  // The objects that the scheduler and the nodes get for pods with these steps
+  // (core::placed_object), and what they were made from.
+  struct Objects {
+    core::JobObjectPtr placed, launched;
+  };
+  const Objects& objects(core::Steps steps);
+  std::map<core::Steps, Objects> objects_;
+  core::JobObjectPtr placed_from_;
   core::Overrides placed_overrides_;
-  core::JobObjectPtr launched_;          // likewise, that the nodes get
   std::map<NodeId, uint64_t> keeps_on_;  // nodes where it may reuse freed slots, with sessions
   core::RunTimes ran_;                   // of pods whose slots were reused; for the next Freed
   uint64_t wake_round_ = 0;

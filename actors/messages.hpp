@@ -11,6 +11,7 @@
 #include "core/job/fold/batch.hpp"
 #include "core/kept.hpp"
 #include "core/quick_ends.hpp"
+#include "core/spec/values/steps.hpp"
 #include "core/trust.hpp"
 #include "storage/journal/journal.hpp"
 
@@ -165,16 +166,19 @@ using core::cluster::JobLeft;  // from the registry to the cluster: its actor ha
 // priority.
 struct Preempt {
   std::map<NodeId, uint32_t> slots;
+  core::Steps steps{};  // of the pods
 };
 // From the cluster to a job: its pods must leave these nodes (taint NoExecute).
 struct LeaveNodes {
   std::vector<NodeId> nodes;
+  core::Steps steps{};  // of the pods
 };
 // From the cluster to a job.
 struct Granted {
   std::map<NodeId, uint32_t> slots;
   std::map<NodeId, uint64_t> links;  // each node's registration when they were granted
   bool keep = false;                 // its next pods may reuse slots freed there, until ReturnSlots
+  core::Steps steps{};               // of the pods that they are for
 };
 // From the cluster to a job: from now on, slots that its pods free go back to the cluster.
 struct ReturnSlots {};

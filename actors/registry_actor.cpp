@@ -391,8 +391,8 @@ HeldAtStart held_slots(const storage::Recovered& recovered) {
         lost.insert(pod.node);
         continue;
       }
-      HeldSlots& slots = held.slots[r.job.id()];
-      slots.object = core::placed_object(r.job);
+      HeldSlots& slots = held.slots[core::in_steps(r.job.id(), pod.steps)];
+      if (!slots.object) slots.object = core::placed_object(r.job, pod.steps);
       ++slots.slots[pod.node];
     }
   held.lost.assign(lost.begin(), lost.end());

@@ -266,7 +266,7 @@ void Agent::pump() {
     for (const auto& order : orders.starts) {
       auto& job = pods_.at(order.pod);
       if (!job->config_needs.empty()) {
-        auto fresh = configs_.fresh(order.pod.job);
+        auto fresh = configs_.fresh(*job);
         if (fresh == nullptr) {
           configs_.hold({order, job});
           continue;

@@ -167,7 +167,8 @@ class Thread final : public ApiThread, public api::Backend {
       const auto shown = view_.find({api::Kind::pod, pod.job, 0, pod.key()});
       if (!shown || shown->pod->node != node || shown->pod->ended)
         return done(Error{Errc::not_found, "the pod is not on this node", {}});
-      done(api::pod_configs(view_, shown->job->object_ptr()));
+      // As it was launched: with its steps.
+      done(api::pod_configs(view_, core::launched_object(*shown->job, shown->pod->steps)));
     });
   }
 

@@ -176,6 +176,8 @@ struct RecordLine {
       out["counted"] = core::name(one.counted);
       out["failsIndex"] = one.fails_index;
       put_text(out, "action", core::name(one.action));
+      if (one.raised.any())
+        out["raised"] = Line{{"memory", one.raised.memory}, {"time", one.raised.time}};
       return out;
     });
     to["backoffFailures"] = r.backoff_failures;

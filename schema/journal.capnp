@@ -232,6 +232,8 @@ struct End {
   containers @13 :List(T.ContainerEnd);
   used @14 :T.Usage;                  # absent: not known
   runs @15 :List(T.RunEnd);           # as reported with the end
+  memoryStep @16 :UInt8;              # with timeStep: what the next pods of its index have; both 0: no change
+  timeStep @17 :UInt8;
 }
 
 # The state of one job after its appends up to and including `sequence`. Instants are coded with base lastRecordMs.
@@ -288,6 +290,15 @@ struct JobSnapshot {
   firstStart @49 :UInt64;             # of any process; coded, base lastRecordMs
   waitedMs @50 :Int64;                # until then
   ranInQueue @51 :Text;               # that an operator had moved the job to; absent: its own
+  steps @52 :List(StepsRun);
+}
+
+# Consecutive indexes, none of them completed, whose next pods have these steps.
+struct StepsRun {
+  first @0 :UInt32;
+  count @1 :UInt32;
+  memory @2 :UInt8;
+  time @3 :UInt8;
 }
 
 # A job that this one follows index by index, and what is known of it.
@@ -353,6 +364,8 @@ struct Pod {
   now @26 :List(T.ContainerNow);      # until it has ended
   disruptions @27 :Int32;             # part of ignored
   runs @28 :List(T.RunEnd);           # those that were followed by another; at most ten
+  memoryStep @29 :UInt8;              # 0: as its template says
+  timeStep @30 :UInt8;                # likewise
 }
 
 # What startup and lists need to know about an unloaded finished job.

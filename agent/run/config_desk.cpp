@@ -17,26 +17,26 @@ constexpr Millis kKeptMs = 60'000;  // data that no start has used for so long i
 
 }  // namespace
 
-core::node::PodTemplatePtr ConfigDesk::fresh(JobId id) const {
-  const auto job = jobs_.find(id);
+core::node::PodTemplatePtr ConfigDesk::fresh(const core::node::PodTemplate& of) const {
+  const auto job = jobs_.find({of.job, of.generation});
   if (job == jobs_.end() || !job->second.held.empty() || !job->second.missing.empty())
     return nullptr;
   return boot_now() - job->second.fetched_at <= kFreshMs ? job->second.fetched : nullptr;
 }
 
 void ConfigDesk::hold(Executor::Start start) {
-  const JobId id = start.order.pod.job;
+  const Key id = key_of(start);
   jobs_[id].held.push_back(std::move(start));
   ask(id);
 }
 
 void ConfigDesk::hold_longer(Executor::Start start) {
-  const JobId id = start.order.pod.job;
+  const Key id = key_of(start);
   jobs_[id].held.push_back(std::move(start));
   ask_later(id);
 }
 
-void ConfigDesk::ask(JobId id) {
+void ConfigDesk::ask(Key id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
   Job& job = found->second;
@@ -52,14 +52,14 @@ void ConfigDesk::ask(JobId id) {
           answered(id, at, answer);
         },
         [this, id](kj::Exception&& e) {
-          log::debug("job {}: cannot fetch its config maps: {}", id, text_of(e));
+          log::debug("job {}: cannot fetch its config maps: {}", id.first, text_of(e));
           if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.asking = false;
           ask_later(id);
         }));
   }
 }
 
-void ConfigDesk::answered(JobId id, Millis asked_at, wire::Session::ConfigsResults::Reader answer) {
+void ConfigDesk::answered(Key id, Millis asked_at, wire::Session::ConfigsResults::Reader answer) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
   Job& job = found->second;
@@ -82,7 +82,7 @@ void ConfigDesk::answered(JobId id, Millis asked_at, wire::Session::ConfigsResul
   sweep();
 }
 
-void ConfigDesk::ask_later(JobId id) {
+void ConfigDesk::ask_later(Key id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end() || std::exchange(found->second.waiting, true)) return;
   tasks_.add(timer_.afterDelay(kAgainMs * kj::MILLISECONDS).then([this, id] {
@@ -98,17 +98,17 @@ std::vector<core::node::ProcessEnd> ConfigDesk::drop(
     const std::vector<core::node::KillOrder>& kills, const std::vector<PodId>& withdrawn) {
   std::vector<core::node::ProcessEnd> ends;
   auto drop_from = [&](PodId pod, auto dropped) {
-    const auto job = jobs_.find(pod.job);
-    if (job == jobs_.end()) return;
-    std::erase_if(job->second.held, [&](const Executor::Start& start) {
-      if (start.order.pod != pod || !dropped(start.order.step)) return false;
-      ends.push_back({.pod = pod,
-                      .step = start.order.step,
-                      .error = job->second.missing,
-                      .ended_at = boot_now(),
-                      .unstarted = true});
-      return true;
-    });
+    for (auto it = jobs_.lower_bound({pod.job, INT64_MIN});
+         it != jobs_.end() && it->first.first == pod.job; ++it)
+      std::erase_if(it->second.held, [&](const Executor::Start& start) {
+        if (start.order.pod != pod || !dropped(start.order.step)) return false;
+        ends.push_back({.pod = pod,
+                        .step = start.order.step,
+                        .error = it->second.missing,
+                        .ended_at = boot_now(),
+                        .unstarted = true});
+        return true;
+      });
   };
   for (const auto& kill : kills)
     drop_from(kill.pod, [&](core::node::Step step) { return step == kill.step; });

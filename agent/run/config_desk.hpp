@@ -6,6 +6,9 @@
 // missing, or there is no connection, the job's starts are held, and the coordinator is asked again
 // every second.
 //
+// Pods with other limits than their job's template has (ADR 76) have a template of their own, known
+// by its generation.
+//
 // Invariant: a held start is released once, or dropped by a kill or a withdrawal, which the caller
 // answers in the executor's place.
 //
@@ -22,6 +25,7 @@
 #include <map>
 #include <schema/agent.capnp.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::agent {
@@ -39,8 +43,8 @@ class ConfigDesk final : private kj::TaskSet::ErrorHandler {
   ConfigDesk(kj::Timer& timer, Agent agent, bool private_tmp = false)
       : timer_(timer), agent_(std::move(agent)), private_tmp_(private_tmp), tasks_(*this) {}
 
-  // The job's template with the data, if it is fresh; null: hold the start.
-  core::node::PodTemplatePtr fresh(JobId job) const;
+  // This template with the data, if it is fresh; null: hold the start.
+  core::node::PodTemplatePtr fresh(const core::node::PodTemplate& job) const;
   void hold(Executor::Start start);
   // Likewise, but asks only after a second: it cannot start now.
   void hold_longer(Executor::Start start);
@@ -63,16 +67,20 @@ class ConfigDesk final : private kj::TaskSet::ErrorHandler {
     std::vector<Executor::Start> held;
   };
 
-  void ask(JobId id);
-  void ask_later(JobId id);
-  void answered(JobId id, Millis asked_at, wire::Session::ConfigsResults::Reader answer);
+  using Key = std::pair<JobId, int64_t>;  // with the generation of the template
+  static Key key_of(const Executor::Start& start) {
+    return {start.order.pod.job, start.job->generation};
+  }
+  void ask(Key id);
+  void ask_later(Key id);
+  void answered(Key id, Millis asked_at, wire::Session::ConfigsResults::Reader answer);
   void sweep();
   void taskFailed(kj::Exception&& exception) override;
 
   kj::Timer& timer_;
   const Agent agent_;
   const bool private_tmp_;
-  std::map<JobId, Job> jobs_;
+  std::map<Key, Job> jobs_;
   kj::TaskSet tasks_;
 };
 

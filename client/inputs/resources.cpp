@@ -41,6 +41,35 @@ std::optional<Millis> clock_time(std::string_view text) {
   return (((*days * 24 + *hours) * 60 + *minutes) * 60 + *seconds) * 1000;
 }
 
+std::optional<Millis> read_span(const std::string& text) {
+  if (const auto time = clock_time(text)) return time;
+  const auto span = core::parse_duration(text);
+  return span ? std::optional(*span) : std::nullopt;
+}
+
+// An amount of memory; absent: it is none, or has no unit.
+std::optional<int64_t> read_amount(const std::string& text) {
+  const auto amount = core::parse_quantity_milli(text);
+  if (!amount || *amount <= 0 || text.ends_with('m') || whole_number(text)) return std::nullopt;
+  return *amount;
+}
+
+// Each part of `text` must be more than the one before it; the first more than `least`, the value
+// of `flag`.
+template <class F>
+Status ascending(const std::string& name, const std::string& text, int64_t least,
+                 const std::string& flag, F value_of) {
+  std::string before = flag;
+  for (const std::string& part : split_at_commas(text)) {
+    const auto value = value_of(part);
+    if (value && *value <= least)
+      return invalid(name + ": `" + part + "`: must be more than " + before);
+    if (value) least = *value;
+    before = part + ", which comes before it";
+  }
+  return Nothing{};
+}
+
 }  // namespace
 
 Status read_cpus(const std::string& text, ResourceWishes& into) {
@@ -72,12 +101,29 @@ Status read_gpus(const std::string& text, ResourceWishes& into) {
 }
 
 Status read_time(const std::string& text, ResourceWishes& into) {
-  std::optional<Millis> time = clock_time(text);
-  if (!time)
-    if (const auto span = core::parse_duration(text)) time = *span;
+  const std::optional<Millis> time = read_span(text);
   if (!time || *time <= 0)
     return invalid("--time: `" + text + "`: must be a duration such as 90m, 1h30m or 1:30:00");
   into.time_s = (*time + 999) / 1000;
+  return Nothing{};
+}
+
+Status read_retry_memory(const std::string& text, ResourceWishes& into) {
+  for (const std::string& part : split_at_commas(text))
+    if (!read_amount(part))
+      return invalid("--retry-mem: `" + part + "`: must be amounts with a unit, such as 8Gi,16Gi");
+  into.retry_memory = text;
+  return Nothing{};
+}
+
+Status read_retry_time(const std::string& text, ResourceWishes& into) {
+  into.retry_time.clear();
+  for (const std::string& part : split_at_commas(text)) {
+    const auto span = read_span(part);
+    if (!span || *span <= 0)
+      return invalid("--retry-time: `" + part + "`: must be durations such as 2h,8h or 8:00:00");
+    into.retry_time += (into.retry_time.empty() ? "" : ",") + core::duration_text(*span);
+  }
   return Nothing{};
 }
 
@@ -163,6 +209,22 @@ Status check_signal(const ResourceWishes& wishes) {
   return Nothing{};
 }
 
+Status check_retries(const ResourceWishes& wishes) {
+  if (!wishes.retry_memory.empty()) {
+    if (wishes.memory.empty())
+      return invalid("--retry-mem needs --mem, which the first attempt of each index has");
+    if (Status right = ascending("--retry-mem", wishes.retry_memory, *read_amount(wishes.memory),
+                                 "--mem, " + wishes.memory, read_amount);
+        !right)
+      return right;
+  }
+  if (wishes.retry_time.empty()) return Nothing{};
+  if (wishes.time_s == 0)
+    return invalid("--retry-time needs --time, which the first attempt of each index has");
+  return ascending("--retry-time", wishes.retry_time, wishes.time_s * 1000,
+                   "--time, " + core::duration_text(wishes.time_s * 1000), read_span);
+}
+
 int64_t threads_of(const ResourceWishes& wishes) {
   const auto milli = core::parse_quantity_milli(wishes.cpus);
   return milli ? (*milli + 999) / 1000 : 0;
@@ -209,6 +271,12 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";
   if (!wishes.placement.empty())
     manifest["metadata"]["annotations"][std::string(core::kPlacementKey)] = wishes.placement;
+  if (!wishes.retry_memory.empty())
+    manifest["metadata"]["annotations"][std::string(core::kRetryMemoryKey)] = wishes.retry_memory;
+  if (!wishes.retry_time.empty())
+    manifest["metadata"]["annotations"][std::string(core::kRetryTimeKey)] = wishes.retry_time;
+  if (wishes.gang && wishes.raises())  // all pods of a gang get more, or none
+    manifest["metadata"]["annotations"][std::string(core::kRestartKey)] = "gang";
   return manifest;
 }
 

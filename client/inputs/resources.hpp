@@ -13,18 +13,21 @@ namespace muster::cli {
 // valid.
 Status read_cpus(const std::string& text, ResourceWishes& into);
 Status read_memory(const std::string& text, ResourceWishes& into);
-Status read_gpus(const std::string& text, ResourceWishes& into);        // "2", "amd.com/gpu=2"
-Status read_time(const std::string& text, ResourceWishes& into);        // "90m", "1:30:00"
-Status read_signal(const std::string& text, ResourceWishes& into);      // "USR1@2m"
-Status read_grace(const std::string& text, ResourceWishes& into);       // "90s"
-Status read_after(const std::string& text, ResourceWishes& into);       // "ok:prep,any:clean"
-Status read_node_label(const std::string& text, ResourceWishes& into);  // "disk=ssd"
-Status read_label(const std::string& text, ResourceWishes& into);       // "project=x"
-Status read_ttl(const std::string& text, ResourceWishes& into);         // "7d"
+Status read_gpus(const std::string& text, ResourceWishes& into);          // "2", "amd.com/gpu=2"
+Status read_time(const std::string& text, ResourceWishes& into);          // "90m", "1:30:00"
+Status read_retry_memory(const std::string& text, ResourceWishes& into);  // "8Gi,16Gi"
+Status read_retry_time(const std::string& text, ResourceWishes& into);    // "2h,8:00:00"
+Status read_signal(const std::string& text, ResourceWishes& into);        // "USR1@2m"
+Status read_grace(const std::string& text, ResourceWishes& into);         // "90s"
+Status read_after(const std::string& text, ResourceWishes& into);         // "ok:prep,any:clean"
+Status read_node_label(const std::string& text, ResourceWishes& into);    // "disk=ssd"
+Status read_label(const std::string& text, ResourceWishes& into);         // "project=x"
+Status read_ttl(const std::string& text, ResourceWishes& into);           // "7d"
 
 Status check_scratch(const ResourceWishes& wishes);  // "10Gi", "true"
 Status check_notice(const ResourceWishes& wishes);   // --mail, --notify, --notify-on
 Status check_signal(const ResourceWishes& wishes);   // it needs --time
+Status check_retries(const ResourceWishes& wishes);  // they need --mem and --time
 
 // Adds them to a manifest of one container.
 Json with_resources(Json manifest, const ResourceWishes& wishes);

@@ -40,10 +40,12 @@ struct ResourceWishes {
   std::string cpus, memory;                // quantities; empty: none
   std::map<std::string, int64_t> devices;  // by resource
   int64_t time_s = 0;                      // of each pod; 0: no limit
-  std::optional<int32_t> max_fails;        // failed indexes before the job fails
-  std::string signal;                      // the annotation muster.dev/signal; empty: none
-  std::optional<int64_t> grace_s;          // between SIGTERM and SIGKILL
-  std::string queue;                       // empty: the default one
+  // The annotations muster.dev/retry-memory and muster.dev/retry-time; empty: none.
+  std::string retry_memory, retry_time;
+  std::optional<int32_t> max_fails;  // failed indexes before the job fails
+  std::string signal;                // the annotation muster.dev/signal; empty: none
+  std::optional<int64_t> grace_s;    // between SIGTERM and SIGKILL
+  std::string queue;                 // empty: the default one
   std::optional<int32_t> priority;
   std::optional<int32_t> nice;
   bool gang = false;
@@ -56,6 +58,8 @@ struct ResourceWishes {
   std::string after;                          // the annotation muster.dev/after; empty: none
   // Who is told of the job's end (muster.dev/mail, notify and notify-on); empty: nobody.
   std::string mail, notify, notify_on;
+  // Whether attempts that run out of memory or time are followed by others with more.
+  bool raises() const { return !retry_memory.empty() || !retry_time.empty(); }
 };
 
 // What to do if another job has the name of a job to be created.

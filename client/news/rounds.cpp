@@ -3,6 +3,7 @@
 #include "client/connect/objects.hpp"
 #include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
+#include "client/news/kept_steps.hpp"
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
@@ -193,6 +194,7 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
     if (!set) return set.error();
     indexes = set->text();
     next = next_round(wishes, ns, job, indexes, round);
+    if (Status kept = keep_steps(client, ns, job, indexes, next); !kept) return kept.error();
   } else {
     if (!wishes.index.empty() || !wishes.task.empty())
       return refuse(job, "it is NonIndexed: omit --index and --task");

@@ -1,5 +1,7 @@
 #include "core/queue/rights.hpp"
 
+#include "core/spec/fields/annotations.hpp"
+#include "core/spec/rules/retry_steps.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
@@ -65,6 +67,13 @@ void enter_queue(const JobMeta& meta, const JobSpec& spec, const QueueSet& queue
                   "must not be above the time limit of queue " + name + ", " +
                       std::to_string(*queue->time_max_s) + " (" + seconds_text(*queue->time_max_s) +
                       "); an operator may raise it");
+  const std::vector<int64_t> steps_s = retry_steps(meta.annotations).time_s;
+  if (!steps_s.empty() && steps_s.back() > *queue->time_max_s)
+    found.invalid("metadata.annotations[" + std::string(kRetryTimeKey) + "]",
+                  meta.annotations.at(std::string(kRetryTimeKey)),
+                  "`" + seconds_text(steps_s.back()) +
+                      "`: must not be above the time limit of queue " + name + ", " +
+                      seconds_text(*queue->time_max_s) + "; an operator may raise it");
 }
 
 std::optional<std::string> lacks_rights(const JobMeta& meta, const JobSpec& spec,

@@ -115,8 +115,8 @@ struct Writer {
     for (uint32_t i = 0; i < r.ends.size(); ++i) {
       const auto& one = r.ends[i];
       // Fails to compile when an end gets a member that is not written below.
-      [[maybe_unused]] const auto& [pod, end, start, restarts, runs, counted, fails_index, action] =
-          one;
+      [[maybe_unused]] const auto& [pod, end, start, restarts, runs, counted, fails_index, action,
+                                    raised] = one;
       [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers, used] =
           end;
       auto to = list[i];
@@ -133,6 +133,8 @@ struct Writer {
       to.setFailsIndex(one.fails_index);
       if (!one.end.message.empty()) to.setMessage(text(one.end.message));
       to.setAction(wire_enum<wire::FailureAction>(one.action));
+      to.setMemoryStep(raised.memory);
+      to.setTimeStep(raised.time);
       write_containers(containers, r.at_ms, [&to](uint32_t n) { return to.initContainers(n); });
       wire::write_usage(used, [&to] { return to.initUsed(); });
       write_runs(runs, r.at_ms, [&to](uint32_t n) { return to.initRuns(n); });
@@ -295,7 +297,8 @@ core::PodsEnded ended_back(wire::Record::Reader in) {
                              .runs = runs_back(one.getRuns(), r.at_ms),
                              .counted = counted_back(one.getCounted()),
                              .fails_index = one.getFailsIndex(),
-                             .action = action_back(one.getAction())});
+                             .action = action_back(one.getAction()),
+                             .raised = steps_back(one.getMemoryStep(), one.getTimeStep())});
     if (const auto pid = pid_back(one.getPid()))
       end.start = {*pid,
                    optional_instant_back(one.getStarted(), r.at_ms).value_or(end.end.ended_at)};

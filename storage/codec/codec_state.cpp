@@ -49,10 +49,48 @@ std::map<uint32_t, uint32_t> attempts_back(wire::JobSnapshot::Reader in) {
   return attempts;
 }
 
+struct StepsRun {
+  uint32_t first, count;
+  core::Steps steps;
+};
+
+void write_steps(const std::map<uint32_t, core::Steps>& all, wire::JobSnapshot::Builder out) {
+  if (all.empty()) return;
+  std::vector<StepsRun> runs;
+  for (const auto& [index, steps] : all) {
+    if (!runs.empty() && runs.back().first + runs.back().count == index &&
+        runs.back().steps == steps)
+      ++runs.back().count;
+    else
+      runs.push_back({index, 1, steps});
+  }
+  auto list = out.initSteps(static_cast<uint32_t>(runs.size()));
+  for (uint32_t i = 0; i < runs.size(); ++i) {
+    auto to = list[i];
+    to.setFirst(runs[i].first);
+    to.setCount(runs[i].count);
+    to.setMemory(runs[i].steps.memory);
+    to.setTime(runs[i].steps.time);
+  }
+}
+
+std::map<uint32_t, core::Steps> all_steps_back(wire::JobSnapshot::Reader in) {
+  std::map<uint32_t, core::Steps> all;
+  for (auto run : in.getSteps()) {
+    const uint64_t end = uint64_t{run.getFirst()} + run.getCount();
+    KJ_REQUIRE(end <= uint64_t{UINT32_MAX} + 1, "steps beyond the indexes");
+    KJ_REQUIRE(all.size() + run.getCount() <= kPodsMax, "too many steps");
+    for (uint64_t index = run.getFirst(); index < end; ++index)
+      all.emplace_hint(all.end(), static_cast<uint32_t>(index),
+                       steps_back(run.getMemory(), run.getTime()));
+  }
+  return all;
+}
+
 void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   // Fails to compile when a pod gets a member that is not written below.
   [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, readiness,
-                                containers, runs, failures, ignored, disruptions, stopping,
+                                containers, runs, failures, ignored, disruptions, steps, stopping,
                                 grace_ms, counted, action, spared, conditions, meta, ended, end] =
       pod;
   to.setIndex(pod.key.index);
@@ -66,6 +104,8 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   to.setFailures(pod.failures);
   to.setIgnored(pod.ignored);
   to.setDisruptions(pod.disruptions);
+  to.setMemoryStep(steps.memory);
+  to.setTimeStep(steps.time);
   to.setStopping(instant(pod.stopping_at, pod.created_ms));
   to.setCounted(wire_enum<wire::Counted>(pod.counted));
   to.setIsEnded(pod.ended);
@@ -102,6 +142,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.failures = in.getFailures();
   pod.ignored = in.getIgnored();
   pod.disruptions = in.getDisruptions();
+  pod.steps = steps_back(in.getMemoryStep(), in.getTimeStep());
   pod.stopping_at = optional_instant_back(in.getStopping(), pod.created_ms);
   pod.counted = counted_back(in.getCounted());
   pod.ended = in.getIsEnded();
@@ -187,6 +228,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   s.attempt_max = in.getAttemptMax();
   s.next_number = in.getNextNumber();
   s.attempts = attempts_back(in);
+  s.steps = all_steps_back(in);
   for (auto from : in.getOpen()) {
     core::Pod pod = pod_back(from, base_ms);
     s.open.emplace_hint(s.open.end(), pod.key, std::move(pod));
@@ -340,11 +382,11 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 deleted, last_record, background_deleted, orphaned, deletion_waits,
                                 forgotten, synced, conditions, completed, failed_indexes,
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
-                                attempt_floor, attempt_max, next_number, attempts, open, deferred,
-                                broken, inherited, finished, events, events_total, pods_created,
-                                external_status, own_conditions, dependencies, followed, usage,
-                                hold, overrides, notes, cancelled, cancelled_indexes, cancellations,
-                                start_trouble] = state;
+                                attempt_floor, attempt_max, next_number, attempts, steps, open,
+                                deferred, broken, inherited, finished, events, events_total,
+                                pods_created, external_status, own_conditions, dependencies,
+                                followed, usage, hold, overrides, notes, cancelled,
+                                cancelled_indexes, cancellations, start_trouble] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -376,6 +418,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setAttemptMax(state.attempt_max);
   out.setNextNumber(state.next_number);
   write_attempts(state.attempts, out);
+  write_steps(state.steps, out);
   uint32_t i = 0;
   auto open_out = out.initOpen(static_cast<uint32_t>(state.open.size()));
   for (const auto& [key, pod] : state.open) write_pod(pod, base_ms, open_out[i++]);

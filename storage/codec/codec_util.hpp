@@ -127,6 +127,11 @@ static_assert(static_cast<int>(core::FailureAction::fail_job) ==
 inline core::FailureAction action_back(wire::FailureAction value) {
   return core_enum(value, core::FailureAction::fail_job);
 }
+inline core::Steps steps_back(uint8_t memory, uint8_t time) {
+  KJ_REQUIRE(memory <= core::kRetryStepsMax && time <= core::kRetryStepsMax, "too many steps",
+             memory, time);
+  return {memory, time};
+}
 inline core::Readiness readiness_back(wire::Readiness value) {
   const auto readiness = wire::from_wire(value);
   KJ_REQUIRE(readiness.has_value(), "unknown enumerant", static_cast<uint16_t>(value));

@@ -651,5 +651,57 @@ class ScriptsThere(cli.Cluster):
         self.assertIn("already exists", self.muster("submit", "-J", "again", "job.sh", code=5).stderr, "a typed name is kept")
 
 
+class Steps(cli.Cluster):
+    """--retry-time; its other half, --retry-mem, needs cgroups: tests/vm/limits.sh."""
+
+    def test_an_attempt_that_reached_its_time_limit_is_followed_by_a_longer_one(self):
+        script = "[ -e b ] && exit 0; if [ -e a ]; then touch b; else touch a; fi; sleep 1000"
+        self.muster("submit", "--name", "a", "-n", "1", "--time", "1s", "--retry-time", "2s,1h", "--grace", "0s", "--", "sh", "-c", script)
+        self.muster("wait", "job/a")
+        attempts = json.loads(self.muster("get", "attempts", "job/a", "-o", "json").stdout)["items"]
+        self.assertEqual([(one["timeLimitSeconds"], one["cause"], one["counted"]) for one in attempts],
+                         [(1, "deadline", "ignored"), (2, "deadline", "ignored"), (3600, "exited", "succeeded")])
+        self.assertEqual(self.status("a").get("failed", 0), 0)
+        table = self.muster("get", "attempts", "job/a").stdout.splitlines()
+        self.assertIn("LIMITS", table[0])
+        self.assertIn(" 1h ", table[3])
+        self.assertIn("2s,1h", self.muster("describe", "job", "a").stdout)
+
+    def test_a_step_survives_the_coordinator(self):
+        script = "[ -e a ] || { touch a; sleep 1000; }; touch b; while [ ! -e go ]; do sleep 0.02; done"
+        self.muster("submit", "--name", "a", "-n", "1", "--time", "1s", "--retry-time", "1h", "--grace", "0s", "--", "sh", "-c", script)
+        poll("the second attempt runs", (self.dir / "b").exists)
+        Cancel.restart_coordinator(self)
+        pods = json.loads(self.muster("get", "pods", "-l", "job-name=a", "-o", "json").stdout)["items"]
+        running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
+        self.assertEqual([pod["spec"]["activeDeadlineSeconds"] for pod in running], [3600])
+        self.assertIn("Limits:", self.muster("describe", "pod", running[0]["metadata"]["name"]).stdout)
+        self.assertIn("with a time limit of 1h", self.muster("why", "job/a", "--index", "0").stdout)
+        self.file("go", "")
+        self.muster("wait", "job/a")
+
+    def test_used_up_steps_count_and_a_round_begins_with_the_last(self):
+        self.muster("submit", "--name", "a", "-n", "1", "--time", "1s", "--retry-time", "2s", "--grace", "0s", "--",
+                    "sh", "-c", "[ -e fixed ] || sleep 1000")
+        self.muster("wait", "job/a", code=1)
+        self.assertEqual(self.status("a")["failed"], 1)
+        self.file("fixed", "")
+        self.muster("retry", "job/a", "--wait")
+        attempts = json.loads(self.muster("get", "attempts", "job/a-r2", "-o", "json").stdout)["items"]
+        self.assertEqual([one["timeLimitSeconds"] for one in attempts], [2])
+
+    def test_wrong_steps_are_refused_with_what_would_be_right(self):
+        def refused(*flags):
+            return self.muster("submit", "-n", "1", *flags, "--", "true", code=2).stderr
+        self.assertIn("--retry-mem needs --mem", refused("--retry-mem", "8Gi"))
+        self.assertIn("--retry-time needs --time", refused("--retry-time", "2h"))
+        self.assertIn("`3Gi`: must be more than --mem, 4Gi", refused("--mem", "4Gi", "--retry-mem", "3Gi"))
+        self.assertIn("`90m`: must be more than 2h, which comes before it", refused("--time", "1h", "--retry-time", "2h,90m"))
+        self.assertIn("must be amounts with a unit", refused("--mem", "4Gi", "--retry-mem", "8"))
+        self.muster("queue", "short", "--max-time", "2h")
+        r = self.muster("submit", "-p", "short", "-n", "1", "--time", "1h", "--retry-time", "3h", "--", "true", code=5)
+        self.assertIn("`3h`: must not be above the time limit of queue short, 2h", r.stderr)
+
+
 if __name__ == "__main__":
     sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)

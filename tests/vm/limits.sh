@@ -8,6 +8,22 @@ cgroups=/sys/fs/cgroup
         command: ["sh", "-c", "tail /dev/zero"]
         resources: {limits: {memory: 64Mi}}
 Y
+cat > /tmp/more.yaml <<'Y'
+apiVersion: batch/v1
+kind: Job
+metadata: {name: more-NAME, annotations: {muster.dev/retry-memory: "256Mi"}}
+spec:
+  completionMode: Indexed
+  completions: 1
+  backoffLimitPerIndex: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        command: ["sh", "-c", "head -c 100000000 /dev/zero | tail"]
+        resources: {limits: {memory: 64Mi}}
+Y
 { job_head 'within-NAME, annotations: {muster.dev/nice: "5"}'; cat <<'Y'; } > /tmp/within.yaml
         command: ["sh", "-c"]
         args:
@@ -46,6 +62,11 @@ placement() {  # placement NAME CGROUP [USER]
   muster wait "job/$1" --for=condition=Failed --timeout 120s >/dev/null 2>&1
   muster get pods -o yaml -l job-name=$1 > /tmp/$1.pods
   check "p18_memory_limit_$1" grep -q 'reason: OOMKilled' /tmp/$1.pods || show /tmp/$1.log
+  submit more "$1"
+  muster wait "job/more-$1" --timeout 120s >/dev/null 2>&1
+  muster get attempts "job/more-$1" > /tmp/$1.more
+  check "p18_more_memory_$1" grep -q 'success' /tmp/$1.more || show /tmp/$1.more /tmp/$1.log
+  check "p18_killed_before_$1" grep -q '64Mi.*OOMKilled' /tmp/$1.more || show /tmp/$1.more
   submit within "$1"
   muster wait "job/within-$1" --timeout 120s >/dev/null 2>&1
   muster logs "job/within-$1" > /tmp/$1.out

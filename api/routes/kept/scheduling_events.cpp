@@ -86,7 +86,9 @@ void SchedulingEvents::look_at(const core::Job& job, Millis now) {
     const core::Pod* pod = job.pod(key);
     if (pod == nullptr) continue;
     const std::string message(renderer_.unplaced({.kind = Kind::pod, .job = &job, .pod = pod}));
-    if (message.empty()) return;  // nor for its other pods, which are no older
+    // Nor for its other pods, which are no older, unless some require more.
+    if (message.empty() && job.raised().empty()) return;
+    if (message.empty()) continue;
     auto known = told.pods.find(key);
     if (known == told.pods.end()) {
       if (told.made >= kPodsOfJob || made_.size() >= kNewInAnHour) return;

@@ -17,7 +17,8 @@ constexpr size_t kPageMax = 1000, kPageDefault = 500;
 kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   const core::JobMeta& meta = job.object().meta;
-  return list(exchange, job.id(), {meta.name, meta.uid, job.indexed(), &job.spec().pod});
+  return list(exchange, job.id(),
+              {meta.name, meta.uid, job.indexed(), &job.spec().pod, &job.object()});
 }
 
 kj::Promise<void> AttemptRoutes::list(Exchange& exchange, JobId id, const AttemptOf& job) {

@@ -5,6 +5,7 @@
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/rules/retry_steps.hpp"
 
 namespace muster::api {
 namespace {
@@ -33,6 +34,11 @@ OrderedJson attempt_json(const View& view, const AttemptOf& job, const core::Pod
   out["counted"] = core::name(pod.counted);
   if (pod.action != core::FailureAction::none) out["rule"] = core::name(pod.action);
   if (pod.restarts != 0) out["restarts"] = pod.restarts;
+  if (job.object != nullptr) {
+    if (const auto memory = core::memory_of(*job.object, pod.steps)) out["memory"] = *memory;
+    if (const auto time_s = core::time_limit_of(*job.object, pod.steps))
+      out["timeLimitSeconds"] = *time_s;
+  }
   out["created"] = core::instant_text(pod.created_ms);
   out["bound"] = core::instant_text(pod.bound_ms);
   if (pod.started_at) out["started"] = core::instant_text(*pod.started_at);

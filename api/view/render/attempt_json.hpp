@@ -15,6 +15,8 @@ struct AttemptOf {
   std::string name, uid;
   bool indexed = false;
   const core::PodTemplate* pod = nullptr;  // null: unknown; then runs are not shown
+  // Null: unknown; then what the attempt was limited to is not shown.
+  const core::JobObject* object = nullptr;
 };
 
 // An AttemptList.

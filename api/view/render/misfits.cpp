@@ -139,13 +139,16 @@ std::string count(uint64_t n, const std::string& what) {
 Taken taken_now(const View& view) {
   Taken taken;
   view.jobs().each_active([&](const core::Job& job) {
-    const core::Demand demand = core::demand_of(job.object());
+    std::map<core::Steps, core::Amounts> amounts;
+    amounts[{}] = core::demand_of(job.object()).amounts;
     const auto owner = core::owner_uid(job.object().meta.annotations);
     for (const auto& [key, pod] : job.state().open) {
       if (!pod.bound()) continue;
       if (owner) ++taken.pods_of[*owner];
       ++taken.slots[pod.node];
-      taken.amounts[pod.node].add(demand.amounts, 1);
+      const auto [each, fresh] = amounts.try_emplace(pod.steps);
+      if (fresh) each->second = core::demand_of(*core::placed_object(job, pod.steps)).amounts;
+      taken.amounts[pod.node].add(each->second, 1);
     }
   });
   return taken;
@@ -200,17 +203,21 @@ std::string scheduling_text(const Misfits& misfits) {
   return "0/" + std::to_string(misfits.all) + " nodes are available: " + list + ".";
 }
 
-const std::string& SchedulingTexts::of(const core::Job& job, Millis now) {
+core::Demand demand_with(const core::Job& job, core::Steps steps) {
+  return core::demand_of(steps.any() ? *core::placed_object(job, steps) : job.object());
+}
+
+const std::string& SchedulingTexts::of(const core::Job& job, core::Steps steps, Millis now) {
   if (now - made_ms_ >= kFreshMs || now < made_ms_) {
     made_ms_ = now;
     taken_ = taken_now(view_);
     texts_.clear();
   }
-  const auto [found, added] = texts_.try_emplace(job.id());
+  const auto [found, added] = texts_.try_emplace(core::in_steps(job.id(), steps));
   if (!added) return found->second;
   found->second = job.on_hold()
                       ? core::hold_text(*job.state().hold)
-                      : scheduling_text(misfits(view_, core::demand_of(job.object()), taken_, now));
+                      : scheduling_text(misfits(view_, demand_with(job, steps), taken_, now));
   return found->second;
 }
 

@@ -41,6 +41,8 @@ struct Misfits {
   // By brief and text ("all 2 slots are in use"); of nodes that fit, the brief is empty.
   std::map<std::pair<std::string, std::string>, Nodes> reasons;
 };
+// What a pod of the job with these steps requires of a node.
+core::Demand demand_with(const core::Job& job, core::Steps steps);
 Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken, Millis now);
 
 // "1 slot", "2 slots".
@@ -56,14 +58,14 @@ std::string scheduling_text(const Misfits& misfits);
 class SchedulingTexts {
  public:
   explicit SchedulingTexts(const View& view) : view_(view) {}
-  const std::string& of(const core::Job& job, Millis now);
+  const std::string& of(const core::Job& job, core::Steps steps, Millis now);
 
  private:
   static constexpr Millis kFreshMs = 1000;
   const View& view_;
   Millis made_ms_ = 0;
   Taken taken_;
-  std::unordered_map<JobId, std::string> texts_;
+  std::unordered_map<JobId, std::string> texts_;  // by in_steps()
 };
 
 }  // namespace muster::api

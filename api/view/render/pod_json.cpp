@@ -7,6 +7,7 @@
 #include "base/text/time_text.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/rules/retry_steps.hpp"
 #include "core/spec/values/well_known.hpp"
 
 #include <algorithm>
@@ -167,6 +168,21 @@ PodWriter::PodWriter(core::JobObjectPtr object) : object_(std::move(object)) {
   spec_ = inner(spec);
 }
 
+std::string PodWriter::spec_with(core::Steps steps) const {
+  OrderedJson spec = parse_ordered("{" + spec_ + "}");
+  if (const auto time_s = core::time_limit_of(*object_, steps); time_s && steps.time > 0)
+    spec["activeDeadlineSeconds"] = *time_s;
+  const auto memory = core::memory_of(*object_, steps);
+  if (memory && steps.memory > 0 && spec["containers"].is_array())
+    for (OrderedJson& container : spec["containers"])
+      for (const char* kind : {"limits", "requests"})
+        if (const OrderedJson::json_pointer limit("/resources/limits/memory"),
+            path(std::string("/resources/") + kind + "/memory");
+            container.contains(limit) && container.contains(path))
+          container[path] = *memory;
+  return inner(spec);
+}
+
 std::string PodWriter::members(bool labels, const std::vector<core::PodMetaChange>& changes) const {
   const core::PodTemplate& pod = object_->spec.pod;
   core::StringMap map = labels ? pod.labels : pod.annotations;
@@ -234,7 +250,7 @@ void PodWriter::pod(std::string& out, const View& view, const Shown& shown,
   out += R"({"kind":"Pod","apiVersion":"v1",)";
   metadata(out, shown);
   out += ",\"spec\":{";
-  add_members(out, spec_);
+  add_members(out, pod.steps.any() ? spec_with(pod.steps) : spec_);
   if (shown.job->indexed())
     add(out, "hostname", core::pod_hostname(object_->meta.name, object_->meta.uid, true, pod.key));
   if (pod.bound()) add(out, "nodeName", view.node_name(pod.node));

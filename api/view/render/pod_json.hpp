@@ -54,6 +54,8 @@ class PodWriter {
   struct Status;
   Status status_of(const core::Pod& pod, size_t at, const std::string& missing) const;
 
+  // The members of spec of a pod with these steps.
+  std::string spec_with(core::Steps steps) const;
   // The template's labels or annotations with these changes, without those that metadata() adds for
   // each pod.
   std::string members(bool labels, const std::vector<core::PodMetaChange>& changes) const;

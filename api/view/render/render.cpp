@@ -122,7 +122,8 @@ std::string_view Renderer::unplaced(const Shown& shown) {
   const core::Pod& pod = *shown.pod;
   if (pod.bound() || pod.ended || shown.job->gated()) return {};
   const Millis now = now_();
-  return now - pod.created_ms < kPatienceMs ? std::string_view() : scheduling_.of(*shown.job, now);
+  return now - pod.created_ms < kPatienceMs ? std::string_view()
+                                            : scheduling_.of(*shown.job, pod.steps, now);
 }
 
 void Renderer::row(std::string& out, const Shown& shown) {

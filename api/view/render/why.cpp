@@ -13,7 +13,10 @@
 #include "core/job/rules/held.hpp"
 #include "core/job/shown/hold_text.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/rules/retry_steps.hpp"
+#include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
 #include "core/spec/values/well_known.hpp"
 
@@ -55,7 +58,34 @@ std::string end_text(const core::Pod& pod) {
   return text;
 }
 
-std::string counted_text(const core::Pod& pod) {
+// "16Gi of memory and a time limit of 8h": what its pods with these steps have, of what the job
+// raises; empty: it raises nothing.
+std::string has_text(const core::Job& job, core::Steps steps) {
+  const core::RetrySteps all = core::retry_steps(job.object().meta.annotations);
+  std::string text;
+  if (const auto memory = core::memory_of(job.object(), steps); memory && !all.memory.empty())
+    text = *memory + " of memory";
+  if (const auto time_s = core::time_limit_of(job.object(), steps); time_s && !all.time_s.empty())
+    text += std::string(text.empty() ? "" : " and ") + "a time limit of " +
+            core::duration_text(*time_s * 1000);
+  return text;
+}
+
+// Whether the end was ignored because the next pods have more (ADR 76).
+bool was_raised(const core::Job& job, const core::Pod& pod) {
+  const core::RetrySteps all = core::retry_steps(job.object().meta.annotations);
+  return pod.action == core::FailureAction::ignore &&
+         ((pod.end.cause == core::EndCause::out_of_memory &&
+           pod.steps.memory < all.memory.size()) ||
+          (pod.end.cause == core::EndCause::deadline && pod.steps.time < all.time_s.size()));
+}
+
+std::string counted_text(const core::Job& job, const core::Pod& pod) {
+  if (was_raised(job, pod)) {
+    const bool memory = pod.end.cause == core::EndCause::out_of_memory;
+    return std::string("not counted: the next attempt has more ") + (memory ? "memory" : "time") +
+           " (" + std::string(memory ? core::kRetryMemoryKey : core::kRetryTimeKey) + ")";
+  }
   switch (pod.action) {
     case core::FailureAction::ignore:
       return "ignored by the pod failure policy";
@@ -183,15 +213,41 @@ std::string queue_wait_text(const core::Slots::QueueWait& wait) {
          " more; an operator may raise the limit";
 }
 
+// " (2 full, 1 cordoned)"
+std::string briefs_text(const std::map<std::string, uint64_t>& briefs) {
+  std::string list;
+  for (const auto& [brief, n] : briefs)
+    list += (list.empty() ? " (" : ", ") + std::to_string(n) + " " + brief;
+  return list + (list.empty() ? "" : ")");
+}
+
+// The pods without a node that have more than the template says.
+void tell_raised(const View& view, const core::Job& job, Millis now, Explanation& out) {
+  if (job.raised().empty() || job.on_hold()) return;
+  const Taken taken = taken_now(view);
+  for (const auto& [steps, pods] : job.raised()) {
+    const auto [all, fit, briefs, reasons] = misfits(view, demand_with(job, steps), taken, now);
+    std::string text = count_of(pods.size(), "pod") + " waiting for a slot with " +
+                       has_text(job, steps) + ": " + std::to_string(fit) + " of " +
+                       std::to_string(all) + (fit == 1 ? " nodes fits" : " nodes fit") +
+                       briefs_text(briefs);
+    for (const auto& [reason, nodes] : reasons)
+      if (reason.first == "too small")
+        text += "; " + reason_text(reason.first, reason.second, nodes);
+    out.details.push_back(std::move(text));
+  }
+}
+
 // Explains why a pod without a node does not get one.
-void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max, Millis now,
-                   Explanation& out) {
+void explain_place(const View& view, const core::Job& job, core::Steps steps,
+                   uint64_t user_pods_max, Millis now, Explanation& out) {
   tell_overrides(job, out);
+  if (steps.any()) out.details.push_back("it has " + has_text(job, steps));
   const auto owner = core::owner_uid(job.object().meta.annotations);
   const Taken taken = taken_now(view);
   const auto of = owner ? taken.pods_of.find(*owner) : taken.pods_of.end();
   const uint64_t of_owner = of == taken.pods_of.end() ? 0 : of->second;
-  const core::Demand demand = core::demand_of(job.object());
+  const core::Demand demand = demand_with(job, steps);
   const uint64_t wanted = demand.gang ? job.pending().size() : 1;
   if (owner && user_pods_max > 0 && of_owner + wanted > user_pods_max) {
     out.summary += ": its owner has " + count(of_owner, "pod") +
@@ -211,11 +267,8 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
   } else if (all == 0) {
     out.summary += ": there are no nodes (start one with `muster agent`)";
   } else {
-    std::string list;
-    for (const auto& [brief, n] : briefs)
-      list += (list.empty() ? " (" : ", ") + std::to_string(n) + " " + brief;
     out.summary += ": " + std::to_string(fit) + " of " + std::to_string(all) +
-                   (fit == 1 ? " nodes fits" : " nodes fit") + list + (list.empty() ? "" : ")");
+                   (fit == 1 ? " nodes fits" : " nodes fit") + briefs_text(briefs);
   }
   for (const auto& [reason, nodes] : reasons) {
     std::string line = count(nodes.names.size(), "node") + ": " +
@@ -359,8 +412,10 @@ std::string running_text(const View& view, const core::Job& job, const core::Pod
     return text + " has been terminating on " + node + " for " + span_text(now - *pod.stopping_at);
   if (const std::string waits = container_text(job, pod); !waits.empty())
     return text + " is on " + node + "; " + waits;
+  const std::string has = has_text(job, pod.steps);
   if (pod.started_at)
-    return text + " has been running on " + node + " for " + span_text(now - *pod.started_at);
+    return text + " has been running on " + node + " for " + span_text(now - *pod.started_at) +
+           (has.empty() ? "" : ", with " + has);
   return text + " is starting on " + node;
 }
 
@@ -446,8 +501,9 @@ void tell_runs(const core::Job& job, const core::Pod& pod, Explanation& out) {
 
 void tell_end(const View& view, const core::Job& job, const core::Pod& pod, Millis now,
               Explanation& out) {
-  const std::string counted = counted_text(pod);
-  out.details.push_back(attempt_name(pod.key) + " on node " + view.node_name(pod.node) + " ended " +
+  const std::string counted = counted_text(job, pod), had = has_text(job, pod.steps);
+  out.details.push_back(attempt_name(pod.key) + " on node " + view.node_name(pod.node) +
+                        (had.empty() ? "" : ", with " + had + ",") + " ended " +
                         span_text(std::max<Millis>(0, now - pod.end.ended_at)) +
                         " ago: " + end_text(pod) + (counted == out.summary ? "" : "; " + counted));
   tell_runs(job, pod, out);
@@ -569,7 +625,10 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   } else if (!whole && pending > 0) {
     out.state = "Pending";
     out.summary = count_of(pending, "pod") + " waiting for a slot";
-    explain_place(view, job, user_pods_max, now, out);
+    const bool all_raised = job.slots_wanted().wanted == 0 && !job.raised().empty();
+    const core::Steps steps = all_raised ? job.raised().begin()->first : core::Steps{};
+    explain_place(view, job, steps, user_pods_max, now, out);
+    if (!all_raised || job.raised().size() > 1) tell_raised(view, job, now, out);
   } else if (!whole && delayed > 0) {
     out.state = "Backoff";
     out.until_ms = next;
@@ -589,6 +648,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.details.push_back(count_of(pending, "pod") + " waiting for a slot" +
                           (wait ? ": " + queue_wait_text(*wait) : ""));
     if (!wait) explain_share(view, job, now, out);
+    tell_raised(view, job, now, out);
   }
   if (out.state != "Pending") tell_overrides(job, out);
   if (!whole) tell_failed_starts(view, job, out);
@@ -647,7 +707,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   if (open) {
     out.state = "Pending";
     out.summary = attempt_name(open->key) + " is waiting for a slot";
-    explain_place(view, job, user_pods_max, now, out);
+    explain_place(view, job, open->steps, user_pods_max, now, out);
     tell_last();
     return out;
   }
@@ -658,7 +718,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
                   span_text(due - now + kRoundUpMs) + " (" + core::instant_text(due) + ")";
     if (auto deferred = s.deferred.find(index); deferred != s.deferred.end())
       out.details.push_back(attempt_name(deferred->second.key) + ": " + end_text(deferred->second) +
-                            "; " + counted_text(deferred->second));
+                            "; " + counted_text(job, deferred->second));
     return out;
   }
   out.state = "Waiting";

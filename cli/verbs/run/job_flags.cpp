@@ -38,9 +38,17 @@ constexpr ResourceFlag kResourceFlags[] = {
      read_cpus, false, "-c,"},
     {"--mem", "SIZE", "Memory for each index, such as 4Gi; both its request and its limit",
      read_memory},
+    {"--retry-mem", "SIZES",
+     "Memory for the attempts after one that ran out of it, such as 8Gi,16Gi; each counts as no "
+     "retry",
+     read_retry_memory},
     {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
     {"--time", "T", "Time limit of each attempt, such as 90m or 1:30:00 (default: no limit)",
      read_time, false, "-t,"},
+    {"--retry-time", "TIMES",
+     "Time limits of the attempts after one that reached its limit, such as 2h,8h; each counts as "
+     "no retry",
+     read_retry_time},
     {"--signal", "SIG[@T]",
      "Signal for each index T before the limit of --time, such as USR1@2m (default: a minute); "
      "B:USR1@2m: for CMD itself, not for its descendants",
@@ -129,7 +137,8 @@ std::optional<Usage> read_resources(JobWords& w) {
     for (const std::string& text : given)
       if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
   }
-  if (Status right = check_signal(w.o.resources); !right) return Usage{right.error().message};
+  for (const auto check : {check_signal, check_retries})
+    if (Status right = check(w.o.resources); !right) return Usage{right.error().message};
   return std::nullopt;
 }
 

@@ -13,6 +13,9 @@
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
+#include "core/spec/fields/annotations.hpp"
+#include "core/spec/values/duration.hpp"
+#include "core/spec/values/quantity.hpp"
 
 #include <iostream>
 #include <optional>
@@ -36,6 +39,21 @@ std::optional<double> ran_seconds(const Json& attempt) {
 std::string ran(const Json& attempt) {
   const auto seconds = ran_seconds(attempt);
   return seconds ? precise_span(*seconds) : "-";
+}
+
+// "8Gi, 2h": the limits that the attempt had.
+std::string limits_text(const Json& attempt) {
+  std::string text = text_at(attempt, {"memory"});
+  if (const int64_t time_s = number_at(attempt, {"timeLimitSeconds"}); time_s > 0)
+    text += (text.empty() ? "" : ", ") + core::duration_text(time_s * 1000);
+  return text.empty() ? "-" : text;
+}
+
+// What a pod of the job requests, with the memory that the attempt had.
+Requested requested_in(const Json& attempt, Requested requested) {
+  const auto milli = core::parse_quantity_milli(text_at(attempt, {"memory"}));
+  if (milli) requested.memory_bytes = static_cast<double>(*milli) / 1000;
+  return requested;
 }
 
 // A row for each run of the attempt before its end, oldest first.
@@ -77,7 +95,10 @@ int execute(const AttemptsOptions& options) {
     return read ? kDone : fail(read.error());
   }
   const JobInputs inputs(job ? *job : Json());
-  const Requested requested = requested_by(job ? *job : Json());
+  const Requested of_template = requested_by(job ? *job : Json());
+  const Json notes = job ? at(*job, {"metadata", "annotations"}) : Json();
+  const bool raises = notes.contains(core::kRetryMemoryKey) || notes.contains(core::kRetryTimeKey);
+  if (raises && options.headers) rows.front().insert(rows.front().end() - 2, "LIMITS");
   if (inputs.any() && options.headers) rows.front().insert(rows.front().begin() + 1, "INPUT");
   Status done =
       each_attempt(*client, options.target.ns, options.job, query, [&](const Json& attempt) {
@@ -90,6 +111,7 @@ int execute(const AttemptsOptions& options) {
         } else {
           const std::string started = text_at(attempt, {"started"});
           const size_t first = rows.size();
+          const Requested requested = raises ? requested_in(attempt, of_template) : of_template;
           add_runs(attempt, requested, rows);
           rows.push_back(
               {index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
@@ -97,6 +119,8 @@ int execute(const AttemptsOptions& options) {
                cpu_text(at(attempt, {"usage"}), ran_seconds(attempt).value_or(0), requested),
                memory_text(at(attempt, {"usage"}), requested), attempt_counted(attempt),
                attempt_cause(attempt)});
+          for (size_t i = first; i < rows.size() && raises; ++i)
+            rows[i].insert(rows[i].end() - 2, limits_text(attempt));
           for (size_t i = first; i < rows.size() && inputs.any(); ++i)
             rows[i].insert(
                 rows[i].begin() + 1,

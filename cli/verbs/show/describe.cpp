@@ -14,6 +14,8 @@
 #include "client/terminal/policy_text.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
+#include "core/spec/fields/annotations.hpp"
+#include "core/spec/values/duration.hpp"
 
 #include <algorithm>
 #include <iostream>
@@ -177,6 +179,10 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   if (const std::string some = text_at(notes, {"muster.dev/indexes"}); !some.empty())
     rows.push_back({"Indexes:", some + " only"});
   for (auto& [name, text] : policy_rows(at(job, {"spec"}))) rows.push_back({name, text});
+  for (const auto& [key, head] : {std::pair(core::kRetryMemoryKey, "Out of memory:"),
+                                  std::pair(core::kRetryTimeKey, "Out of time:")})
+    if (const std::string more = text_at(notes, {key.data()}); !more.empty())
+      rows.push_back({head, "the next attempt has more: " + more});
   if (!started.empty()) rows.push_back({"Started:", started + " (" + ago(started) + ")"});
   if (!finished.empty()) {
     const auto from = parse_time(started), to = parse_time(finished);
@@ -219,6 +225,19 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   return kDone;
 }
 
+// The memory limit and the time limit of a pod.
+void add_limits(const Json& spec, Rows& rows) {
+  std::string text;
+  const Json& containers = at(spec, {"containers"});
+  for (const Json& container : containers.is_array() ? containers : Json::array())
+    if (const std::string memory = text_at(container, {"resources", "limits", "memory"});
+        !memory.empty())
+      text += (text.empty() ? "memory " : ", ") + memory;
+  if (const int64_t time_s = number_at(spec, {"activeDeadlineSeconds"}); time_s > 0)
+    text += (text.empty() ? "time " : ", time ") + core::duration_text(time_s * 1000);
+  if (!text.empty()) rows.push_back({"Limits:", text});
+}
+
 int describe_pod(ApiClient& client, const DescribeOptions& options) {
   const std::string& ns = options.target.ns;
   auto found = object(client, object_path(Kind::pod, ns, options.name));
@@ -250,6 +269,7 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
     }
     rows.push_back({"Command:", command});
   }
+  add_limits(at(pod, {"spec"}), rows);
   const Json& notes = at(pod, {"metadata", "annotations"});
   if (const std::string pid = text_at(notes, {"muster.dev/pid"}); !pid.empty())
     rows.push_back({"Pid:", pid});

@@ -5,6 +5,7 @@
 #include "core/queue/queue.hpp"
 #include "core/quick_ends.hpp"
 #include "core/spec/fields/job_spec.hpp"
+#include "core/spec/values/steps.hpp"
 
 #include <cstdint>
 #include <map>
@@ -74,7 +75,8 @@ struct DeleteRequest {
 // ---- slots
 
 // `pending`: the number of a job's waiting pods. `received`: how many of the slots ever granted to
-// the job have arrived; those in flight count against `pending`.
+// the job have arrived; those in flight count against `pending`. The id is that of in_steps(), as
+// in Freed.
 struct Want {
   JobId job = 0;
   uint32_t pending = 0;

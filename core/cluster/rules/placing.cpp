@@ -27,13 +27,16 @@ void Turn::note_uses() {
   if ((age_ms >= kNoteEveryMs || age_ms < 0) && slots.take_used() && !slots.uses().empty())
     record(UsesNoted{{now.wall_ms, slots.uses()}});
   ShowShares shares{slots.standings(), std::nullopt};
-  shares.queue_waits = slots.queue_waits();
+  // Of pods with steps, what is said is said of their job, whose other pods come first.
+  for (auto& [job, wait] : slots.queue_waits())
+    shares.queue_waits.try_emplace(job_of(job), std::move(wait));
   if (const auto awaited = slots.awaited()) {
-    shares.kept_for = awaited->job;
+    shares.kept_for = job_of(awaited->job);
     shares.expected_ms = now.wall_ms + std::max<Millis>(0, awaited->start_ms - now.up_ms);
   }
   for (Expectation& one : slots.line(now.up_ms)) {
     if (one.start_ms) *one.start_ms += now.wall_ms - now.up_ms;
+    one.job = job_of(one.job);
     shares.line.emplace(one.job, one);
   }
   const bool any = !shares.standings.empty() || shares.kept_for || !shares.queue_waits.empty() ||
@@ -54,8 +57,15 @@ void Turn::take(const Freed& event) {
 }
 
 void Turn::take(const JobLeft& event) {
-  cluster.slots().left(event.job);
+  Slots& slots = cluster.slots();
+  slots.left(event.job);
   moved(*this, event.job);
+  each_steps([&](Steps steps) {
+    const JobId job = in_steps(event.job, steps);
+    if (!slots.knows(job)) return;
+    slots.left(job);
+    moved(*this, job);
+  });
 }
 
 // They act at once, also on jobs that wait or keep slots.
@@ -75,7 +85,7 @@ void Turn::take(const PlaceNow&) {
   close_after(probed);
   for (JobId job : round.nowhere) {
     at_once(TellNowhere{job});
-    forgive(job);
+    forgive(job_of(job));
   }
   const bool enough = !slots.lacks();
   if (!enough)
@@ -94,7 +104,7 @@ void Turn::take(const PlaceNow&) {
   }
   for (auto& [job, taken] : round.victims) {
     for (auto [node, count] : taken)
-      log(Log::Level::info, "j" + std::to_string(job) + " loses " + std::to_string(count) +
+      log(Log::Level::info, "j" + std::to_string(job_of(job)) + " loses " + std::to_string(count) +
                                 (count == 1 ? " slot" : " slots") + " on n" + std::to_string(node) +
                                 " to a job of higher priority");
     at_once(TakeBack{job, std::move(taken)});

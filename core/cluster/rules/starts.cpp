@@ -11,7 +11,7 @@ void Turn::note_failed_starts(const Freed& event) {
   for (const auto& [id, failed] : event.failed_starts) {
     const Cluster::Node* node = cluster.node(id);
     if (!node || node->info.gone) continue;
-    record(StartsFailed{id, event.job, event.user, failed.pods, failed.why, now.up_ms});
+    record(StartsFailed{id, job_of(event.job), event.user, failed.pods, failed.why, now.up_ms});
   }
 }
 

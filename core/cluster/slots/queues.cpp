@@ -131,7 +131,7 @@ std::map<JobId, Slots::QueueWait> Slots::queue_waits() const {
     for (const size_t which : {1, 2}) {
       const Allowance* limit = client.limits[which];
       const uint64_t least = client.need.gang ? wanted : 1;
-      const bool fresh = client.pods == 0;
+      const bool fresh = would_be_new(client);
       if (!limit) continue;
       const std::optional<uint64_t> own = own_places(*limit, client);
       if (limit->left(client.need.amounts, fresh, least, own) == least) continue;

@@ -1,7 +1,9 @@
 // Slots: which jobs hold and wait for slots and resources, and which job gets what becomes free.
 //
 // Nothing here is durable: at startup, hold() restores what jobs hold, and jobs ask again for what
-// they want. A job is known here only while it waits for slots or holds some.
+// they want. A job is known here only while it waits for slots or holds some. Its pods with steps
+// (core/spec/values/steps.hpp), which require more, are those of a job of their own here: JobId is
+// what in_steps() returns.
 //
 // place() goes through these steps in order:
 //  - Avoidance: a node that could not start a job's pod for a reason of its own gets no more of its

@@ -39,11 +39,15 @@ std::optional<uint64_t> own_places(const Allowance& limit, const WaitingJob& job
   return goes_first || ends_first ? std::nullopt : std::optional<uint64_t>(job.kept);
 }
 
+bool would_be_new(const WaitingJob& job) {
+  return job.pods == 0 && !steps_of(job.job).any();
+}
+
 uint64_t allowed(const WaitingJob& job, uint64_t most) {
   if (!job.limited) return most;
   for (const Allowance* limit : job.limits)
     if (limit)
-      most = limit->left(demand_of(job).amounts, job.pods == 0, most, own_places(*limit, job));
+      most = limit->left(demand_of(job).amounts, would_be_new(job), most, own_places(*limit, job));
   return most;
 }
 
@@ -66,10 +70,11 @@ bool is_full(const WaitingJob& job) {
 namespace {
 
 void count_limits(WaitingJob& job, int64_t pods, int64_t places) {
-  const bool had = job.pods > 0, kept_only = job.kept > 0 && !had;
+  const bool counts = !steps_of(job.job).any();
+  const bool had = counts && job.pods > 0, kept_only = counts && job.kept > 0 && !had;
   job.pods = static_cast<uint32_t>(int64_t{job.pods} + pods);
   job.kept = static_cast<uint32_t>(int64_t{job.kept} + places);
-  const bool has = job.pods > 0, keeps_only = job.kept > 0 && !has;
+  const bool has = counts && job.pods > 0, keeps_only = counts && job.kept > 0 && !has;
   for (Allowance* limit : job.limits) {
     if (!limit) continue;
     limit->count(demand_of(job).amounts, pods);

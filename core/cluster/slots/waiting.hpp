@@ -10,6 +10,7 @@
 #include "core/cluster/slots/allowance.hpp"
 #include "core/cluster/slots/free_node.hpp"
 #include "core/cluster/slots/holdings.hpp"
+#include "core/spec/values/steps.hpp"
 
 #include <functional>
 #include <map>
@@ -86,6 +87,9 @@ inline const Demand& demand_of(const WaitingJob& job) {
 }
 // Which kept places do not count for the job under this limit (Allowance::left()).
 std::optional<uint64_t> own_places(const Allowance& limit, const WaitingJob& job);
+// Whether its next pod would be the first of a job, as limits count jobs. Pods with steps
+// (core/spec/values/steps.hpp) are of one that there is already.
+bool would_be_new(const WaitingJob& job);
 // `most`, limited to the number of pods that the job may still have.
 uint64_t allowed(const WaitingJob& job, uint64_t most);
 // Whether a pod of the job takes as much as several slots, or all its pods start together.

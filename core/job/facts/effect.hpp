@@ -51,18 +51,22 @@ struct Answer {
   Outcome outcome = Outcome::done;
 };
 
-// To the cluster: the total number of pods that wait for a slot. Sent after a change or a grant.
+// To the cluster: how many pods wait for a slot, by their steps. Sent after a change or a grant.
 struct AskSlots {
-  uint32_t wanted = 0;
+  uint32_t wanted = 0;               // without steps
+  std::map<Steps, uint32_t> more{};  // with some; none is 0
+  bool operator==(const AskSlots&) const = default;
 };
 
-// Slots, granted or held, that are free again. `quick`: those freed by short pods.
+// Slots, granted or held, that are free again, of pods with equal steps. `quick`: those freed by
+// short pods.
 struct FreeSlots {
   std::map<NodeId, uint32_t> slots;
   QuickEndsOfNodes quick{};
   // Nodes that could not start a pod of this job for a reason of their own.
   std::map<NodeId, FailedStarts> avoid{};
   RunTimes ran{};  // of these pods
+  Steps steps{};
 };
 
 // To agents: which pods of this job have ended there and are not acknowledged? Each agent answers

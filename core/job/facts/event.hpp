@@ -20,6 +20,7 @@ namespace muster::core {
 struct SlotsGranted {
   std::map<NodeId, uint32_t> slots;
   std::map<NodeId, uint64_t> registrations;
+  Steps steps{};  // of the pods that they are for
 };
 
 // A report from an agent. Answered by AckReport with this token once durable.
@@ -126,11 +127,14 @@ struct PodsDeletion {
 // The cluster takes slots back on these nodes for pods of a higher priority.
 struct Preempted {
   std::map<NodeId, uint32_t> slots;
+  Steps steps{};  // of the pods that hold them
 };
 
-// The job's pods on these nodes must leave: they do not tolerate a NoExecute taint there.
+// The job's pods with these steps must leave these nodes: they do not tolerate a NoExecute taint
+// there, or would stay for too long.
 struct Tainted {
   std::vector<NodeId> nodes;
+  Steps steps{};
 };
 
 // Every node that could take the job's pods has failed to start one for a reason of that node

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "core/ids.hpp"
 #include "core/pod_end.hpp"
+#include "core/spec/values/steps.hpp"
 
 #include <optional>
 #include <string>
@@ -63,6 +64,7 @@ struct Pod {
   int32_t failures = 0;                    // job-index-failure-count at its creation
   int32_t ignored = 0;                     // job-index-ignored-failure-count
   int32_t disruptions = 0;                 // part of `ignored`: those of DisruptionTarget
+  Steps steps;                             // what it has beyond its template
   std::optional<Millis> stopping_at;       // when its deletion was requested
   std::optional<Millis> grace_ms;          // for that deletion; absent: the template's
   Counted counted = Counted::not_yet;

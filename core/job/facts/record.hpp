@@ -96,6 +96,8 @@ struct PodsEnded {
     Counted counted = Counted::not_yet;          // not_yet: deferred, or counted before
     bool fails_index = false;                    // FailIndex, or the limit per index is exceeded
     FailureAction action = FailureAction::none;  // of the first rule that the failure matched
+    // The next pods of its index have at least these; in a gang, those of all indexes.
+    Steps raised{};
     bool operator==(const One&) const = default;
   };
   Millis at_ms = 0;

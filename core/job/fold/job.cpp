@@ -4,6 +4,7 @@
 #include "base/exec_exit.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/rules/retry_steps.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -69,6 +70,13 @@ struct Applier {
     s.inherited.erase(index);
   }
 
+  // The next pods of this index, or in a gang of all, have at least these steps.
+  void raise(uint32_t index, Steps steps) {
+    if (!job.gang().together && s.completed.contains(index)) return;
+    Steps& has = s.steps[job.gang().together ? 0 : index];
+    has = {std::max(has.memory, steps.memory), std::max(has.time, steps.time)};
+  }
+
   // The gang is no longer broken.
   void mend() {
     s.broken.reset();
@@ -88,11 +96,12 @@ struct Applier {
          ++it)
       if (it->first != pod.key && it->second.active()) return;
     FailureCounts counts{pod.failures, pod.ignored, 0, pod.disruptions};
+    const bool raised = next_steps(job, index) != pod.steps;
     const bool pays = s.broken && (s.broken->leader_pays ? index == 0 : broke);
     if (pays && (!broke || how != Counted::released)) {
       ++(how == Counted::ignored ? counts.ignored : counts.failures);
       if (how == Counted::ignored && is_disrupted(pod)) ++counts.disruptions;
-      counts.failed_ms = ended_ms;
+      if (!raised) counts.failed_ms = ended_ms;
     }
     s.inherited.try_emplace(index, counts);
   }
@@ -132,6 +141,7 @@ struct Applier {
       ++s.succeeded;
     } else {
       s.completed.insert(pod.key.index);
+      if (!job.gang().together) s.steps.erase(pod.key.index);
       s.cancelled_indexes.erase(pod.key.index);  // it was too late
       if (touched) touched->completed.insert(pod.key.index);
       settle(pod.key.index);
@@ -202,7 +212,7 @@ struct Applier {
     if (pod.active()) --job.active_;
     if (pod.ready()) --job.ready_;
     job.restarts_ -= static_cast<uint64_t>(pod.restarts);
-    job.pending_.erase(pod.key);
+    job.wait_no_more(pod);
     job.unjudged_.erase(pod.key);
     s.open.erase(it);
     return pod;
@@ -216,7 +226,7 @@ struct Applier {
       --job.active_;
       if (pod.ready()) --job.ready_;
       pod.stopping_at = at;
-      job.pending_.erase(pod.key);
+      job.wait_no_more(pod);
     }
     if (pod.counted == Counted::not_yet) count(pod, how);
     if (pod.counted == Counted::not_yet)
@@ -278,6 +288,7 @@ struct Applier {
       s.failed_indexes.erase_from(end);
       s.cancelled_indexes.erase_from(end);
       s.attempts.erase(s.attempts.lower_bound(end), s.attempts.end());
+      if (!job.gang().together) s.steps.erase(s.steps.lower_bound(end), s.steps.end());
       s.inherited.erase(s.inherited.lower_bound(end), s.inherited.end());
       while (!s.deferred.empty() && s.deferred.rbegin()->first >= end)
         count_waiting(s.deferred.rbegin()->first, Counted::released);
@@ -301,6 +312,7 @@ struct Applier {
         pod.failures = run.failures;
         pod.ignored = run.ignored;
         pod.disruptions = run.disruptions;
+        pod.steps = next_steps(job, pod.key.index);
         if (run.deferred_counted != Counted::not_yet)
           count_waiting(pod.key.index, run.deferred_counted);
         if (job.indexed_) {
@@ -313,7 +325,7 @@ struct Applier {
         }
         ++s.pods_created;
         ++job.active_;
-        job.pending_.insert(pod.key);
+        job.wait(pod);
         tell(JobEvent::Kind::successful_create, pod.key);
         touch(pod.key);
         bool fresh = s.open.emplace(pod.key, pod).second;
@@ -328,7 +340,7 @@ struct Applier {
       MUSTER_CHECK(it != s.open.end() && !it->second.bound(), to_string(binding.pod));
       it->second.node = binding.node;
       it->second.bound_ms = r.at_ms;
-      job.pending_.erase(binding.pod);
+      job.wait_no_more(it->second);
       touch(binding.pod);
     }
   }
@@ -394,6 +406,7 @@ struct Applier {
       note_start(pod);
       s.usage.used.add(one.end.used);
       if (pod.started_at) s.usage.ran_ms += std::max<Millis>(0, one.end.ended_at - *pod.started_at);
+      if (one.raised.any()) raise(pod.key.index, one.raised);
       count(pod, one.counted);
       if (one.fails_index) fail_index(pod.key.index);
       if (one.counted != Counted::not_yet) pass_on(pod, one.counted, one.end.ended_at);
@@ -647,6 +660,7 @@ void Job::rebuild() {
   active_ = ready_ = deferred_not_failed_ = 0;
   restarts_ = 0;
   pending_.clear();
+  raised_.clear();
   unjudged_.clear();
   left_out_ = taken_ = IndexSet{};
   if (indexed_) {
@@ -662,13 +676,51 @@ void Job::rebuild() {
     if (pod.active()) ++active_;
     if (pod.ready()) ++ready_;
     restarts_ += static_cast<uint64_t>(pod.restarts);
-    if (!pod.bound() && pod.active()) pending_.insert(key);
+    if (!pod.bound() && pod.active()) wait(pod);
     if (pod.terminating() && pod.counted == Counted::not_yet) unjudged_.insert(key);
     if (indexed_ && (pod.active() || spec().replace_only_failed())) taken_.insert(key.index);
   }
   for (const auto& [index, pod] : state_.deferred)
     if (pod.counts_when_replaced() != Counted::failed) ++deferred_not_failed_;
   each_pod([this](const Pod& pod) { relabeled_ = relabeled_ || !pod.meta.empty(); });
+}
+
+void Job::wait(const Pod& pod) {
+  pending_.insert(pod.key);
+  if (pod.steps.any()) raised_[pod.steps].insert(pod.key);
+}
+
+void Job::wait_no_more(const Pod& pod) {
+  pending_.erase(pod.key);
+  if (!pod.steps.any()) return;
+  const auto it = raised_.find(pod.steps);
+  if (it == raised_.end()) return;
+  it->second.erase(pod.key);
+  if (it->second.empty()) raised_.erase(it);
+}
+
+AskSlots Job::slots_wanted() const {
+  if (gated() || on_hold()) return {};
+  AskSlots ask{static_cast<uint32_t>(pending_.size())};
+  for (const auto& [steps, pods] : raised_) {
+    const auto number = static_cast<uint32_t>(pods.size());
+    ask.more.emplace(steps, number);
+    ask.wanted -= number;
+  }
+  return ask;
+}
+
+std::vector<PodKey> Job::pending_with(Steps steps, size_t most) const {
+  std::vector<PodKey> pods;
+  if (!steps.any()) {
+    for (auto it = pending_.begin(); it != pending_.end() && pods.size() < most; ++it)
+      if (raised_.empty() || !state_.open.at(*it).steps.any()) pods.push_back(*it);
+    return pods;
+  }
+  if (const auto all = raised_.find(steps); all != raised_.end())
+    for (auto it = all->second.begin(); it != all->second.end() && pods.size() < most; ++it)
+      pods.push_back(*it);
+  return pods;
 }
 
 // Reads the annotations of an Indexed job and returns all its indexes, also those left out.
@@ -749,11 +801,13 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
   return effects;
 }
 
-JobObjectPtr placed_object(const Job& job) {
+JobObjectPtr placed_object(const Job& job, Steps steps) {
   const auto& set = job.state().overrides;
-  if (!set) return job.object_ptr();
-  const auto& [priority, queue, time_limit_s] = set->overrides;
+  if (!set && !steps.any()) return job.object_ptr();
   auto object = std::make_shared<JobObject>(job.object());
+  raise(*object, steps);
+  if (!set) return object;
+  const auto& [priority, queue, time_limit_s] = set->overrides;
   if (priority) {
     object->spec.pod.priority = priority;
     object->spec.pod.priority_class_name.clear();
@@ -770,11 +824,20 @@ JobObjectPtr placed_object(const Job& job) {
   return object;
 }
 
-JobObjectPtr launched_object(const Job& job) {
+JobObjectPtr launched_object(const Job& job, Steps steps) {
   const auto& set = job.state().overrides;
-  if (!set || !set->overrides.time_limit_s) return job.object_ptr();
-  auto object = std::make_shared<JobObject>(*placed_object(job));
-  object->meta.generation = -((object->meta.generation << 31) + *set->overrides.time_limit_s + 1);
+  const bool given = set && set->overrides.time_limit_s;
+  if (!given && !steps.any()) return job.object_ptr();
+  auto object = std::make_shared<JobObject>(*placed_object(job, steps));
+  int64_t& generation = object->meta.generation;
+  if (!steps.any()) {
+    generation = -((generation << 31) + *set->overrides.time_limit_s + 1);
+    return object;
+  }
+  // Bits from the highest: 1, 22 of the generation, 4 and 4 of the steps, 32 of the override.
+  const int64_t time = given ? *set->overrides.time_limit_s + 1 : 0;
+  generation = -((int64_t{1} << 62) | (generation & ((1 << 22) - 1)) << 40 |
+                 int64_t{steps.memory} << 36 | int64_t{steps.time} << 32 | time);
   return object;
 }
 
@@ -799,6 +862,13 @@ const Pod* Job::pod(PodKey key) const {
     return &it->second;
   if (auto it = finished_at_.find(key); it != finished_at_.end()) return &*it->second;
   return nullptr;
+}
+
+Steps next_steps(const Job& job, uint32_t index) {
+  const auto& all = job.state().steps;
+  if (all.empty()) return {};
+  const auto it = all.find(job.gang().together ? 0 : index);
+  return it == all.end() ? Steps{} : it->second;
 }
 
 uint32_t Job::next_attempt(uint32_t index) const {

@@ -125,6 +125,9 @@ struct JobState {
   uint32_t next_number = 0;    // NonIndexed: the next pod's number
   std::map<uint32_t, uint32_t>
       attempts;  // next attempt, of indexes that had one and are neither completed nor failed
+  // That the next pod of an index has, if any, until it is completed; in a gang, one entry for all,
+  // under index 0.
+  std::map<uint32_t, Steps> steps;
   std::map<PodKey, Pod> open;  // not ended
   std::map<uint32_t, Pod>
       deferred;  // ended, deferred until their replacement exists (11.3), by index
@@ -237,13 +240,16 @@ class Job {
   // take (taken): completed, failed, cancelled, left out, not cleared, held by an active pod or, in
   // replace-only-failed mode, by a terminating one; the next attempt of an index.
   const std::set<PodKey>& pending() const { return pending_; }
+  // Those of them with steps, by these; no set is empty.
+  const std::map<Steps, std::set<PodKey>>& raised() const { return raised_; }
+  // The first `most` of those with these steps.
+  std::vector<PodKey> pending_with(Steps steps, size_t most) const;
   // Its pods have scheduling gates: they exist but are not bound.
   bool gated() const { return !spec().pod.scheduling_gates.empty(); }
   // Someone holds it (muster hold): no pods are created or bound.
   bool on_hold() const { return state_.hold.has_value(); }
-  uint32_t slots_wanted() const {
-    return gated() || on_hold() ? 0 : static_cast<uint32_t>(pending_.size());
-  }
+  // What it may ask the cluster for: pods without a node, by their steps.
+  AskSlots slots_wanted() const;
   const IndexSet& taken() const { return taken_; }
   // Open pods whose deletion was requested and that are not judged yet; the number of deferred pods
   // that will not count as failed; total restarts of all open pods.
@@ -265,6 +271,8 @@ class Job {
   Millis kill_deadline(const Pod& pod) const;
   friend struct Applier;
   void rebuild();
+  void wait(const Pod& pod);  // it is pending
+  void wait_no_more(const Pod& pod);
   IndexSet take_rules();
   JobId id_;
   JobObjectPtr object_;
@@ -277,6 +285,7 @@ class Job {
   uint32_t active_ = 0;
   uint32_t ready_ = 0;
   std::set<PodKey> pending_;
+  std::map<Steps, std::set<PodKey>> raised_;
   IndexSet taken_;
   IndexSet left_out_;
   bool any_cleared_ = false;  // some index is
@@ -287,10 +296,13 @@ class Job {
   std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;
 };
 
-// The job's object as the scheduler sees it, with what operators have overridden.
-JobObjectPtr placed_object(const Job& job);
+// The job's object as the scheduler sees it for pods with these steps, with what operators have
+// overridden.
+JobObjectPtr placed_object(const Job& job, Steps steps = {});
 // As nodes see it: only its time limit can be overridden. Nodes know a template by its generation,
-// so it then has one that differs from those of objects: below zero.
-JobObjectPtr launched_object(const Job& job);
+// so with that or with steps it has one that differs from those of objects: below zero.
+JobObjectPtr launched_object(const Job& job, Steps steps = {});
+// What the next pod of an index has.
+Steps next_steps(const Job& job, uint32_t index);
 
 }  // namespace muster::core

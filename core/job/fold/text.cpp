@@ -108,10 +108,21 @@ std::string meta_text(const PodMetaChange& change) {
          (change.value ? "=" + quoted(*change.value) : std::string("-"));
 }
 
+// " memory=+1 time=+2", each as far as there is one.
+std::string steps_text(Steps steps, const char* opening = "") {
+  if (!steps.any()) return "";
+  std::string text = opening;
+  if (steps.memory > 0) text += " memory=+" + std::to_string(steps.memory);
+  if (steps.time > 0) text += " time=+" + std::to_string(steps.time);
+  return text;
+}
+
 struct EventText {
   JobId job;
 
-  std::string operator()(const SlotsGranted& e) { return slots_text(e.slots, "SlotsGranted"); }
+  std::string operator()(const SlotsGranted& e) {
+    return slots_text(e.slots, "SlotsGranted") + steps_text(e.steps);
+  }
   std::string operator()(const PodsReported& e) {
     std::string text = "PodsReported " + node_text(e.node) + " token=" + std::to_string(e.token);
     for (const auto& one : e.starts)
@@ -157,11 +168,13 @@ struct EventText {
     return pods_text(job, e.pods, "PodsDeletion") + kWhy[static_cast<int>(e.why)] +
            grace_text(e.grace_ms);
   }
-  std::string operator()(const Preempted& e) { return slots_text(e.slots, "Preempted"); }
+  std::string operator()(const Preempted& e) {
+    return slots_text(e.slots, "Preempted") + steps_text(e.steps);
+  }
   std::string operator()(const Tainted& e) {
     std::string text = "Tainted";
     for (NodeId node : e.nodes) text += " n" + std::to_string(node);
-    return text;
+    return text + steps_text(e.steps);
   }
   std::string operator()(const PodConditionsWrite& e) {
     std::string text = "PodConditionsWrite " + pod_text(job, e.pod);
@@ -248,7 +261,8 @@ struct RecordText {
       return pod_text(job, one.pod) + start_text(pid_of(one), one.restarts) +
              end_text(one.end.cause, one.end.exit_code, one.end.signal, one.end.message) +
              " counted=" + std::string(name(one.counted)) +
-             (one.fails_index ? " fails-index" : "") + action_text(one.action);
+             (one.fails_index ? " fails-index" : "") + action_text(one.action) +
+             steps_text(one.raised, " raised");
     });
     if (r.backoff_failures != 0)
       text += "; backoff failures=" + std::to_string(r.backoff_failures) +
@@ -328,11 +342,16 @@ struct EffectText {
     constexpr const char* kOutcome[] = {"", " conflict", " not-found"};
     return "Answer " + std::to_string(e.token) + kOutcome[static_cast<int>(e.outcome)];
   }
-  std::string operator()(const AskSlots& e) { return "AskSlots " + std::to_string(e.wanted); }
+  std::string operator()(const AskSlots& e) {
+    std::string text = "AskSlots " + std::to_string(e.wanted);
+    for (const auto& [steps, pods] : e.more)
+      text += ", " + std::to_string(pods) + steps_text(steps);
+    return text;
+  }
   std::string operator()(const FreeSlots& e) {
     std::string text = slots_text(e.slots, "FreeSlots");
     for (const auto& [node, failed] : e.avoid) text += " avoid " + node_text(node);
-    return text;
+    return text + steps_text(e.steps);
   }
   std::string operator()(const AnswerReconcile& e) {
     return listed("AnswerReconcile " + node_text(e.node) + " end", e.end,

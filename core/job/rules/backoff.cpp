@@ -39,19 +39,29 @@ std::pair<uint32_t, Millis> next_backoff(const Job& job, const std::vector<PodsE
   return {state.backoff_failures + failures, std::max(state.backoff_last_ms, last_failure)};
 }
 
+namespace {
+
+// Those that delay the next pod: a step delays nothing.
+uint32_t delaying(int32_t failures, int32_t ignored, Steps steps) {
+  return static_cast<uint32_t>(failures + std::max(0, ignored - steps.taken()));
+}
+
+}  // namespace
+
 Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
   if (auto it = job.state().inherited.find(index); it != job.state().inherited.end()) {
     const FailureCounts& counts = it->second;
     if (counts.failed_ms == 0) return 0;
     return counts.failed_ms +
-           backoff_delay(knobs, static_cast<uint32_t>(counts.failures + counts.ignored));
+           backoff_delay(knobs, delaying(counts.failures, counts.ignored, next_steps(job, index)));
   }
   const auto& deferred = job.state().deferred;
   auto it = deferred.find(index);
   const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
   if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
+  if (next_steps(job, index) != pod->steps) return 0;  // it ran out of what the next one has
   Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_at.value_or(0);
-  return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
+  return failed_ms + backoff_delay(knobs, delaying(pod->failures, pod->ignored, pod->steps) + 1);
 }
 
 Millis job_due(const Job& job, const Knobs& knobs) {

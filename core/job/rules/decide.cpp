@@ -82,7 +82,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs,
                 Hearing& hearing) {
   Sync sync{job, std::max(now, job.state().last_record_ms), knobs, hearing};
-  uint32_t wanted_before = job.slots_wanted();
+  const AskSlots wanted_before = job.slots_wanted();
   ingest(sync, events);
   bool deleted = job.state().deleted_at.has_value();
   if (managed(sync) && (!deleted || job.state().deletion_waits) && !job.finished()) {
@@ -109,10 +109,13 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   }
 
   if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});
-  if (!sync.freed.empty())
-    sync.order(FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly),
-                         std::move(sync.avoid), sync.ran});
-  if (sync.granted || job.slots_wanted() != wanted_before) sync.order(AskSlots{job.slots_wanted()});
+  for (auto& [steps, freed] : sync.freed) {
+    if (freed.slots.empty()) continue;
+    freed.steps = steps;
+    sync.order(std::move(freed));
+  }
+  if (AskSlots wanted = job.slots_wanted(); sync.granted || wanted != wanted_before)
+    sync.order(std::move(wanted));
   if (sync.wake_ms) sync.order(WakeAt{*sync.wake_ms});
   bool over = job.finished() || job.state().orphaned;
   if (job.state().forgotten || (over && job.state().open.empty()))

@@ -78,7 +78,8 @@ void choose_victims(Sync& sync, const Preempted& preempted) {
   PodsDeletion deletion;
   deletion.why = PodsDeletion::Why::preemption;
   for (auto [node, number] : preempted.slots)
-    for (PodKey key : removal_order(sync.job, number, node)) deletion.pods.push_back(key);
+    for (PodKey key : removal_order(sync.job, number, node, preempted.steps))
+      deletion.pods.push_back(key);
   if (!deletion.pods.empty()) sync.pod_deletions.push_back(std::move(deletion));
 }
 
@@ -86,7 +87,7 @@ void leave_nodes(Sync& sync, const Tainted& tainted) {
   PodsDeletion deletion;
   deletion.why = PodsDeletion::Why::taint;
   for (const auto& [key, pod] : sync.state().open)
-    if (pod.active() &&
+    if (pod.active() && pod.steps == tainted.steps &&
         std::find(tainted.nodes.begin(), tainted.nodes.end(), pod.node) != tainted.nodes.end())
       deletion.pods.push_back(key);
   if (!deletion.pods.empty()) sync.pod_deletions.push_back(std::move(deletion));

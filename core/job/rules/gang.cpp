@@ -25,6 +25,7 @@ struct Suspect {
   const Pod* pod = nullptr;
   const PodEnd* end = nullptr;
   FailureAction action = FailureAction::none;
+  bool raises = false;  // the next pods have more memory or time (raised_steps)
 
   bool charged() const {
     return action != FailureAction::ignore && !(end && end->cause == EndCause::returned);
@@ -106,13 +107,14 @@ std::string why(const Suspect& suspect) {
 }
 
 // Ranks the suspects; the lowest broke the gang. A failure that fails the job comes before all
-// others, a worker before the leader (which fails when it loses one), then one that fails its
-// index, one that is charged, and the earliest.
+// others, then an end for which all get more memory or time, a worker before the leader (which
+// fails when it loses one), then one that fails its index, one that is charged, and the earliest.
 auto rank(const GangRules& rules, const Suspect& suspect) {
-  return std::make_tuple(
-      suspect.action != FailureAction::fail_job, rules.leads && suspect.pod->key.index == kLeader,
-      suspect.action != FailureAction::fail_index, !suspect.charged(),
-      suspect.end ? suspect.end->ended_at : suspect.pod->stopping_at.value_or(0), suspect.pod->key);
+  return std::make_tuple(suspect.action != FailureAction::fail_job, !suspect.raises,
+                         rules.leads && suspect.pod->key.index == kLeader,
+                         suspect.action != FailureAction::fail_index, !suspect.charged(),
+                         suspect.end ? suspect.end->ended_at : suspect.pod->stopping_at.value_or(0),
+                         suspect.pod->key);
 }
 
 void emit_break(Sync& sync, const Suspect& by, bool leader_succeeds) {
@@ -171,7 +173,8 @@ void break_gang_by_ends(Sync& sync) {
       leader_succeeds = leader_succeeds || one.pod.index == kLeader;
       continue;
     }
-    Suspect suspect{&pod, &one.end, failure_action(sync, pod, one.end)};
+    Suspect suspect{&pod, &one.end, failure_action(sync, pod, one.end),
+                    raised_steps(sync, pod, one.end).any()};
     if (!first || rank(rules, suspect) < rank(rules, *first)) first = suspect;
   }
   if (!first) return;

@@ -67,13 +67,17 @@ struct Ingest {
     PodsBound bound{sync.now, {}};
     LaunchPods launch;
     FreeSlots back;
+    back.steps = e.steps;
+    size_t slots = 0;
+    for (const auto& [node, count] : e.slots) slots += count;
     // A job with scheduling gates, or one that is on hold, binds nothing.
-    auto next =
-        sync.job.slots_wanted() == 0 ? sync.job.pending().end() : sync.job.pending().begin();
+    const bool may = !sync.job.gated() && !sync.job.on_hold();
+    const std::vector<PodKey> pods = sync.job.pending_with(e.steps, may ? slots : 0);
+    auto next = pods.begin();
     for (auto [node, count] : e.slots) {
       auto under = e.registrations.find(node);
       uint64_t registration = under == e.registrations.end() ? 0 : under->second;
-      for (; count > 0 && next != sync.job.pending().end(); --count, ++next) {
+      for (; count > 0 && next != pods.end(); --count, ++next) {
         bound.bindings.push_back({*next, node});
         launch.pods.push_back({*next, node, registration});
       }
@@ -100,7 +104,8 @@ struct Ingest {
     if (end.exit_code == kExitNotHere) end.exit_code = kExitCannotStart;
     end.containers.clear();
     if (!pod.active()) return;
-    ++sync.avoid.try_emplace(node, FailedStarts{0, end.message}).first->second.pods;
+    auto& avoid = sync.freed[pod.steps].avoid;
+    ++avoid.try_emplace(node, FailedStarts{0, end.message}).first->second.pods;
   }
 
   void operator()(const PodsReported& e) {

@@ -1,11 +1,15 @@
 // How an end counts (job-semantics 2.2, 5.5, 11.2, 11.3): judge() applies the failure policy
 // (failure_policy.cpp) and the limit per index. The limit per job is in finish.cpp.
 //
+// An end because of a limit for which the job has a further step (muster.dev/retry-memory, -time)
+// is ignored whatever the policy says, and the next pod of the index gets more (ADR 76).
+//
 // Each pod is judged once: here, before its end (deletion.cpp; finish.cpp, when its job is
 // decided), or later (deferred: pods.cpp, when its replacement is created).
 #include "core/job/rules/failure_policy.hpp"
 #include "core/job/rules/sync.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/rules/retry_steps.hpp"
 
 namespace muster::core {
 
@@ -18,6 +22,7 @@ struct Verdict {
   Counted if_not_deferred = Counted::failed;  // when counted is not_yet
   bool spared = false;                        // a failure that counts nowhere: its gang broke
   bool capped = false;                        // PolicyMatch::capped
+  Steps raised{};                             // PodsEnded::One::raised
 };
 
 PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) {
@@ -68,16 +73,25 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
     bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
     return {again ? Counted::released : Counted::succeeded};
   }
+  const Steps raised = raised_steps(sync, pod, end);
   if (pod.spared)
-    return {.counted = Counted::released, .fails_index = leader_fails(sync, pod), .spared = true};
+    return {.counted = Counted::released,
+            .fails_index = leader_fails(sync, pod),
+            .spared = true,
+            .raised = raised};
   bool returned = end.cause == EndCause::returned;
-  PolicyMatch match = returned ? PolicyMatch{} : policy_verdict(sync, pod, end);
+  PolicyMatch match;
+  if (raised.any())
+    match.action = FailureAction::ignore;
+  else if (!returned)
+    match = policy_verdict(sync, pod, end);
   bool ignored = match.action == FailureAction::ignore;
   Verdict counts{Counted::failed, false, match.action};
   if (ignored) counts.counted = Counted::ignored;
   if (returned) counts.counted = Counted::released;  // its replacement inherits the failure counts
   counts.if_not_deferred = counts.counted;
   counts.capped = match.capped;
+  counts.raised = raised;
   if (start_failure_ends_job(sync, end)) {
     counts.action = match.action = FailureAction::fail_job;
     if (sync.fail_job.empty()) fail_by_start(sync, end);
@@ -116,17 +130,41 @@ void note_run(Sync& sync, const Pod& pod, const PodsEnded::One& one) {
       pod.started_at || !one.start ? pod.started_at : std::optional(one.start->at);
   if (!pod.bound() || one.end.cause != EndCause::exited || !started_at) return;
   const Millis ran_ms = std::max<Millis>(0, one.end.ended_at - *started_at);
-  ++sync.ran.count;
-  sync.ran.total_ms += ran_ms;
+  FreeSlots& freed = sync.freed[pod.steps];
+  ++freed.ran.count;
+  freed.ran.total_ms += ran_ms;
   if (ran_ms >= kQuickMs) return;
-  QuickEnds& ends = sync.freed_quickly[pod.node];
+  QuickEnds& ends = freed.quick[pod.node];
   ++ends.count;
   ends.ran_ms += ran_ms;
 }
 
 }  // namespace
 
+Steps raised_steps(const Sync& sync, const Pod& pod, const PodEnd& end) {
+  const bool memory = end.cause == EndCause::out_of_memory;
+  if (!memory && end.cause != EndCause::deadline) return {};
+  const JobState& s = sync.state();
+  const uint32_t index = pod.key.index;
+  if (!sync.per_index() || sync.job.decided() || pod.stopping_at || s.completed.contains(index) ||
+      s.failed_indexes.contains(index) || s.cancelled_indexes.contains(index))
+    return {};
+  const RetrySteps all = retry_steps(sync.job.object().meta.annotations);
+  Steps next = pod.steps;
+  if (memory) {
+    if (next.memory >= all.memory.size()) return {};
+    ++next.memory;
+  } else {
+    // A time limit that an operator has set replaces all of the job's.
+    const bool given = s.overrides && s.overrides->overrides.time_limit_s;
+    if (given || next.time >= all.time_s.size()) return {};
+    ++next.time;
+  }
+  return next;
+}
+
 FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end) {
+  if (raised_steps(sync, pod, end).any()) return FailureAction::ignore;
   if (start_failure_ends_job(sync, end)) return FailureAction::fail_job;
   return end.cause == EndCause::returned ? FailureAction::none
                                          : policy_verdict(sync, pod, end).action;
@@ -165,7 +203,8 @@ void judge_ends(Sync& sync) {
     one.counted = verdict.counted;
     one.fails_index = verdict.fails_index;
     one.action = verdict.action;
-    if (pod.bound()) ++sync.freed[pod.node];
+    one.raised = verdict.raised;
+    if (pod.bound()) ++sync.freed[pod.steps].slots[pod.node];
     note_run(sync, pod, one);
     sync.closed.push_back(one.pod);
   }

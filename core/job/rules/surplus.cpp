@@ -17,10 +17,11 @@ auto rank(const Pod& pod) {
 
 }  // namespace
 
-std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only) {
+std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only, Steps steps) {
   std::vector<const Pod*> active;
   for (const auto& [key, pod] : job.state().open)
-    if (pod.active() && (only == kNoNode || pod.node == only)) active.push_back(&pod);
+    if (pod.active() && (only == kNoNode || (pod.node == only && pod.steps == steps)))
+      active.push_back(&pod);
   auto cut = active.begin() + std::min<size_t>(number, active.size());
   std::partial_sort(active.begin(), cut, active.end(),
                     [](const Pod* a, const Pod* b) { return rank(*a) < rank(*b); });

@@ -25,11 +25,8 @@ struct Sync {
 
   // Collected while events are ingested:
   std::vector<PodsStarted::Start> starts{};
-  std::vector<PodsEnded::One> ends{};      // not judged yet; see judge.cpp
-  std::map<NodeId, uint32_t> freed{};      // slots that no longer hold a pod of this job
-  QuickEndsOfNodes freed_quickly{};        // those freed by short pods
-  RunTimes ran{};                          // of the pods that exited
-  std::map<NodeId, FailedStarts> avoid{};  // FreeSlots::avoid
+  std::vector<PodsEnded::One> ends{};  // not judged yet; see judge.cpp
+  std::map<Steps, FreeSlots> freed{};  // slots that no longer hold a pod of this job
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes to send launches and kills to (again)
   std::vector<JobDeletion> deletions{};
@@ -94,6 +91,9 @@ void judge_again(Sync& sync, const Pod& pod);
 // The action of the first rule that this failure matches. A default `end` stands for a pod that has
 // not ended.
 FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end);
+// The steps of the next pod of an index whose pod ended like this; none: the end is no reason for
+// more, or the job has no further step.
+Steps raised_steps(const Sync& sync, const Pod& pod, const PodEnd& end);
 // gang.cpp: whether an end is a success. It is not for an MPI worker that was ordered to end.
 bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end);
 // Whether this may be the end of an MPI job's leader that failed because of a worker, and if so,
@@ -134,7 +134,9 @@ void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods);
 void kill_pods(Sync& sync, const std::vector<PodKey>& pods);
 bool remove_surplus(Sync& sync, uint32_t target);
 std::set<NodeId> nodes_of_active(const Job& job);
-std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only = kNoNode);
+// With a node: of the pods there with these steps.
+std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only = kNoNode,
+                                  Steps steps = {});
 // invariants.cpp: aborts if the status violates an invariant.
 void check_status(const Job& job);
 // pods.cpp: suspension, surplus and creation (4).

@@ -47,7 +47,8 @@ std::vector<std::string> known_annotations() {
         kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,         kInputsFileKey,
         kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,          kNiceKey,
         kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,         kSignalKey,
-        kQueueKey,       kMailKey,       kNotifyKey,       kNotifyOnKey,       kNotifiedKey})
+        kQueueKey,       kMailKey,       kNotifyKey,       kNotifyOnKey,       kNotifiedKey,
+        kRetryMemoryKey, kRetryTimeKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;

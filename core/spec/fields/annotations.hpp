@@ -37,6 +37,10 @@ constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
 // count. Without it, as in Kubernetes, any number. Needs backoffLimitPerIndex, which counts per
 // index.
 constexpr std::string_view kDisruptionsMaxKey = "muster.dev/disruptions-max";
+// More memory and longer time limits for the next attempts of an index that ran out of them, in
+// ascending order ("8Gi,16Gi", "2h,8h"); core/spec/rules/retry_steps.hpp.
+constexpr std::string_view kRetryMemoryKey = "muster.dev/retry-memory";
+constexpr std::string_view kRetryTimeKey = "muster.dev/retry-time";
 // "yield": an index that waits for a retry gives up its place among `parallelism`, so that others
 // run meanwhile. "hold", the default, is Kubernetes' rule.
 constexpr std::string_view kBackoffKey = "muster.dev/backoff";

@@ -92,8 +92,8 @@ Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
 
   if (observed.deleting) validate_finalizers(old_meta, new_meta, found);
 
-  for (const std::string_view key :
-       {kIndexesKey, kFenceAfterKey, kInputsKey, kInputsFileKey, kAfterKey}) {
+  for (const std::string_view key : {kIndexesKey, kFenceAfterKey, kInputsKey, kInputsFileKey,
+                                     kAfterKey, kRetryMemoryKey, kRetryTimeKey}) {
     auto value = [key](const JobMeta& meta) {
       auto set = meta.annotations.find(std::string(key));
       return set == meta.annotations.end() ? std::string_view() : std::string_view(set->second);

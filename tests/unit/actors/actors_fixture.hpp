@@ -25,7 +25,8 @@
 namespace muster::actors {
 
 struct Orders final : AgentLink {
-  void launch(NodeId, uint64_t, std::vector<PodId> pods, core::JobObjectPtr) override {
+  void launch(NodeId, uint64_t, std::vector<PodId> pods, core::JobObjectPtr object) override {
+    launched = std::move(object);
     for (PodId pod : pods) seen.push_back("launch " + to_string(pod));
   }
   void kill(NodeId, PodId pod, Millis) override {
@@ -35,7 +36,8 @@ struct Orders final : AgentLink {
   void ask(NodeId, JobId, uint64_t) override { seen.push_back("ask"); }
   void drop(NodeId) override { seen.push_back("drop"); }
   std::vector<std::string> seen;
-  bool throw_once = false;  // at the next kill
+  core::JobObjectPtr launched;  // the last one
+  bool throw_once = false;      // at the next kill
 };
 
 // A journal that defers appends while `silent`.
@@ -147,8 +149,9 @@ class ActorsTest : public ::testing::Test {
     };
   }
   void register_node(const std::string& name, const std::string& dir, uint64_t link,
-                     uint32_t slots = 1) {
+                     uint32_t slots = 1, uint64_t memory_bytes = 0) {
     RegisterAgent ask;
+    ask.hello.memory_bytes = memory_bytes;
     ask.hello.link = link;
     ask.hello.node = name;
     ask.hello.work_dir_id = dir;
@@ -178,13 +181,15 @@ class ActorsTest : public ::testing::Test {
   }
 
   // Sends an agent's report that this pod ended with this exit code.
-  void report_end(JobId job, PodKey pod, int exit_code) {
+  void report_end(JobId job, PodKey pod, int exit_code,
+                  core::EndCause cause = core::EndCause::exited) {
     core::PodsReported part;
     part.node = 1;
     core::PodsReported::Ended end;
     end.pod = pod;
     end.start = {4711, {}};
     end.exit_code = exit_code;
+    end.cause = cause;
     part.ends.push_back(end);
     caf::anon_send(registry_, Report{1, {{job, part}}, Reply<std::vector<PodId>>([this](auto keep) {
                                        replies_.push_back("acknowledged, to keep: " +
@@ -192,8 +197,8 @@ class ActorsTest : public ::testing::Test {
                                      })});
   }
   // Registers a node with this number of slots.
-  void start_node(uint32_t slots) {
-    register_node("a", "dir-a", 7, slots);
+  void start_node(uint32_t slots, uint64_t memory_bytes = 0) {
+    register_node("a", "dir-a", 7, slots, memory_bytes);
     run();
     caf::anon_send(cluster_, LinkUp{1, 7});
     run();

@@ -122,6 +122,64 @@ TEST_F(JobActorTest, EndOfUnknownPodIsAcknowledgedAndNotCounted) {
   EXPECT_EQ(stored(1).succeeded(), 0u);
 }
 
+// A node with 8 GiB, and jobs whose pods have 3 GiB, then 6 GiB.
+class MoreMemory : public ActorsTest {
+ protected:
+  MoreMemory() { start_node(8, uint64_t{8} << 30); }
+  void create_raising(const std::string& name) {
+    auto object = std::make_shared<core::JobObject>(*job(name));
+    object->spec.backoff_limit_per_index = 0;
+    object->spec.pod.containers[0].resources.limits["memory"] = "3Gi";
+    object->meta.annotations["muster.dev/retry-memory"] = "6Gi";
+    caf::anon_send(registry_, CreateJob{object, noted<Status>("create " + name)});
+    run();
+  }
+  void run_out(PodKey pod) {
+    report_end(1, pod, 137, core::EndCause::out_of_memory);
+    run();
+  }
+};
+
+TEST_F(MoreMemory, NextPodWaitsForARoomThatFitsItAndIsLaunchedWithIt) {
+  create_raising("a");
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j1/0#0", "launch j1/1#0"));
+  EXPECT_EQ(orders_.launched->meta.generation, 1);
+  orders_.seen.clear();
+  run_out({0, 0});
+  EXPECT_THAT(orders_.seen, IsEmpty()) << "the node has 5 GiB left";
+  report_end(1, {1, 0}, 0);
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j1/0#1"));
+  EXPECT_EQ(orders_.launched->spec.pod.containers[0].resources.limits.at("memory"), "6Gi");
+  EXPECT_LT(orders_.launched->meta.generation, 0) << "a template of its own";
+  orders_.seen.clear();
+  // What it holds is counted: a pod of another job with 3 GiB does not fit beside it.
+  auto other = std::make_shared<core::JobObject>(*job("b"));
+  other->spec.completions = other->spec.parallelism = 1;
+  other->spec.pod.containers[0].resources.limits["memory"] = "3Gi";
+  caf::anon_send(registry_, CreateJob{other, noted<Status>("create b")});
+  run();
+  EXPECT_THAT(orders_.seen, IsEmpty());
+  report_end(1, {0, 1}, 0);
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j2/0#0")) << "and it is freed";
+}
+
+TEST_F(MoreMemory, NothingOfADeletedJobWithStepsIsHeld) {
+  create_raising("a");
+  run_out({0, 0});
+  report_end(1, {1, 0}, 0);
+  run();
+  orders_.seen.clear();
+  remove("a", "");
+  run();
+  report_end(1, {0, 1}, 143, core::EndCause::killed);
+  run();
+  orders_.seen.clear();
+  create_raising("b");
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j2/0#0", "launch j2/1#0"));
+}
+
 // Jobs that may reuse their slots without asking the cluster.
 class UseAgain : public JobActorTest {
  protected:
@@ -152,7 +210,7 @@ TEST_F(UseAgain, EndAndNextPodOnSameSlotAreOneAppend) {
   EXPECT_THAT(orders_.seen, ElementsAre("launch j1/8#0"));
   EXPECT_EQ(appends_of_end(a, {8, 0}), 1u);
   EXPECT_THAT(orders_.seen, ElementsAre("launch j1/8#0", "launch j1/9#0"));
-  EXPECT_EQ(stored(a).slots_wanted(), 0u);
+  EXPECT_EQ(stored(a).slots_wanted().wanted, 0u);
 }
 
 TEST_F(UseAgain, FreedSlotGoesBackToClusterWhileAnotherJobWaits) {
@@ -168,7 +226,7 @@ TEST_F(UseAgain, FreedSlotOfCordonedNodeIsNotReused) {
   run();
   EXPECT_EQ(appends_of_end(a, {0, 0}), 1u);
   EXPECT_THAT(orders_.seen, IsEmpty());
-  EXPECT_EQ(stored(a).slots_wanted(), 1u);
+  EXPECT_EQ(stored(a).slots_wanted().wanted, 1u);
 }
 
 TEST_F(UseAgain, FreedSlotOfNodeInTroubleIsNotReused) {

@@ -61,8 +61,15 @@ std::optional<Event> event(const std::vector<std::string>& words, std::string_vi
   const std::string& verb = words[0];
   if (verb == "granted") {
     SlotsGranted granted;
-    for (const auto& [key, count] : options(words, 1))
-      granted.slots[node(key)] = static_cast<uint32_t>(number(count));
+    for (const auto& [key, count] : options(words, 1)) {
+      const auto value = static_cast<uint32_t>(number(count));
+      if (key == "memory")
+        granted.steps.memory = static_cast<uint8_t>(value);
+      else if (key == "time")
+        granted.steps.time = static_cast<uint8_t>(value);
+      else
+        granted.slots[node(key)] = value;
+    }
     return granted;
   }
   if (verb == "start") {
@@ -141,7 +148,7 @@ std::vector<std::string> Transcript::submit(const std::vector<std::string>& word
       spec.max_failed_indexes = static_cast<int32_t>(number(value));
     else if (key == "podReplacementPolicy")
       spec.pod_replacement_policy = value;
-    else if (key == "gang" || key == "mpi" || key == "restart")
+    else if (key == "gang" || key == "mpi" || key == "restart" || key.starts_with("retry-"))
       object->meta.annotations["muster.dev/" + key] = value;
     else if (key == "base")
       knobs_.backoff_base_ms = span(value);
@@ -185,7 +192,7 @@ std::vector<std::string> Transcript::restart() {
   std::vector<std::string> answers;
   for (const auto& effect : job_->desired_effects(kNoNode))
     answers.push_back("desired " + to_text(kJob, effect));
-  answers.push_back("desired " + to_text(kJob, AskSlots{job_->slots_wanted()}));
+  answers.push_back("desired " + to_text(kJob, job_->slots_wanted()));
   return answers;
 }
 

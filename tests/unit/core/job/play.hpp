@@ -50,8 +50,13 @@ class Play {
   // Runs one sync with these events, then grants slots to all waiting pods.
   void sync(std::vector<Event> events = {TimePassed{}}) {
     decide_now(std::move(events));
-    uint32_t waiting = static_cast<uint32_t>(job_->pending().size());
-    if (waiting > 0) decide_now({SlotsGranted{{{kNode, waiting}}, {{kNode, 7}}}});
+    const AskSlots wanted = job_->slots_wanted();
+    if (const auto waiting = static_cast<uint32_t>(job_->pending().size()); waiting > 0) {
+      for (const auto& [steps, pods] : wanted.more)
+        decide_now({SlotsGranted{{{kNode, pods}}, {{kNode, 7}}, steps}});
+      if (wanted.more.empty() || wanted.wanted > 0)
+        decide_now({SlotsGranted{{{kNode, waiting}}, {{kNode, 7}}}});
+    }
   }
   // Likewise, but for so many of the waiting pods; then the syncs that follow at once.
   void place(uint32_t count, std::vector<Event> events = {TimePassed{}}) {

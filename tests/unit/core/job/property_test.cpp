@@ -154,9 +154,15 @@ class World {
       StringMap& own = object->meta.annotations;
       leads_ = pick(2) == 0;
       whole_ = !leads_ || pick(2) == 0;
+      gang_ = true;
       own["muster.dev/gang"] = "true";
       if (leads_) own["muster.dev/mpi"] = "auto";
       if (whole_) own["muster.dev/restart"] = "gang";
+    }
+    if (spec.backoff_limit_per_index && (!gang_ || whole_) && pick(2) == 0) {
+      object->meta.annotations["muster.dev/retry-memory"] = "2Gi,4Gi";
+      object->meta.annotations["muster.dev/retry-time"] = "2m";
+      steps_max_ = {2, 1};
     }
     if (pick(6) == 0) object->meta.finalizers = {"example.com/audit"};
     Container main;
@@ -403,6 +409,9 @@ class World {
       disconnect(agent);
       agent.free = agent.slots - open_on(*live_, agent.id);
     }
+    taken_.clear();
+    for (const auto& [key, pod] : live_->state().open)
+      if (pod.bound()) ++taken_[{pod.node, pod.steps}];
     arrived_.push_back(TimePassed{});
     for (NodeId id : gone_) arrived_.push_back(NodeLost{id});
   }
@@ -429,11 +438,18 @@ class World {
 
   // The cluster deducts what it grants from what the job wants, until the job asks again.
   void grant(Agent& agent) {
-    uint32_t n = std::min(wanted_, agent.free);
-    if (n == 0 || agent.lost || !agent.ready) return;
-    wanted_ -= n;
-    agent.free -= n;
-    arrived_.push_back(SlotsGranted{{{agent.id, n}}});
+    if (agent.lost || !agent.ready) return;
+    std::vector<std::pair<Steps, uint32_t*>> kinds;
+    for (auto& [steps, pods] : wanted_.more) kinds.emplace_back(steps, &pods);
+    kinds.emplace_back(Steps{}, &wanted_.wanted);
+    for (auto& [steps, wanted] : kinds) {
+      const uint32_t n = std::min(*wanted, agent.free);
+      if (n == 0) continue;
+      *wanted -= n;
+      agent.free -= n;
+      taken_[{agent.id, steps}] += n;
+      arrived_.push_back(SlotsGranted{{{agent.id, n}}, {}, steps});
+    }
   }
 
   Agent* agent_of(NodeId id) {
@@ -458,12 +474,15 @@ class World {
       if (agent.reports.contains(e.token)) agent.inbox.push_back({Message::Kind::ack, {}, e.token});
   }
   void act(const Answer&) {}
-  void act(const AskSlots& e) { wanted_ = e.wanted; }
+  void act(const AskSlots& e) { wanted_ = e; }
   void act(const FreeSlots& e) {
     for (auto [node, count] : e.slots) {
       Agent* agent = agent_of(node);
       if (!agent) continue;
       agent->free += count;
+      uint32_t& taken = taken_[{node, e.steps}];
+      expect(count <= taken, "slots returned that pods with other steps had");
+      taken -= std::min(taken, count);
       expect(agent->free <= agent->slots, "more slots returned than there are");
     }
   }
@@ -611,6 +630,10 @@ class World {
   void end_one(Agent& agent) {
     for (auto& [key, process] : agent.pods) {
       if (process.state != Process::State::running || chance(30)) continue;
+      if (steps_max_.any() && chance(fail_percent_)) {
+        finish(key, process, chance(50) ? EndCause::out_of_memory : EndCause::deadline, 137);
+        return;
+      }
       int32_t code = chance(fail_percent_) ? static_cast<int32_t>(1 + pick(4)) : 0;
       if (code != 0 && object_->spec.pod.restart_policy == "OnFailure" && !chance(10)) {
         ++process.restarts;
@@ -832,6 +855,8 @@ class World {
           spared_.clear();
         }
         expect(ever_.insert(key).second, "created twice: " + to_string(key));
+        if (const auto next = next_steps_.find(gang_ ? 0 : key.index); next != next_steps_.end())
+          steps_of_[key] = next->second;
         uncounted_.insert(key);
         ++created_;
         // A deleted pod that is still ending counts once its replacement exists.
@@ -851,6 +876,7 @@ class World {
     auto end = static_cast<uint32_t>(r.completions.value_or(0));
     completed_.erase(completed_.lower_bound(end), completed_.end());
     cancelled_indexes_.erase_from(end);
+    if (!gang_) next_steps_.erase(next_steps_.lower_bound(end), next_steps_.end());
     for (const auto& [index, pod] : before_->deferred)
       if (index >= end && dropped_.insert(pod.key).second &&
           pod.counts_when_replaced() == Counted::failed)
@@ -891,6 +917,30 @@ class World {
     expect(!on_hold_, "bound while on hold");
     for (const auto& one : r.bindings) bound_.insert(one.pod);
   }
+  // The next pods get more, if there is more. A pod that was deleted, and one whose job or index is
+  // decided, has no next pod.
+  void check_steps(const PodsEnded::One& one) {
+    const Steps had = steps_of_[one.pod];
+    Steps next = had;
+    if (one.end.cause == EndCause::out_of_memory && had.memory < steps_max_.memory) ++next.memory;
+    if (one.end.cause == EndCause::deadline && had.time < steps_max_.time) ++next.time;
+    const uint32_t index = one.pod.index;
+    static const JobState kNothing;
+    const JobState& s = before_ ? *before_ : kNothing;
+    const bool settled = stopping_.contains(one.pod) || cancelled_indexes_.contains(index) ||
+                         s.failed_indexes.contains(index) || completed_.contains(index) ||
+                         ends_job_;
+    if (next == had || static_cast<int64_t>(index) >= completions_)
+      expect(!one.raised.any(), "raised without a reason: " + to_string(one.pod));
+    else if (!settled && !s.index_limits_off)
+      expect(one.raised == next, "not raised: " + to_string(one.pod));
+    if (!one.raised.any()) return;
+    expect(spared_.contains(one.pod) || (one.counted != Counted::failed && !one.fails_index),
+           "raised, yet it failed");
+    if (!gang_ && completed_.contains(index)) return;
+    Steps& all = next_steps_[gang_ ? 0 : index];
+    all = {std::max(all.memory, next.memory), std::max(all.time, next.time)};
+  }
   // Mirrors failure_policy().
   bool ignores(const PodsEnded::One& one) const {
     if (!object_->spec.pod_failure_policy) return false;
@@ -912,7 +962,10 @@ class World {
         expect(truth_.contains(one.pod) && truth_[one.pod] == success,
                "not how it ended: " + to_string(one.pod));
       }
+      if (!uncounted_.contains(one.pod))
+        expect(!one.raised.any(), "raised though it was counted: " + to_string(one.pod));
       if (!uncounted_.erase(one.pod)) continue;
+      if (!success) check_steps(one);
       // A worker that was stopped has not succeeded.
       if (worker && one.end.cause != EndCause::exited && !led) success = false;
       bool in_range =
@@ -921,6 +974,7 @@ class World {
         expect(one.counted == Counted::released, "counted out of range: " + to_string(one.pod));
       } else if (success) {
         completed_.insert(one.pod.index);
+        if (!gang_) next_steps_.erase(one.pod.index);
         ++succeeded_;
         if (one.pod.index == 0 && broken_by_ && !whole_) {
           broken_by_.reset();
@@ -931,12 +985,13 @@ class World {
       } else if (one.end.cause == EndCause::returned) {
         expect(one.counted == Counted::released || one.counted == Counted::not_yet,
                "counted though it never ran: " + to_string(one.pod));
-      } else if (!ignores(one)) {
+      } else if (!ignores(one) && !one.raised.any()) {
         ++failed_;
       }
     }
   }
   void tally(const FinishDecided& r) {
+    ends_job_ = true;
     if (!r.success && r.reason != ConditionReason::cancelled) failed_ += uncounted_.size();
     uncounted_.clear();
   }
@@ -963,7 +1018,12 @@ class World {
   std::vector<Batch> unsynced_;
   std::deque<Event> arrived_;
   std::set<Millis> wakes_;
-  uint32_t wanted_ = 0;
+  AskSlots wanted_;
+  std::map<std::pair<NodeId, Steps>, uint32_t> taken_;  // slots granted and not returned
+  bool gang_ = false;
+  Steps steps_max_;                       // none: the job has no steps
+  std::map<uint32_t, Steps> next_steps_;  // the model's, by index; in a gang, of 0 for all
+  std::map<PodKey, Steps> steps_of_;      // likewise, of each pod
   std::array<Agent, kAgents> agents_;
   NodeId nodes_ = 0;
   uint64_t tokens_ = 0;
@@ -972,6 +1032,7 @@ class World {
   std::map<PodKey, bool> truth_;  // whether its process succeeded
   // The independent count: derived from exit codes and the order of records, not from verdicts.
   size_t judged_ = 0;
+  bool ends_job_ = false;
   const JobState* before_ = nullptr;  // before the batch under check
   int64_t completions_ = 0;
   bool suspended_once_ = false, scaled_once_ = false, on_hold_ = false, cancelled_ = false;

@@ -42,7 +42,7 @@ TEST(P10Creation, StopsAtMaximumOfPendingPods) {
   play.place(0);
   EXPECT_EQ(play.state().pods_created, 5'000u);
   EXPECT_EQ(play.job().active(), 5'000u) << "those that exist";
-  EXPECT_EQ(play.job().slots_wanted(), 5'000u);
+  EXPECT_EQ(play.job().slots_wanted().wanted, 5'000u);
   play.place(300);
   EXPECT_EQ(play.state().pods_created, 5'300u) << "as many more as were placed";
   play.update([](JobSpec& s) { s.parallelism = 5'200; });
@@ -706,7 +706,7 @@ TEST(P19Gates, APodWithSchedulingGatesIsNotBound) {
   play.sync();  // offers slots for both
   EXPECT_EQ(play.job().active(), 2u);
   EXPECT_EQ(play.job().pending().size(), 2u);
-  EXPECT_EQ(play.job().slots_wanted(), 0u);
+  EXPECT_EQ(play.job().slots_wanted().wanted, 0u);
   EXPECT_EQ(pod_conditions(*play.pod({0, 0}), play.job().gated())[0].reason, "SchedulingGated");
   play.update([](JobSpec& s) { s.suspend = true; });
   EXPECT_EQ(play.job().active(), 0u);

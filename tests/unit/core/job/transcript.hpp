@@ -1,8 +1,9 @@
 // Transcript: drives a job by lines of text and prints what it answers. For tests.
 //
 //   submit completions=2 parallelism=1 [mode=NonIndexed backoffLimit= backoffLimitPerIndex=
-//          maxFailedIndexes= podReplacementPolicy= gang= mpi= restart= base=1s max=8s]
-//   granted n1=2 n2=1          slots
+//          maxFailedIndexes= podReplacementPolicy= gang= mpi= restart= retry-memory= retry-time=
+//          base=1s max=8s]
+//   granted n1=2 n2=1 [memory=1 time=1]   slots, for pods with these steps
 //   start n1 0#0 [1#0 …]       a report of starts; the pid is 100 + the pod's index
 //   end n1 0#0 exit=1 [signal=9 cause=killed age=2s unstarted], 1#0 exit=0 …   a report of ends
 //   report n1 0#0 exit=0       the same, start and end in one

@@ -82,6 +82,11 @@ class Chance {
     return one ? std::optional(StartOf<Millis>{*one, at() | 1}) : std::nullopt;
   }
   PodMetaChange meta() { return {flip(), text(), flip() ? std::optional(text()) : std::nullopt}; }
+  Steps steps() {
+    if (below(3) != 0) return {};
+    return {static_cast<uint8_t>(below(kRetryStepsMax + 1)),
+            static_cast<uint8_t>(below(kRetryStepsMax + 1))};
+  }
   Pod whole_pod(PodKey key) {
     Pod pod{
         .key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = maybe_at()};
@@ -91,6 +96,7 @@ class Chance {
     pod.failures = i32();
     pod.ignored = i32();
     pod.disruptions = i32();
+    pod.steps = steps();
     pod.stopping_at = maybe_at();
     pod.counted = counted();
     pod.readiness = readiness();
@@ -160,7 +166,7 @@ class Chance {
         PodsEnded r{.at_ms = now, .backoff_failures = u32(), .backoff_last_ms = at()};
         for (uint64_t i = 0; i < n; ++i) {
           r.ends.push_back(
-              {next_pod(i), end(), start(), i32(), runs(), counted(), flip(), action()});
+              {next_pod(i), end(), start(), i32(), runs(), counted(), flip(), action(), steps()});
         }
         return r;
       }
@@ -536,6 +542,8 @@ TEST(Codec, RandomStatesRoundTrip) {
     for (uint64_t i = chance.below(50); i > 0; --i) {
       s.attempts[chance.u32()] = static_cast<uint32_t>(chance.below(3));
       s.attempts[static_cast<uint32_t>(chance.below(30))] = 2;
+      s.steps[chance.u32()] = {1, 2};
+      s.steps[static_cast<uint32_t>(chance.below(30))] = {kRetryStepsMax, 0};
     }
     for (uint64_t i = chance.below(30); i > 0; --i) {
       PodKey key = chance.pod();

@@ -3,6 +3,7 @@
 
 #include "tests/unit/api/view/view_fixture.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace muster::api {
@@ -60,6 +61,46 @@ TEST_F(WhyTest, SaysWhoHoldsAJobSinceWhenAndWhy) {
   EXPECT_EQ(why_index(view, *job->job, 1, std::nullopt, kStart, {}).state, "Held");
   feed.records(1, {core::JobReleased{kStart, "olga"}});
   EXPECT_EQ(why_job(view, *view.job("default", "a")->job, kStart, {}).state, "Starting");
+}
+
+TEST_F(WhyTest, SaysWhatAPodHasThatRanOutAndWhetherANodeFits) {
+  auto object = std::make_shared<core::JobObject>(
+      *make_job("more", uid_of(2), 2, R"(,"backoffLimitPerIndex":0)", "default",
+                R"(,"resources":{"limits":{"memory":"4Mi"}})"));
+  object->meta.annotations["muster.dev/retry-memory"] = "8Mi,16Mi";
+  feed.node(make_node(1, "n1", Health::ready));
+  feed.admit(2, object);
+  feed.create(2, 0, 2);
+  feed.bind(2, {0, 0});
+  feed.bind(2, {1, 0});
+  feed.start(2, {1, 0});
+  const auto run_out = [&](uint32_t attempt, uint8_t step) {
+    core::PodsEnded::One one = Feeder::end_of({0, attempt}, 137, core::Counted::ignored);
+    one.end.cause = core::EndCause::out_of_memory;
+    one.action = core::FailureAction::ignore;
+    one.raised = {step, 0};
+    feed.records(2, {core::PodsEnded{kStart + 3000, {one}, 0, 0}});
+    feed.create(2, 0, 1, attempt + 1);
+  };
+  run_out(0, 1);
+  feed.bind(2, {0, 1});
+  run_out(1, 2);
+  const auto more = view.job("default", "more");
+  const Explanation all = why_job(view, *more->job, kStart + 4000, {});
+  EXPECT_EQ(all.state, "Running");
+  EXPECT_THAT(all.details, ::testing::Contains(
+                               "1 pod is waiting for a slot with 16Mi of memory: 0 of 1 nodes fit "
+                               "(1 too small); the pod requests 16Mi memory; the node has 8Mi"));
+  const auto last = *more->job->pod({0, 1});
+  const Explanation one = why_index(view, *more->job, 0, last, kStart + 4000, {});
+  EXPECT_EQ(one.summary, "attempt 2 is waiting for a slot: 0 of 1 nodes fit (1 too small)");
+  EXPECT_THAT(one.details, ::testing::Contains("it has 16Mi of memory"));
+  EXPECT_THAT(one.details,
+              ::testing::Contains("attempt 1 on node n1, with 8Mi of memory, ended 1s ago: exit "
+                                  "137, OOMKilled; not counted: the next attempt has more memory "
+                                  "(muster.dev/retry-memory)"));
+  EXPECT_THAT(why_index(view, *more->job, 1, std::nullopt, kStart + 4000, {}).summary,
+              ::testing::HasSubstr("with 4Mi of memory"));
 }
 
 TEST_F(WhyTest, SaysWhoSetThePriority) {

@@ -314,7 +314,7 @@ TEST(Fold, DesiredEffectsHaveOnlyPodsOfNode) {
   EXPECT_TRUE(all<LaunchPods>(job.desired_effects(1, {{1, 0}})).empty())
       << "what the node knows is not launched";
   EXPECT_EQ(all<LaunchPods>(job.desired_effects(1, {}, 7)).at(0).pods.at(0).registration, 7u);
-  EXPECT_EQ(job.slots_wanted(), 1u);
+  EXPECT_EQ(job.slots_wanted().wanted, 1u);
   decide(job, {JobDeletion{1, true}}, kNow, {});
   auto kills = all<KillPods>(job.desired_effects(kNoNode));
   ASSERT_EQ(kills.size(), 1u);
