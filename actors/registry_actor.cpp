@@ -2,7 +2,9 @@
 
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
+#include "core/job/rules/held.hpp"
 #include "core/registry/registry.hpp"
+#include "core/spec/rules/begin.hpp"
 #include "storage/rows/history.hpp"
 #include "storage/rows/rows.hpp"
 
@@ -211,10 +213,13 @@ class RegistryActor : public GatedActor<registry_actor> {
     *next_job_ = registry_.next_id();
     log::info("{} created", title(id, *registry_.job(id)));
     storage::RecoveredJob fresh{.job = core::Job(id, m.object), .next_seq = 2, .tail_rows = 1};
-    fresh.job.apply(admitted.record);
+    std::vector<core::Record> records{admitted.record};
+    if (core::created_on_hold(m.object->meta.annotations))
+      records.emplace_back(core::held_by_owner(m.object->meta, core::at(admitted.record)));
+    for (const core::Record& record : records) fresh.job.apply(record);
     Append append;
     append.records =
-        std::make_shared<core::JobRecords>(core::JobRecords{id, {admitted.record}, nullptr});
+        std::make_shared<core::JobRecords>(core::JobRecords{id, std::move(records), nullptr});
     append.rows = storage::job_rows(id, 1, append.records->records);
     append.rows.push_back(storage::next_job_row(registry_.next_id()));
     gate_.after(std::move(append),

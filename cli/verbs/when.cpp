@@ -4,9 +4,12 @@
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -59,7 +62,62 @@ Millis day_begin(std::tm parts, int later) {
   return Millis{std::mktime(&parts)} * 1000;
 }
 
+// "now+1hour", "now+30" (seconds), "now+2days".
+std::optional<Millis> from_now(std::string_view text, Millis now_ms) {
+  if (text == "now") return now_ms;
+  if (!text.starts_with("now+")) return std::nullopt;
+  text.remove_prefix(4);
+  int64_t number = 0;
+  constexpr int64_t kNumberMax = 10'000'000;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0 || number > kNumberMax) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  if (unit.size() > 1 && unit.ends_with('s') && unit != "s") unit.remove_suffix(1);
+  constexpr std::pair<std::string_view, Millis> kUnits[] = {
+      {"", 1'000},         {"second", 1'000},   {"minute", 60'000},
+      {"hour", 3'600'000}, {"day", 86'400'000}, {"week", 7 * 86'400'000}};
+  for (const auto& [name, span_ms] : kUnits)
+    if (unit == name) return now_ms + number * span_ms;
+  return std::nullopt;
+}
+
+// "noon", the next one; "tomorrow", which begins at midnight.
+std::optional<Millis> named_time(const std::string& text, Millis now_ms, std::tm today) {
+  today.tm_sec = today.tm_min = 0;
+  constexpr std::pair<std::string_view, int> kHours[] = {
+      {"midnight", 0}, {"noon", 12}, {"fika", 15}, {"teatime", 16}};
+  const auto at_hour = [&today](int hour, int days) {
+    std::tm parts = today;
+    parts.tm_hour = hour;
+    parts.tm_mday += days;  // mktime() carries over
+    parts.tm_isdst = -1;
+    return Millis{std::mktime(&parts)} * 1000;
+  };
+  if (text == "today") return at_hour(0, 0);
+  if (text == "tomorrow") return at_hour(0, 1);
+  for (const auto& [name, hour] : kHours)
+    if (text == name) return at_hour(hour, 0) > now_ms ? at_hour(hour, 0) : at_hour(hour, 1);
+  return std::nullopt;
+}
+
 }  // namespace
+
+Result<Millis> parse_begin(const std::string& text, Millis now_ms) {
+  const std::tm today = local_parts(now_ms);
+  if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
+  if (const auto at = from_now(text, now_ms)) return *at;
+  if (const auto at = named_time(text, now_ms, today)) return *at;
+  for (const char* form : {"%Y-%m-%d", "%m/%d/%y", "%m%d%y"})
+    if (const auto at = local(text, form, {})) return *at;
+  for (const char* form : {"%m/%d", "%m%d"}) {
+    std::tm midnight = today;
+    midnight.tm_hour = midnight.tm_min = 0;
+    if (const auto at = local(text, form, midnight)) return *at;
+  }
+  if (const auto at = parse_when(text, now_ms)) return *at;
+  return invalid("`" + text +
+                 "`: must be a time such as 22:00, 2027-01-31T08:00, now+1hour, tomorrow or +4h");
+}
 
 Result<Millis> parse_when(const std::string& text, Millis now_ms) {
   if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);

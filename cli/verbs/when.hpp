@@ -17,6 +17,10 @@ Result<Millis> parse_when(const std::string& text, Millis now_ms);
 // ("2026-12-01"), and a month ("2026-12"), which are the beginnings of these.
 Result<Millis> parse_past(const std::string& text, Millis now_ms);
 
+// Likewise, and as sbatch takes --begin: "now+1hour", "midnight", "noon", "teatime", "today",
+// "tomorrow", "2027-01-31", "1/31/27", "0131"; a bare day begins at midnight.
+Result<Millis> parse_begin(const std::string& text, Millis now_ms);
+
 // "2026-12-01 18:00:00", in this machine's time zone.
 std::string when_text(Millis at_ms);
 

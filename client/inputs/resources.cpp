@@ -264,6 +264,9 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
        {std::pair(core::kMailKey, &wishes.mail), std::pair(core::kNotifyKey, &wishes.notify),
         std::pair(core::kNotifyOnKey, &wishes.notify_on)})
     if (!value->empty()) manifest["metadata"]["annotations"][std::string(key)] = *value;
+  if (!wishes.begin.empty())
+    manifest["metadata"]["annotations"][std::string(core::kBeginKey)] = wishes.begin;
+  if (wishes.hold) manifest["metadata"]["annotations"][std::string(core::kHoldKey)] = "true";
   if (wishes.private_tmp)
     manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
   if (wishes.nice)

@@ -282,9 +282,16 @@ Status read_mail_type(const std::string& value, Seen& seen) {
   return Nothing{};
 }
 
-// Jobs start as soon as they can.
-Status read_later(const std::string&, Seen&) {
-  return invalid("a job cannot be held or begin later here: submit it then, or use --after");
+// Read when the job is submitted.
+Status read_begin(const std::string& value, Seen& seen) {
+  if (value.empty()) return invalid("needs a time, such as 22:00 or now+1hour");
+  seen.flags["--begin"] = value;
+  return Nothing{};
+}
+
+Status read_hold(const std::string&, Seen& seen) {
+  seen.flags["--hold"] = "";
+  return Nothing{};
 }
 
 enum class Takes { nothing, value, perhaps };  // perhaps: only after `=`, or right after a letter
@@ -299,6 +306,7 @@ struct Option {
 // word unless that is an option.
 constexpr Option kOptions[] = {
     {"array", 'a', Takes::value, read_array},
+    {"begin", 'b', Takes::value, read_begin},
     {"chdir", 'D', Takes::value, read_dir},
     {"cpus-per-task", 'c', Takes::value, read_cpu_count},
     {"dependency", 'd', Takes::value, read_dependency},
@@ -308,6 +316,7 @@ constexpr Option kOptions[] = {
     {"gpus-per-node", 0, Takes::value, read_gpu_count},
     {"gpus-per-task", 0, Takes::value, read_gpu_count},
     {"gres", 0, Takes::value, read_gres},
+    {"hold", 'H', Takes::nothing, read_hold},
     {"input", 'i', Takes::value, read_input},
     {"job-name", 'J', Takes::value, read_name},
     {"mem", 0, Takes::value, read_memory_limit},
@@ -322,7 +331,6 @@ constexpr Option kOptions[] = {
     {"time", 't', Takes::value, read_time_limit},
 
     {"account", 'A'},
-    {"begin", 'b', Takes::value, read_later},
     {"comment"},
     {"constraint", 'C'},
     {"contiguous", 0, Takes::nothing},
@@ -330,7 +338,6 @@ constexpr Option kOptions[] = {
     {"exclude", 'x'},
     {"exclusive", 0, Takes::perhaps},
     {"get-user-env", 0, Takes::perhaps},
-    {"hold", 'H', Takes::nothing, read_later},
     {"licenses", 'L'},
     {"nice", 0, Takes::perhaps},
     {"no-kill", 'k', Takes::perhaps},

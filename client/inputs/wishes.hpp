@@ -58,6 +58,8 @@ struct ResourceWishes {
   std::string after;                          // the annotation muster.dev/after; empty: none
   // Who is told of the job's end (muster.dev/mail, notify and notify-on); empty: nobody.
   std::string mail, notify, notify_on;
+  std::string begin;  // the annotation muster.dev/begin; empty: none
+  bool hold = false;  // the annotation muster.dev/hold
   // Whether attempts that run out of memory or time are followed by others with more.
   bool raises() const { return !retry_memory.empty() || !retry_time.empty(); }
 };

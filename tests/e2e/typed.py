@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import cli
@@ -649,6 +650,44 @@ class ScriptsThere(cli.Cluster):
         names = [self.muster("submit", "-o", "name", "job.sh").stdout for _ in range(2)]
         self.assertEqual(names, ["job.batch/again\n", "job.batch/again-2\n"])
         self.assertIn("already exists", self.muster("submit", "-J", "again", "job.sh", code=5).stderr, "a typed name is kept")
+
+
+class Later(cli.Cluster):
+    def test_a_held_job_starts_when_its_owner_releases_it(self):
+        self.muster("submit", "--name", "a", "-n", "1", "--hold", "--", "true")
+        self.assertIn("holds the job", self.muster("why", "job/a").stdout)
+        self.assertIn("Held", self.muster("get", "job", "a").stdout)
+        Cancel.restart_coordinator(self)
+        self.assertNotIn("startTime", self.status("a"), "a hold survives the coordinator, and nothing has started")
+        self.muster("release", "job/a")
+        self.muster("wait", "job/a")
+
+    def test_a_job_begins_at_its_time_though_the_coordinator_dies(self):
+        at = int(time.time()) + 3
+        self.muster("submit", "--name", "a", "-n", "1", "--begin", time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(at)), "--",
+                    "sh", "-c", "date +%s >began")
+        Cancel.restart_coordinator(self)
+        self.muster("wait", "job/a")
+        self.assertGreaterEqual(int((self.dir / "began").read_text()), at)
+
+    def test_later_is_said_and_changes_act_at_once(self):
+        self.muster("submit", "--name", "a", "-n", "1", "--begin", "now+1hour", "--", "true")
+        for words in (["why", "job/a"], ["describe", "job", "a"], ["get", "jobs", "-o", "wide"]):
+            self.assertIn(" begins at " if words[0] != "get" else "begins at ", self.muster(*words).stdout)
+        job = json.loads(self.muster("get", "job", "a", "-o", "json").stdout)
+        del job["metadata"]["annotations"]["muster.dev/begin"]
+        self.muster("apply", "-f", self.file("a.json", json.dumps(job)))
+        self.muster("wait", "job/a")
+
+    def test_sbatch_lines(self):
+        self.file("job.sh", "#!/bin/sh\n#SBATCH -H -b 2027-01-31T08:00\necho\n")
+        notes = json.loads(self.muster("submit", "--dry-run", "-o", "json", "job.sh").stdout)["metadata"]["annotations"]
+        self.assertEqual(notes["muster.dev/hold"], "true")
+        self.assertRegex(notes["muster.dev/begin"], "^2027-01-3[01]T[0-9:]{8}Z$")
+        r = self.muster("run", "job.sh")
+        self.assertIn("ignored: --begin, --hold", r.stderr)
+        self.assertIn("--begin: `soon`: must be a time such as 22:00",
+                      self.muster("submit", "-n", "1", "--begin", "soon", "--", "true", code=2).stderr)
 
 
 class Steps(cli.Cluster):

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <ctime>
 
 namespace muster::api {
 namespace {
@@ -40,13 +41,23 @@ std::string joined(const std::vector<core::Container>& containers,
   return text;
 }
 
-std::string job_state(const core::Job& job) {
+// "2027-01-31 08:00:00 CET", in this machine's time zone.
+std::string local_text(Millis at_ms) {
+  const std::time_t at = at_ms / 1000;
+  std::tm parts{};
+  ::localtime_r(&at, &parts);
+  char text[64];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %Z", &parts);
+  return text;
+}
+
+std::string job_state(const core::Job& job, Millis now_ms) {
   if (job.condition(core::ConditionType::damaged)) return "Damaged";
   if (job.condition(core::ConditionType::complete)) return "Complete";
   if (job.condition(core::ConditionType::failed)) return "Failed";
   if (job.state().deleted_at) return "Terminating";
   if (job.condition(core::ConditionType::suspended)) return "Suspended";
-  if (job.on_hold() || job.held()) return "Held";
+  if (job.on_hold() || job.held() || job.begins_after(now_ms)) return "Held";
   if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
   if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
   // All of its pods wait for a slot.
@@ -72,10 +83,11 @@ std::string duration(const core::Job& job, Millis now_ms) {
   return span_text(end_ms - *s.started_at);
 }
 
-// "olga, 5m ago: the license server is down"
+// "olga, 5m ago: the license server is down"; "begins at 2027-01-31 08:00:00 CET"
 std::string held_text(const core::Job& job, Millis now_ms) {
   const auto& hold = job.state().hold;
-  if (!hold) return "<none>";
+  const std::string begins = begins_text(job, now_ms);
+  if (!hold) return begins.empty() ? "<none>" : begins;
   return hold->by + ", " + span_text(now_ms - hold->at_ms) + " ago" +
          (hold->reason.empty() ? "" : ": " + hold->reason);
 }
@@ -99,7 +111,7 @@ OrderedJson job_cells(const View& view, const core::Job& job, bool summary, Mill
       selector += (selector.empty() ? "" : ",") + key + "=" + value;
   if (summary)
     return {o.meta.name,
-            job_state(job),
+            job_state(job, now_ms),
             completions(job),
             duration(job, now_ms),
             span_text(now_ms - o.meta.created_ms),
@@ -110,7 +122,7 @@ OrderedJson job_cells(const View& view, const core::Job& job, bool summary, Mill
             "<hidden>",
             "<hidden>"};
   return {o.meta.name,
-          job_state(job),
+          job_state(job, now_ms),
           completions(job),
           duration(job, now_ms),
           span_text(now_ms - o.meta.created_ms),
@@ -413,6 +425,11 @@ OrderedJson event_cells(const Shown& shown, Millis now_ms) {
 }
 
 }  // namespace
+
+std::string begins_text(const core::Job& job, Millis now_ms) {
+  const auto begin = job.finished() ? std::nullopt : job.begins_after(now_ms);
+  return begin ? "begins at " + local_text(*begin) : "";
+}
 
 std::string span_text(Millis span_ms) {
   const int64_t s = std::max<Millis>(span_ms, 0) / 1000;

@@ -15,5 +15,7 @@ OrderedJson table_columns(Kind kind);
 OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms);
 // A duration as kubectl prints it: "3d4h".
 std::string span_text(Millis span_ms);
+// "begins at 2027-01-31 08:00:00 CET", in this machine's time zone; empty: the job may start.
+std::string begins_text(const core::Job& job, Millis now_ms);
 
 }  // namespace muster::api

@@ -291,7 +291,9 @@ const core::Condition* terminal(const core::Job& job) {
 }
 
 // Who or what keeps the whole job from starting pods. False: nobody and nothing.
-bool explain_hold(const core::Job& job, Explanation& out) {
+bool explain_hold(const core::Job& job, Millis now, Explanation& out) {
+  const std::string begins = begins_text(job, now);
+  if (const auto begin = job.begins_after(now)) out.until_ms = *begin;
   if (const auto& hold = job.state().hold) {
     out.state = "Held";
     out.summary = core::hold_text(*hold) + " (since " + core::instant_text(hold->at_ms) +
@@ -299,15 +301,22 @@ bool explain_hold(const core::Job& job, Explanation& out) {
     const uint64_t on_nodes = job.active() - job.pending().size();
     if (on_nodes > 0)
       out.details.push_back(count_of(on_nodes, "pod") + " on a node, and not ended by the hold");
+    if (!begins.empty()) out.details.push_back("the job " + begins);
     return true;
   }
   if (job.held()) {
     out.state = "Held";
     out.summary = "the job is waiting for " + core::awaited_text(job) + " (" +
                   std::string(core::kAfterKey) + ")";
+    if (!begins.empty()) out.details.push_back("the job " + begins);
     return true;
   }
-  return false;
+  if (begins.empty()) return false;
+  out.state = "Held";
+  out.summary = "the job " + begins + ", in " +
+                span_text(*job.begins_after(now) - now + kRoundUpMs) + " (" +
+                std::string(core::kBeginKey) + ")";
+  return true;
 }
 
 // Explains what applies to all indexes. True if nothing of this job can start.
@@ -357,7 +366,7 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
         "the job is suspended; resume it with: muster resume job/" + job.object().meta.name;
     return true;
   }
-  if (explain_hold(job, out)) return true;
+  if (explain_hold(job, now, out)) return true;
   if (job.gated() && job.active() == job.pending().size()) {
     std::string names;
     for (const std::string& gate : job.spec().pod.scheduling_gates)

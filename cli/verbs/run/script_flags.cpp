@@ -90,6 +90,14 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
     sbatch->flags.insert(sbatch->flags.end(), sbatch->notices.begin(), sbatch->notices.end());
   else if (!sbatch->notices.empty())
     sbatch->without_meaning.emplace_back("--mail-type");
+  // What runs here starts now.
+  if (!files)
+    std::erase_if(sbatch->flags, [&sbatch](const std::string& flag) {
+      const std::string name = flag.substr(0, flag.find('='));
+      const bool later = name == "--begin" || name == "--hold";
+      if (later) sbatch->without_meaning.push_back(name);
+      return later;
+    });
   std::string unused;
   for (const std::string& option : sbatch->without_meaning)
     unused += (unused.empty() ? "" : ", ") + option;

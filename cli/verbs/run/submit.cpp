@@ -4,11 +4,13 @@
 #include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/script_flags.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
+#include "cli/verbs/when.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/inputs/resources.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "core/spec/values/instant.hpp"
 
 #include <iostream>
 #include <optional>
@@ -77,6 +79,7 @@ int execute(const SubmitOptions& options) {
 Verb submit_verb() {
   struct Words : JobWords {
     bool wait = false;
+    std::string begin;
   };
   auto w = std::make_shared<Words>();
   FlagRows rows;
@@ -107,8 +110,16 @@ Verb submit_verb() {
                 &wishes.notify},
                {"--notify-on", "WHEN", "When to use --mail and --notify (default end):",
                 &wishes.notify_on, one_of({"end", "fail"})}});
-  w->of_command.insert(w->of_command.end(),
-                       {"--output", "--error", "--mail", "--notify", "--notify-on"});
+  rows.insert(rows.end(),
+              {{"-b,--begin", "TIME",
+                "Start no index before this time, such as 22:00, 2027-01-31T08:00, now+1hour or "
+                "tomorrow, in this machine's time zone",
+                &w->begin},
+               {"-H,--hold", "",
+                "Create the job on hold: nothing starts until `muster release` releases it",
+                &w->o.resources.hold}});
+  w->of_command.insert(w->of_command.end(), {"--output", "--error", "--mail", "--notify",
+                                             "--notify-on", "--begin", "--hold"});
   add_dry_run_rows(
       rows, *w,
       "Print the created job, or with --dry-run its manifest (yaml by default, never name), as:",
@@ -134,6 +145,11 @@ Verb submit_verb() {
         RunOptions& o = w->o;
         if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
         if (auto wrong = read_job("submit", *w, given)) return *wrong;
+        if (given.flags.contains("--begin")) {
+          const auto at = parse_begin(w->begin, wall_now());
+          if (!at) return Usage{"--begin: " + at.error().message};
+          o.resources.begin = core::utc_text(*at);
+        }
         for (const auto& [flag, file] :
              {std::pair("--output", &o.out_file), std::pair("--error", &o.err_file)})
           if (given.flags.contains(flag) && file->empty())

@@ -4,6 +4,7 @@
 #include "base/exec_exit.hpp"
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/rules/begin.hpp"
 #include "core/spec/rules/retry_steps.hpp"
 
 #include <algorithm>
@@ -463,7 +464,8 @@ struct Applier {
                                         ConditionReason::job_resumed, "Job resumed");
     s.synced = true;
     if (!changed) return;
-    s.started_at = r.suspended || job.held() ? std::nullopt : std::optional(r.at_ms);
+    const bool waits = r.suspended || job.held() || job.begins_after(r.at_ms);
+    s.started_at = waits ? std::nullopt : std::optional(r.at_ms);
     tell(r.suspended ? JobEvent::Kind::suspended : JobEvent::Kind::resumed);
   }
 
@@ -756,6 +758,12 @@ bool Job::held() const {
                            [](const Dependency& one) { return one.after.needed == Needed::each; }))
     return true;
   return !all.empty() && !any_cleared_ && state_.pods_created == 0 && state_.failed_indexes.empty();
+}
+
+std::optional<Millis> Job::begins_after(Millis at) const {
+  if (state_.started_at) return std::nullopt;
+  const auto begin = begin_of(object_->meta.annotations);
+  return begin && at < *begin ? begin : std::nullopt;
 }
 
 std::optional<int64_t> Job::needed() const {

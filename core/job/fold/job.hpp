@@ -221,6 +221,9 @@ class Job {
   // It must not start yet: jobs that it depends on have not ended, or none of their indexes that it
   // follows has.
   bool held() const;
+  // The instant after `at` before which it must not start (muster.dev/begin); absent: it may, or
+  // has started.
+  std::optional<Millis> begins_after(Millis at) const;
   // Whether this index may run: in every job that this one follows, it has passed.
   bool cleared(uint32_t index) const;
   bool hidden() const { return state_.background_deleted || state_.forgotten; }

@@ -89,7 +89,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
     fail_unmet(sync);
     // A job that fails before it could start has a startTime, too.
     if (!deleted && job.state().started_at == std::nullopt && !sync.wants_suspended() &&
-        (!job.held() || !sync.fail_job.empty() || job.state().cancelled))
+        (!sync.waits_to_start() || !sync.fail_job.empty() || job.state().cancelled))
       sync.emit(JobStarted{sync.now});
     if (job.per_index() && sync.per_index() == job.state().index_limits_off)
       sync.emit(IndexLimitsSet{sync.now, sync.per_index()});

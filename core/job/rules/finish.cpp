@@ -183,7 +183,7 @@ bool decide_completion(Sync& sync) {
   if (job.decided()) return true;
   const auto needed = job.needed();
   bool enough = job.succeeded() >= static_cast<uint64_t>(needed.value_or(1));
-  if (job.held() || !enough || job.active() > 0) return false;
+  if (sync.waits_to_start() || !enough || job.active() > 0) return false;
   finish(sync, true, ConditionReason::completions_reached,
          "Reached expected number of succeeded pods");
   return true;

@@ -3,6 +3,7 @@
 #include "core/job/rules/held.hpp"
 
 #include "core/job/rules/sync.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <algorithm>
 #include <array>
@@ -44,6 +45,11 @@ const Dependency* awaited(const Sync& sync, JobId job) {
 }
 
 }  // namespace
+
+JobHeld held_by_owner(const JobMeta& meta, Millis at_ms) {
+  const auto owner = owner_of(meta.annotations);
+  return {.at_ms = at_ms, .by = owner && !owner->name.empty() ? owner->name : "its owner"};
+}
 
 std::string awaited_text(const Job& job) {
   std::string text;

@@ -17,6 +17,9 @@ IndexSet awaiting_indexes(const Job& job);
 std::string awaited_by(const Job& job, uint32_t index);
 std::string never_runs_text(const Job& job, uint32_t index);
 
+// The hold of a job that is created with one (muster.dev/hold).
+JobHeld held_by_owner(const JobMeta& meta, Millis at_ms);
+
 // How far its indexes are, for the jobs that follow it.
 Progress progress_of(const Job& job);
 

@@ -1,7 +1,7 @@
-// Which pods should exist (job-semantics 4): none while suspended, no more while on hold, and no
-// surplus; missing pods are created, lowest index first. One sync either removes or creates pods. A
-// pod that cannot be placed only costs memory, so a job whose pods are waiting creates more of them
-// as those are placed. The pods of a gang are all needed to place any.
+// Which pods should exist (job-semantics 4): none while suspended or before muster.dev/begin, no
+// more while on hold, and no surplus; missing pods are created, lowest index first. One sync either
+// removes or creates pods. A pod that cannot be placed only costs memory, so a job whose pods are
+// waiting creates more of them as those are placed. The pods of a gang are all needed to place any.
 #include "core/job/facts/pod_conditions.hpp"
 #include "core/job/rules/backoff.hpp"
 #include "core/job/rules/sync.hpp"
@@ -74,6 +74,7 @@ void manage_pods(Sync& sync) {
     return stop_pods(sync, std::move(all));
   }
   if (job.held()) return;
+  if (const auto begin = job.begins_after(sync.now)) return sync.wake(*begin);
   if (end_broken_gang(sync)) return;
   uint32_t want = target(job);
   if (remove_surplus(sync, want)) {

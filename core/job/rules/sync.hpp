@@ -43,6 +43,10 @@ struct Sync {
   const JobSpec& spec() const { return job.spec(); }
   bool per_index() const { return job.per_index() && knobs.gates.backoff_limit_per_index; }
   bool wants_suspended() const { return spec().suspend.value_or(false); }
+  // It has no startTime yet and must not get one: not even its deadline runs.
+  bool waits_to_start() const {
+    return job.held() || job.begins_after(now) || (job.on_hold() && !state().started_at);
+  }
 
   void emit(Record record) {
     job.apply(record, nullptr, &out.closed);

@@ -41,14 +41,18 @@ void validate_words(const StringMap& annotations, std::string_view key, const ch
 
 std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
-  for (const std::string_view key :
-       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey,           kMpiKey,
-        kRestartKey,     kPlacementKey,  kStartFailureKey, kDisruptionsMaxKey, kBackoffKey,
-        kScaleDownKey,   kFenceAfterKey, kIndexesKey,      kInputsKey,         kInputsFileKey,
-        kPrivateTmpKey,  kRetryOfKey,    kRoundKey,        kAfterKey,          kNiceKey,
-        kUmaskKey,       kUlimitsKey,    kStdoutKey,       kStderrKey,         kSignalKey,
-        kQueueKey,       kMailKey,       kNotifyKey,       kNotifyOnKey,       kNotifiedKey,
-        kRetryMemoryKey, kRetryTimeKey})
+  for (const std::string_view key : {kBackoffBaseKey, kBackoffMaxKey,   kRestartDelayKey,
+                                     kGangKey,        kMpiKey,          kRestartKey,
+                                     kPlacementKey,   kStartFailureKey, kDisruptionsMaxKey,
+                                     kBackoffKey,     kScaleDownKey,    kFenceAfterKey,
+                                     kIndexesKey,     kInputsKey,       kInputsFileKey,
+                                     kPrivateTmpKey,  kRetryOfKey,      kRoundKey,
+                                     kAfterKey,       kNiceKey,         kUmaskKey,
+                                     kUlimitsKey,     kStdoutKey,       kStderrKey,
+                                     kSignalKey,      kQueueKey,        kMailKey,
+                                     kNotifyKey,      kNotifyOnKey,     kNotifiedKey,
+                                     kRetryMemoryKey, kRetryTimeKey,    kBeginKey,
+                                     kHoldKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;

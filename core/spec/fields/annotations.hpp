@@ -41,6 +41,12 @@ constexpr std::string_view kDisruptionsMaxKey = "muster.dev/disruptions-max";
 // ascending order ("8Gi,16Gi", "2h,8h"); core/spec/rules/retry_steps.hpp.
 constexpr std::string_view kRetryMemoryKey = "muster.dev/retry-memory";
 constexpr std::string_view kRetryTimeKey = "muster.dev/retry-time";
+// No pods are created before this instant, as RFC 3339 writes it ("2027-01-31T08:00:00+01:00"). It
+// may be changed or removed until the job has started (core/spec/rules/begin.hpp).
+constexpr std::string_view kBeginKey = "muster.dev/begin";
+// "true": the job is created on hold, which its owner may release like one of their own. It has no
+// effect later.
+constexpr std::string_view kHoldKey = "muster.dev/hold";
 // "yield": an index that waits for a retry gives up its place among `parallelism`, so that others
 // run meanwhile. "hold", the default, is Kubernetes' rule.
 constexpr std::string_view kBackoffKey = "muster.dev/backoff";

@@ -2,6 +2,7 @@
 
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/rules/begin.hpp"
 #include "core/spec/rules/validation.hpp"
 #include "core/spec/values/inputs.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -108,6 +109,8 @@ Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
       found.invalid(path, value(new_meta), kImmutable);
   }
 
+  validate_begin_change(old_meta.annotations, new_meta.annotations, observed.start_time_present,
+                        found);
   validate_completions(old_spec, new_spec, found);
   if (old_spec.selector != new_spec.selector) found.invalid_object("spec.selector", kImmutable);
   validate_template_change(old_spec.pod, new_spec.pod, template_is_open(old_spec, observed), found);

@@ -5,6 +5,7 @@
 #include "core/spec/fields/limit_signal.hpp"
 #include "core/spec/fields/process_settings.hpp"
 #include "core/spec/fields/selector.hpp"
+#include "core/spec/rules/begin.hpp"
 #include "core/spec/rules/retry_steps.hpp"
 #include "core/spec/values/names.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -208,6 +209,7 @@ Violations validate_create(const JobMeta& meta, const JobSpec& spec) {
   validate_restart(meta.annotations, spec, found);
   validate_disruptions_max(meta.annotations, spec, found);
   validate_retry_steps(meta.annotations, spec, found);
+  validate_begin(meta.annotations, found);
   validate_process_settings(meta.annotations, spec, found);
   validate_limit_signal(meta.annotations, spec, found);
   validate_indexes(meta.annotations, spec, found);

@@ -1,49 +1,14 @@
 #include "core/spec/values/window.hpp"
 
+#include "core/spec/values/instant.hpp"
+
 #include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <cstdio>
 #include <system_error>
 
 namespace muster::core {
 
 namespace {
-
-using Seconds = std::chrono::sys_seconds;
-
-// "2026-12-01T18:00:00Z"
-std::string utc_text(Millis at_ms) {
-  const Seconds at{std::chrono::seconds(at_ms / 1000)};
-  const auto day = std::chrono::floor<std::chrono::days>(at);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss time(at - day);
-  char text[64];
-  std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02dZ", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
-                static_cast<int>(time.seconds().count()));
-  return text;
-}
-
-std::optional<Millis> read_utc(std::string_view text) {
-  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
-  if (text.size() != kForm.size()) return std::nullopt;
-  for (size_t i = 0; i < text.size(); ++i)
-    if (kForm[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return std::nullopt;
-  auto number = [&text](size_t from, size_t count) {
-    int value = 0;
-    for (const char c : text.substr(from, count)) value = 10 * value + (c - '0');
-    return value;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
-  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
-  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-  return ((days * 24 + hour) * 60 + minute) * 60'000 + second * 1000;
-}
 
 std::vector<std::string> words_of(std::string_view list) {
   std::vector<std::string> words;
@@ -85,7 +50,7 @@ std::string take_field(std::string_view& text, Window& window) {
   const std::string_view value = text.substr(equals + 1, end - equals - 1);
   text.remove_prefix(std::min(end + 1, text.size()));
   if (key == "from" || key == "until") {
-    const auto at = read_utc(value);
+    const auto at = read_instant(value);
     if (!at) return std::string(key) + ": must be an instant such as 2026-12-01T18:00:00Z";
     (key == "from" ? window.from_ms : window.until_ms) = *at;
   } else if (key == "users") {

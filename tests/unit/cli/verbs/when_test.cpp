@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <string>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -67,6 +69,59 @@ TEST_F(WhenTest, ADayThatDoesNotExistIsRefused) {
             "`2026-11-31T00:00`: there is no such day: November 2026 has 30 days");
   EXPECT_NE(parse_when("2027-02-28", 0).error().message.find("must be an instant"),
             std::string::npos);
+}
+
+class BeginTimes : public ::testing::Test {
+ protected:
+  BeginTimes() {
+    ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    ::tzset();
+  }
+  ~BeginTimes() override {
+    ::unsetenv("TZ");
+    ::tzset();
+  }
+  // At 2026-03-28 13:00:00, the day before the clocks go forward.
+  static std::string read(const std::string& text) {
+    const auto at = parse_begin(text, kNow);
+    return at ? when_text(*at) : "wrong";
+  }
+  static constexpr Millis kNow = 1'774'699'200'000;
+};
+
+TEST_F(BeginTimes, AreThoseOfSbatchAndOurs) {
+  ASSERT_EQ(when_text(kNow), "2026-03-28 13:00:00");
+  const std::pair<const char*, const char*> cases[] = {
+      {"22:00", "2026-03-28 22:00:00"},
+      {"08:30:15", "2026-03-29 08:30:15"},
+      {"2027-01-31T08:00", "2027-01-31 08:00:00"},
+      {"2027-01-31T08:00:05", "2027-01-31 08:00:05"},
+      {"2027-01-31T08:00:00Z", "2027-01-31 09:00:00"},
+      {"2027-01-31", "2027-01-31 00:00:00"},
+      {"1/31/27", "2027-01-31 00:00:00"},
+      {"12/24", "2026-12-24 00:00:00"},
+      {"013127", "2027-01-31 00:00:00"},
+      {"now", "2026-03-28 13:00:00"},
+      {"now+60", "2026-03-28 13:01:00"},
+      {"now+1hour", "2026-03-28 14:00:00"},
+      {"now+2hours", "2026-03-28 15:00:00"},
+      {"now+30minutes", "2026-03-28 13:30:00"},
+      {"now+1week", "2026-04-04 14:00:00"},
+      {"+4h", "2026-03-28 17:00:00"},
+      {"today", "2026-03-28 00:00:00"},
+      {"tomorrow", "2026-03-29 00:00:00"},
+      {"midnight", "2026-03-29 00:00:00"},
+      {"noon", "2026-03-29 12:00:00"},
+      {"teatime", "2026-03-28 16:00:00"},
+      {"", "wrong"},
+      {"soon", "wrong"},
+      {"now+", "wrong"},
+      {"now+1fortnight", "wrong"},
+      {"now-1hour", "wrong"},
+      {"2027-13-31", "wrong"},
+      {"25:00", "wrong"},
+  };
+  for (const auto& [typed, is] : cases) EXPECT_EQ(read(typed), is) << typed;
 }
 
 }  // namespace

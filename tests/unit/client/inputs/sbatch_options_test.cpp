@@ -49,6 +49,8 @@ TEST(Sbatch, OptionsBecomeFlags) {
       {"-a 4-10:2", "--array=4-10:2"},
       {"--array=0-9%3", "--array=0-9%3"},
       {"-c 4", "--cpus=4"},
+      {"-H -b 22:00", "--begin=22:00 --hold"},
+      {"--hold --begin=now+1hour", "--begin=now+1hour --hold"},
       {"-c4 -N1 -n1", "--cpus=4"},
       {"--nodes=1-1 --ntasks 1 --ntasks-per-node=1", ""},
       {"--mem=4000", "--mem=4000Mi"},
@@ -143,8 +145,7 @@ TEST(Sbatch, ErrorsNameTheLineAndWhatIsRight) {
   const std::pair<const char*, const char*> cases[] = {
       {"-J a|--output=", "job.sh:3: --output : needs the name of a file"},
       {"--t=5", "job.sh:2: `--t`: could be --time or --test-only"},
-      {"-H", "a job cannot be held or begin later here"},
-      {"--begin=now+1hour", "a job cannot be held or begin later here"},
+      {"--begin=", "job.sh:2: --begin : needs a time, such as 22:00 or now+1hour"},
       {"--mem-per-cpu=9999999999999G", "must be a size such as 4000 (MiB) or 4G"},
       {"-J a|-n 4", "job.sh:3: -n 4: a script runs as one task on one node: use --array for"},
       {"--nodes=2-4", "job.sh:2: --nodes 2-4: a script runs as one task"},
