@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include directions, include cycles, crowded folders, opening comments, paths named in documents, and the
-table of fields in docs/job.md; and the subjects of new commits. Prints each violation as FILE:LINE and exits with 1.
+"""Checks what a compiler does not: include directions, include cycles, names that would collide in a batch, crowded folders, opening comments,
+paths named in documents, and the table of fields in docs/job.md; and the subjects of new commits. Prints each violation as FILE:LINE and
+exits with 1.
 
 The directions are LAYERS and ROOMS below. With --write, writes the table of layers into CONTRIBUTING.md.
 """
@@ -209,6 +210,28 @@ def check_lengths(path):
             yield f"{path.relative_to(ROOT)}:{begin + 1}: a function of {end - begin + 1} lines; at most {FUNCTION_LINES}"
 
 
+# Folders whose sources are one library or test each, which the build compiles in batches of several files.
+BATCHED = sorted({f"trust/{room}" for room in ROOMS["trust"]} | (set(TOPS) - {"trust"}))
+PRIVATE = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.S | re.M)
+DEFINED = [re.compile(r"(?:struct|class|enum class) (\w+)"), re.compile(r"using (\w+) ="), re.compile(r"(?!TEST)[\w:<>,*&\s]+?\b(\w+)\(([^()]*)\)"),
+           re.compile(r"(?:constexpr|const|static)[\w:<>,*&\s]*?\b(\w+)(?:\[\])? ?[={]")]
+
+
+def check_batches():
+    """Names that the anonymous namespaces of two sources of a library define: they would collide in a batch. Functions may be overloaded."""
+    for folder in [*BATCHED, *(f"tests/unit/{one}" for one in BATCHED if one != "core")]:
+        first = {}
+        for path in sorted((ROOT / folder).rglob("*.cpp")):
+            text = path.read_text()
+            space = (re.findall(r"^namespace ([\w:]+) \{", text, re.M) or [""])[0]
+            for line in {line for part in PRIVATE.findall(text) for line in part.splitlines() if line[:1] not in ("", " ", "/", "}", "#")}:
+                if matched := next(filter(None, (one.match(line) for one in DEFINED)), None):
+                    types = re.sub(r"\s*\b\w+\s*(?=,|$)", "", matched[2]) if matched.re.groups > 1 else None
+                    other = first.setdefault((space, matched[1], types), path)
+                    if other != path:
+                        yield f"{path.relative_to(ROOT)}: {matched[1]} is also in {other.relative_to(ROOT)}, which may be compiled with it"
+
+
 FUNCTION = re.compile(r"^(?!.*\b(?:override|virtual|using|return)\b)[\w:<>,&*\s.\[\]]*?[\s&*>]([a-z_]\w*)\(", re.M)
 
 
@@ -292,6 +315,7 @@ def main():
     wrong += [w for path in documents for w in check_document(path)]
     wrong += check_fields()
     wrong += check_unreferenced()
+    wrong += check_batches()
     wrong += check_messages()
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0

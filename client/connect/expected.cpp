@@ -198,8 +198,8 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
                          {Type::number, "attempts"},
                          {Type::number, "counted"},
                          {Type::texts, "mismatches"}});
-  } else if (is({"nodes"})) {
-    list("NodeUse");
+  } else if (is({"nodes"}) || is({"tokens"})) {
+    list(path[0] == "nodes" ? "NodeUse" : "Token");
   } else if (is({"links"})) {
     one("Links", {{Type::text, "authority"}, {Type::text, "api"}});
   } else if (is({"munge"}) && method == "GET") {
@@ -214,8 +214,6 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
                   {Type::text, "text"}});
   } else if (is({"nodes", "*", "claims"})) {
     one("NodeClaims", {{Type::text, "node", path[1]}, {Type::flag, "asRegistered"}});
-  } else if (is({"tokens"})) {
-    list("Token");
   } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"}) ||
              (method == "DELETE" && is({"namespaces", "*", "jobs", "*", "hold"}))) {
     form_ = Form::success;

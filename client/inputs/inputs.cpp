@@ -114,7 +114,9 @@ void each_part(std::string_view word, const std::vector<std::string>& names, Tex
     const size_t close = word.find('}', open);
     if (close == std::string_view::npos) break;
     const std::string_view inner = word.substr(open + 1, close - open - 1);
-    const auto found = placeholder(inner, names);
+    // ${1} is a shell's.
+    const bool of_shell = open > 0 && word[open - 1] == '$' && !inner.empty();
+    const auto found = of_shell ? std::nullopt : placeholder(inner, names);
     if (!found) {
       other(open, inner);
       open = word.find('{', open + 1);

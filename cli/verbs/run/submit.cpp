@@ -76,6 +76,35 @@ int execute(const SubmitOptions& options) {
   return execute(wait);
 }
 
+namespace {
+
+// When it begins, and who is told when it has finished.
+void add_later_rows(FlagRows& rows, JobWords& w, std::string& begin) {
+  ResourceWishes& wishes = w.o.resources;
+  rows.insert(rows.end(),
+              {{"--mail", "ADDR,...",
+                "Mail these addresses when the job has finished, through the mail system of the "
+                "coordinator's machine",
+                &wishes.mail},
+               {"--notify", "COMMAND",
+                "Run this line of sh when the job has finished, as a job of its own with the same "
+                "environment and directory; $MUSTER_ENDED_JOB, $MUSTER_ENDED_STATE (Complete or "
+                "Failed) and others say what has ended",
+                &wishes.notify},
+               {"--notify-on", "WHEN", "When to use --mail and --notify (default end):",
+                &wishes.notify_on, one_of({"end", "fail"})}});
+  rows.insert(rows.end(),
+              {{"-b,--begin", "TIME",
+                "Start no index before this time, such as 22:00, 2027-01-31T08:00, now+1hour or "
+                "tomorrow, in this machine's time zone",
+                &begin},
+               {"-H,--hold", "",
+                "Create the job on hold: nothing starts until `muster release` releases it",
+                &w.o.resources.hold}});
+}
+
+}  // namespace
+
 Verb submit_verb() {
   struct Words : JobWords {
     bool wait = false;
@@ -97,27 +126,7 @@ Verb submit_verb() {
         &w->o.out_file},
        {"--error", "FILE", "Likewise, for stderr (default: the file of --output)",
         &w->o.err_file}});
-  ResourceWishes& wishes = w->o.resources;
-  rows.insert(rows.end(),
-              {{"--mail", "ADDR,...",
-                "Mail these addresses when the job has finished, through the mail system of the "
-                "coordinator's machine",
-                &wishes.mail},
-               {"--notify", "COMMAND",
-                "Run this line of sh when the job has finished, as a job of its own with the same "
-                "environment and directory; $MUSTER_ENDED_JOB, $MUSTER_ENDED_STATE (Complete or "
-                "Failed) and others say what has ended",
-                &wishes.notify},
-               {"--notify-on", "WHEN", "When to use --mail and --notify (default end):",
-                &wishes.notify_on, one_of({"end", "fail"})}});
-  rows.insert(rows.end(),
-              {{"-b,--begin", "TIME",
-                "Start no index before this time, such as 22:00, 2027-01-31T08:00, now+1hour or "
-                "tomorrow, in this machine's time zone",
-                &w->begin},
-               {"-H,--hold", "",
-                "Create the job on hold: nothing starts until `muster release` releases it",
-                &w->o.resources.hold}});
+  add_later_rows(rows, *w, w->begin);
   w->of_command.insert(w->of_command.end(), {"--output", "--error", "--mail", "--notify",
                                              "--notify-on", "--begin", "--hold"});
   add_dry_run_rows(

@@ -18,7 +18,7 @@
 namespace muster::cli {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
+using TopRows = std::vector<std::vector<std::string>>;
 
 // A row and the number it is sorted by, highest first; ties by name.
 struct Busy {
@@ -29,7 +29,7 @@ struct Busy {
 void print(std::vector<Busy> busy, const std::vector<std::string>& header, bool headers) {
   std::stable_sort(busy.begin(), busy.end(),
                    [](const Busy& a, const Busy& b) { return a.running > b.running; });
-  Rows rows;
+  TopRows rows;
   if (headers) rows.push_back(header);
   for (Busy& one : busy) rows.push_back(std::move(one.row));
   std::cout << aligned(rows, "") << std::flush;

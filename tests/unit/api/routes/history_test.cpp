@@ -4,7 +4,7 @@
 namespace muster::api::testing {
 namespace {
 
-constexpr uid_t kAnn = 2001, kBen = 2002, kOpal = 2003;
+constexpr uid_t kHistoryAnn = 2001, kBen = 2002, kOpal = 2003;
 const std::string kOwn = "/apis/muster.dev/v1/";
 
 Account history_account(uid_t uid) {
@@ -21,10 +21,10 @@ class HistoryRoutesTest : public ServerTest {
           o.access.private_jobs = private_jobs;
           o.read_account = history_account;
         }) {
-    past(1, kAnn, "sweep", core::PastState::complete);
+    past(1, kHistoryAnn, "sweep", core::PastState::complete);
     past(2, kBen, "train", core::PastState::failed);
-    past(3, kAnn, "late", core::PastState::complete);
-    past(5, kAnn, "train", core::PastState::cancelled, "lab");
+    past(3, kHistoryAnn, "late", core::PastState::complete);
+    past(5, kHistoryAnn, "train", core::PastState::cancelled, "lab");
   }
 
   void past(JobId id, uid_t owner, const std::string& name, core::PastState state,
@@ -81,12 +81,12 @@ class PrivateHistoryTest : public HistoryRoutesTest {
 };
 
 TEST_F(HistoryRoutesTest, P11UsersSeeTheirOwnJobsOnly) {
-  EXPECT_EQ(listed(kAnn, ""), "1 sweep, 3 late, 5 train");
+  EXPECT_EQ(listed(kHistoryAnn, ""), "1 sweep, 3 late, 5 train");
   EXPECT_EQ(listed(kBen, ""), "2 train");
   EXPECT_EQ(listed(kOpal, ""), "1 sweep, 2 train, 3 late, 5 train");
   EXPECT_EQ(listed(kBen, "user=u2001"), "") << "asking for another user shows nothing";
   EXPECT_EQ(listed(kOpal, "user=u2002"), "2 train");
-  EXPECT_EQ(reported(kAnn, "by=user"), "u2001=3");
+  EXPECT_EQ(reported(kHistoryAnn, "by=user"), "u2001=3");
   EXPECT_EQ(reported(kBen, "by=user"), "u2002=1");
   EXPECT_EQ(reported(kOpal, "by=user"), "u2001=3, u2002=1");
   EXPECT_EQ(reported(kBen, "by=user&user=u2001"), "");
@@ -99,12 +99,13 @@ TEST_F(PrivateHistoryTest, P11UsersSeeTheirOwnJobsOnly) {
 
 TEST_F(HistoryRoutesTest, P11AttemptsAreTheOwnersToo) {
   const std::string path = "namespaces/default/history/1/attempts";
-  EXPECT_EQ(as(kAnn, path).code, 200);
+  EXPECT_EQ(as(kHistoryAnn, path).code, 200);
   EXPECT_EQ(as(kOpal, path).code, 200);
   EXPECT_EQ(as(kBen, path).code, 404);
-  EXPECT_EQ(as(kAnn, "namespaces/lab/history/1/attempts").code, 404) << "of another namespace";
-  EXPECT_EQ(as(kAnn, "namespaces/default/history/4/attempts").code, 404);
-  EXPECT_EQ(as(kAnn, "namespaces/default/history/x/attempts").code, 404);
+  EXPECT_EQ(as(kHistoryAnn, "namespaces/lab/history/1/attempts").code, 404)
+      << "of another namespace";
+  EXPECT_EQ(as(kHistoryAnn, "namespaces/default/history/4/attempts").code, 404);
+  EXPECT_EQ(as(kHistoryAnn, "namespaces/default/history/x/attempts").code, 404);
 }
 
 TEST_F(HistoryRoutesTest, PagesHaveEachJobOnce) {
@@ -115,9 +116,10 @@ TEST_F(HistoryRoutesTest, PagesHaveEachJobOnce) {
     EXPECT_EQ(listed(kOpal, std::string("limit=") + limit),
               "1 sweep, 2 train, 3 late, 4 running, 5 train, 9 last");
   // One that has ended since is still active in the read model, and has an entry.
-  past(4, kAnn, "running", core::PastState::complete);
+  past(4, kHistoryAnn, "running", core::PastState::complete);
   EXPECT_EQ(listed(kOpal, "limit=2"), "1 sweep, 2 train, 3 late, 4 running, 5 train, 9 last");
-  EXPECT_EQ(listed(kAnn, ""), "1 sweep, 3 late, 4 running, 5 train") << "and its owner is known";
+  EXPECT_EQ(listed(kHistoryAnn, ""), "1 sweep, 3 late, 4 running, 5 train")
+      << "and its owner is known";
 }
 
 TEST_F(HistoryRoutesTest, NewestOfAPage) {

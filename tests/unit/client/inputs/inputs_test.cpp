@@ -77,6 +77,11 @@ TEST_F(InputsOfFiles, NamesOfNoColumnAreRefused) {
             "{sede}: the header has no such column; did you mean seed?; it has lr, seed");
   for (const char* fine : {"{seed.}", "${sede}", "{print $1}", "{\"a\":1}", "{}", "{1}", "{ x }"})
     EXPECT_EQ(why(fine), "") << fine;
+  for (const char* of_shell : {"${1}0", "${lr}", "${#}", "${seed.}"}) {
+    const auto words = with_references({"sh", "-c", of_shell, "sh", "{}"}, *read);
+    ASSERT_TRUE(words) << of_shell << ": " << words.error().message;
+    EXPECT_EQ(words->at(2), "$" + std::string(of_shell)) << "its dollar is escaped";
+  }
   const auto tabs = read_inputs({.csv = file("b", "lr\tseed\n1\t2\n")});
   EXPECT_EQ(
       with_references({"{lr}"}, *tabs).error().message,
