@@ -453,7 +453,7 @@ void World::boot() {
   options.settings.cluster_key = "key";
   options.settings.line = recovered->line;
   options.settings.node_grace_ms = kGraceMs;
-  options.settings.user_pods_max = plan_.user_pods_max;
+  options.settings.slots.user_pods_max = plan_.user_pods_max;
   options.settings.noted = recovered->uses;
   options.settings.started_ms = now_ms_;
   options.settings.await_queues = plan_.site && view_->stored(core::KeptKind::queue).count > 0;
