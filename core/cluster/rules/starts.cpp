@@ -6,6 +6,13 @@
 #include <algorithm>
 
 namespace muster::core::cluster {
+namespace {
+
+// After this time, a probe that nobody could use is the whole node: pods that start together, or
+// take several slots, fit into no single one.
+constexpr Millis kProbeUnusedMs = 60'000;
+
+}  // namespace
 
 void Turn::note_failed_starts(const Freed& event) {
   for (const auto& [id, failed] : event.failed_starts) {
@@ -71,7 +78,7 @@ std::map<NodeId, uint32_t> Turn::let_probes_through() {
     const uint32_t used = slots.used(id);
     if (!node.link || !is_healthy(node.info) || used >= node.info.slots) continue;
     NodeInfo narrow = node.info;
-    narrow.slots = used + 1;
+    if (now.up_ms < node.starts.probe_up_ms + kProbeUnusedMs) narrow.slots = used + 1;
     slots.set_node(narrow);
     slots.set_usable(id, true);
     probed.emplace(id, used);
@@ -87,8 +94,11 @@ void Turn::close_after(const std::map<NodeId, uint32_t>& probed) {
     slots.set_usable(id, false);
     if (slots.used(id) <= used) continue;
     const Millis wait_ms = node.starts.next_wait_ms();
-    log(Log::Level::info, named(id) + " gets one pod, to see whether it starts; the next in " +
-                              duration_text(wait_ms));
+    const uint32_t more = slots.used(id) - used;
+    log(Log::Level::info, named(id) + " gets " +
+                              (more == 1 ? "one pod" : std::to_string(more) + " pods") +
+                              ", to see whether " + (more == 1 ? "it starts" : "they start") +
+                              "; the next in " + duration_text(wait_ms));
     record(ProbeSent{id, wait_ms, now.up_ms + wait_ms});
   }
 }

@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-using TrustedSource = PeerLookup::TrustedSource;
+using TrustedSource = PeerLookup::Source;
 constexpr uid_t kOther = 65534;
 
 // Runs as another user what creates a socket. Needs root.
@@ -120,8 +120,8 @@ TEST_P(Server, UserIsUnknownWhenServerIsGone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ByNetlinkAndByProc, Server,
-                         ::testing::Values(TrustedSource::best, TrustedSource::sock_diag,
-                                           TrustedSource::proc));
+                         ::testing::Values(PeerLookup::Source::best, TrustedSource::sock_diag,
+                                           PeerLookup::Source::proc));
 
 TEST(TrustedServersTest, OwnUserAndRootAreTrusted) {
   TrustedServers servers("", TrustedServers::Remote::accepted, "/nowhere");
