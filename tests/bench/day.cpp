@@ -197,14 +197,15 @@ void compare(const std::vector<Day>& days) {
 }
 
 int usage() {
-  std::fprintf(
-      stderr,
-      "usage: muster-bench-day [--seed N] [--days N] [--load PART] [--nodes N] [--users N]\n"
-      "  --seed N     of the first day (default 1); each day has the next one\n"
-      "  --days N     (default 4)\n"
-      "  --load PART  work that arrives, as a part of what the site can do (default 1)\n"
-      "  --nodes N    of 32 slots (default 64; at least 16)\n"
-      "  --users N    (default 200)\n");
+  std::fprintf(stderr,
+               "usage: muster-bench-day [--seed N] [--days N] [--load PART] [--nodes N] [--users N]"
+               " [--spread 1]\n"
+               "  --seed N     of the first day (default 1); each day has the next one\n"
+               "  --days N     (default 4)\n"
+               "  --load PART  work that arrives, as a part of what the site can do (default 1)\n"
+               "  --nodes N    of 32 slots (default 64; at least 16)\n"
+               "  --users N    (default 200)\n"
+               "  --spread 1   muster places as with --placement spread\n");
   return 2;
 }
 
@@ -225,6 +226,8 @@ int run(int argc, char** argv) {
       profile.load = value;
     else if (flag == "--nodes" && value >= profile.largest_gang)
       site.nodes = static_cast<NodeId>(value);
+    else if (flag == "--spread")
+      site.spreads = true;
     else if (flag == "--users")
       profile.users = static_cast<uint32_t>(value);
     else

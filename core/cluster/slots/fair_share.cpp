@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace muster::core {
 
@@ -10,6 +12,8 @@ namespace {
 
 // Halvings of the interval that contains the level: enough for whole slots of the largest cluster.
 constexpr int kHalvings = 40;
+// So few are sorted in less time than the halvings take.
+constexpr size_t kFew = 64;
 // What is left of a share through rounding.
 constexpr double kTiny = 1e-6;
 
@@ -55,6 +59,28 @@ double level_of(const std::vector<Sharer>& sharers, double amount) {
   return open.empty() && weight > 0 ? std::clamp((amount - given) / weight, low, high) : high;
 }
 
+// Likewise for a few of whom nobody gets all that is wanted; nullopt: somebody does.
+std::optional<double> level_of_few(const std::vector<Sharer>& sharers, double amount) {
+  std::vector<std::pair<double, const Sharer*>> order;  // from which level it gets something
+  order.reserve(sharers.size());
+  for (const Sharer& one : sharers) order.emplace_back(one.held / one.weight, &one);
+  std::sort(order.begin(), order.end());
+  double held = 0, weight = 0, at = 0;
+  size_t served = 0;
+  do {
+    const Sharer& one = *order[served].second;
+    held += one.held;
+    weight += one.weight;
+    at = (amount + held) / weight;
+    ++served;
+  } while (served < order.size() && at > order[served].first);
+  for (size_t i = 0; i < served; ++i) {
+    const Sharer& one = *order[i].second;
+    if (at * one.weight > one.held + one.wanted) return std::nullopt;
+  }
+  return at;
+}
+
 }  // namespace
 
 std::vector<double> level(const std::vector<Sharer>& sharers, double amount) {
@@ -65,7 +91,9 @@ std::vector<double> level(const std::vector<Sharer>& sharers, double amount) {
     wanted += one.wanted;
   }
   if (wanted <= amount) return shares;
-  const double at = level_of(sharers, amount);
+  const std::optional<double> few =
+      sharers.size() <= kFew ? level_of_few(sharers, amount) : std::nullopt;
+  const double at = few ? *few : level_of(sharers, amount);
   for (size_t i = 0; i < sharers.size(); ++i) shares[i] = share_at(sharers[i], at);
   return shares;
 }
@@ -97,7 +125,7 @@ void add_up(Claim& claim, const Pass& pass, bool fresh) {
   for (const Pack* pack : claim.packs) {
     if (!pack) continue;
     claim.user = pack->user;
-    if (fresh && !pack->jobs.front()->limited) {
+    if (fresh && !pack->limited) {
       claim.wanted += pack->wanted;
       own = of_queue = kInfinite;
       continue;
@@ -174,8 +202,10 @@ std::vector<double> divide(const std::vector<Claim>& claims, double free) {
 struct Part {
   WaitingJob* job;
   uint32_t pods;
+  uint32_t wanted;
   int64_t rest;  // of a pod, in kTiny
   uint64_t order;
+  double cost;
   bool operator<(const Part& other) const {
     return rest != other.rest ? rest > other.rest : order < other.order;
   }
@@ -184,16 +214,16 @@ struct Part {
 // What rounding left goes to those who lack most of a pod.
 std::vector<Share> rounded(std::vector<Part> parts, double left) {
   double least = kInfinite;
-  for (const Part& part : parts) least = std::min(least, part.job->cost);
+  for (const Part& part : parts) least = std::min(least, part.cost);
   const auto lacking = parts.begin() + static_cast<std::ptrdiff_t>(std::min<double>(
                                            static_cast<double>(parts.size()),
                                            parts.empty() ? 0 : std::max(left, 0.0) / least + 1));
   if (lacking != parts.end()) std::nth_element(parts.begin(), lacking, parts.end());
   std::sort(parts.begin(), lacking);
   for (auto part = parts.begin(); part != lacking && left >= kTiny; ++part) {
-    if (part->rest <= 0 || part->pods >= part->job->wanted) continue;
+    if (part->rest <= 0 || part->pods >= part->wanted) continue;
     ++part->pods;
-    left -= part->job->cost;
+    left -= part->cost;
   }
   const auto end = std::partition(lacking, parts.end(), [](const Part& p) { return p.pods > 0; });
   std::sort(lacking, end);
@@ -201,6 +231,21 @@ std::vector<Share> rounded(std::vector<Part> parts, double left) {
   for (auto part = parts.begin(); part != end; ++part)
     if (part->pods > 0) shares.push_back({part->job, part->pods});
   return shares;
+}
+
+// Those of a pack that the pass serves, with what they may still have. `fresh`: all of them, unless
+// it looks at how long their pods run.
+void add_served(const Pack& pack, const Pass& pass, bool fresh, std::vector<Part>& jobs,
+                std::vector<Sharer>& sharers) {
+  const bool all = fresh && !pass.ends_within && !pack.limited;
+  for (size_t i = 0; i < pack.jobs.size(); ++i) {
+    const Wish& wish = pack.wishes[i];
+    WaitingJob* const job = pack.jobs[i];
+    if (wish.wanted == 0 || (!all && !pass.serves(*job))) continue;
+    const uint64_t most = all ? wish.wanted : allowed(*job, wish.wanted);
+    jobs.push_back({job, 0, wish.wanted, 0, wish.turn - pass.first_turn, wish.cost});
+    sharers.push_back({wish.share, static_cast<double>(most) * wish.cost});
+  }
 }
 
 }  // namespace
@@ -214,7 +259,7 @@ std::vector<Share> shares_of(const Line& line, const Pass& pass, uint64_t free, 
       if (pack && amounts[i] >= kTiny) most += pack->jobs.size();
   std::vector<Part> parts;
   parts.reserve(most);
-  std::vector<WaitingJob*> jobs;
+  std::vector<Part> jobs;
   std::vector<Sharer> sharers;
   double left = 0;
   for (size_t i = 0; i < claims.size(); ++i) {
@@ -222,22 +267,17 @@ std::vector<Share> shares_of(const Line& line, const Pass& pass, uint64_t free, 
     left += amounts[i];
     jobs.clear();
     sharers.clear();
-    for (const Pack* pack : claims[i].packs) {
-      if (!pack) continue;
-      for (WaitingJob* job : pack->jobs) {
-        if (!pass.serves(*job)) continue;
-        jobs.push_back(job);
-        sharers.push_back(
-            {job->share, static_cast<double>(allowed(*job, job->wanted)) * job->cost});
-      }
-    }
+    for (const Pack* pack : claims[i].packs)
+      if (pack) add_served(*pack, pass, fresh, jobs, sharers);
     const std::vector<double> of_jobs = level(sharers, amounts[i]);
     for (size_t k = 0; k < of_jobs.size(); ++k) {
       if (of_jobs[k] < kTiny) continue;
-      const double pods = of_jobs[k] / jobs[k]->cost;
-      const auto whole = static_cast<uint32_t>(pods + kTiny);
-      parts.push_back({jobs[k], whole, std::llround((pods - whole) / kTiny), pass.order(*jobs[k])});
-      left -= whole * jobs[k]->cost;
+      Part& part = jobs[k];
+      const double pods = of_jobs[k] / part.cost;
+      part.pods = static_cast<uint32_t>(pods + kTiny);
+      part.rest = std::llround((pods - part.pods) / kTiny);
+      left -= part.pods * part.cost;
+      parts.push_back(part);
     }
   }
   return rounded(std::move(parts), left);

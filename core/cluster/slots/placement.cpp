@@ -54,6 +54,7 @@ struct Placer {
 
   // Pods that start together also work together: a gang takes as few nodes as it can.
   PlacementChoice choice_of(const WaitingJob& job) const {
+    if (job.ordinary && job.pack) return PlacementChoice::usual;
     const Demand& demand = demand_of(job);
     if (demand.placement != PlacementChoice::usual) return demand.placement;
     return demand.gang && site == PlacementChoice::pack ? site : PlacementChoice::usual;
@@ -120,7 +121,7 @@ struct Placer {
   // Calls `take` for one node after another until nothing is `left`.
   template <class Take>
   void take_in_turn(const WaitingJob& job, const uint64_t& left, const Take& take) {
-    const Demand& demand = demand_of(job);
+    const Demand& demand = job.kind->demand;
     // Others leave whole nodes to jobs that need much.
     const bool backwards = site == PlacementChoice::spread && !pass.only_plain &&
                            waiting.any_large() && !is_large(job);
@@ -148,7 +149,7 @@ struct Placer {
   uint64_t fill(WaitingJob& job, uint64_t most) {
     most = allowed(job, most);
     if (most == 0 || is_stuck(job)) return 0;
-    const Demand& demand = demand_of(job);
+    const Demand& demand = job.kind->demand;  // as the job's, but shared and thus at hand
     const PlacementChoice choice = choice_of(job);
     uint64_t left = most;
     auto take = [&](FreeNode& node, uint64_t at_most) {
@@ -166,8 +167,8 @@ struct Placer {
     while (first < nodes.size() && nodes[first].free == 0) ++first;
     if (choice != PlacementChoice::usual) {
       for (auto [node, count] : arranged(job, left)) take(nodes[node], count);
-    } else if (!demand.affinity.preferred.empty()) {
-      for (size_t i : preferred(demand)) take(nodes[i], left);
+    } else if (!job.ordinary) {
+      for (size_t i : preferred(demand_of(job))) take(nodes[i], left);
     } else {
       take_in_turn(job, left, take);
     }

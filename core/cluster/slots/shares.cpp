@@ -54,6 +54,7 @@ void Slots::recount() {
   }
   for (auto& [id, client] : clients_) {
     client.share = client.pods * client.real * client.cost;
+    note_share(client);
     client.user->held += client.share;
     client.user->queue->held += client.share;
   }

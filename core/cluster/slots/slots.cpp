@@ -20,8 +20,7 @@ constexpr uint32_t kRunTimesMax = 64;
 // ---- nodes
 
 Slots::Site* Slots::site(NodeId node) const {
-  auto it = site_of_.find(node);
-  return it == site_of_.end() ? nullptr : it->second;
+  return node < site_of_.size() ? site_of_[node] : nullptr;
 }
 
 // The next round looks at the node.
@@ -32,6 +31,7 @@ void Slots::open(Site& site) {
 
 void Slots::set_node(const NodeInfo& info) {
   Site& site = sites_[info.id];
+  if (info.id >= site_of_.size()) site_of_.resize(info.id + size_t{1}, nullptr);
   site_of_[info.id] = &site;
   if (capacity_of(site.info) != capacity_of(info) || site.info.slots != info.slots) {
     all_.add(capacity_of(site.info), -1);
@@ -101,7 +101,7 @@ void Slots::remove_node(NodeId node) {
   costs_known_ = false;
   std::erase(open_, gone);
   forget_nodeless();
-  site_of_.erase(node);
+  site_of_[node] = nullptr;
   sites_.erase(node);
   for (auto& [job, places] : reservations_)
     if (places.erase(node) > 0) changed.push_back(&clients_.at(job));
@@ -181,7 +181,7 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
 // Keeps the books after a change in what the job wants or holds.
 void Slots::settle(Client& client) {
   const uint32_t wanted = client.barred ? 0 : client.lacking();
-  client.begun = client.need.gang && client.pods > 0;
+  client.begun = !client.pack && client.need.gang && client.pods > 0;
   if ((wanted > 0) != (client.line != nullptr)) {
     for (Allowance* limit : client.limits)
       if (limit) limit->waiting += wanted > 0 ? 1 : -1;
@@ -211,7 +211,8 @@ void Slots::settle(Client& client) {
     if ((client.sharer->jobs > 0) != others) weights_known_ = false;
   }
   std::optional<int32_t> rank;
-  if (client.asked && client.pods > 0) rank = client.need.priority;
+  if (client.asked && client.pods > 0)
+    rank = client.line ? client.line->priority : client.need.priority;
   if (rank == client.rank) return;
   if (client.rank && --ranks_[*client.rank] == 0) ranks_.erase(*client.rank);
   if (rank) ++ranks_[*rank];
@@ -224,7 +225,7 @@ void Slots::take(Client& client, NodeId node, uint32_t count, Millis now) {
   if (!s) return;
   s->used += count;
   s->look_ms = 0;
-  if (!client.need.amounts.none()) s->taken.add(client.need.amounts, count);
+  if (!is_plain(client)) s->taken.add(client.need.amounts, count);
   Holding& holding = client.places.at(node);
   holding.pods += count;
   holding.since = now;
@@ -236,7 +237,7 @@ void Slots::release(Client& client, NodeId node, uint32_t count) {
   count = std::min(count, held->pods);
   if (Site* s = site(node)) {
     s->used -= count;
-    if (!client.need.amounts.none()) s->taken.add(client.need.amounts, -int64_t{count});
+    if (!is_plain(client)) s->taken.add(client.need.amounts, -int64_t{count});
     open(*s);
   }
   count_pods(client, -int64_t{count});
@@ -463,8 +464,10 @@ void Slots::grant(const std::vector<Placed>& placed, Millis now, Round& round) {
     auto& granted = round.grants.try_emplace(round.grants.end(), client.job)->second;
     for (end = i; end < placed.size() && at(end).job == &client; ++end) {
       if (end + 2 * kAhead < placed.size()) __builtin_prefetch(&client_of(end + 2 * kAhead).places);
-      if (end + kAhead < placed.size())
+      if (end + kAhead < placed.size()) {
         client_of(end + kAhead).places.prefetch(at(end + kAhead).node);
+        __builtin_prefetch(site(at(end + kAhead).node), 1);
+      }
       const auto& [job, node, count] = at(end);
       granted[node] += count;
       take(client, node, count, now);

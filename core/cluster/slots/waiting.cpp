@@ -75,12 +75,13 @@ void count_limits(WaitingJob& job, int64_t pods, int64_t places) {
   job.pods = static_cast<uint32_t>(int64_t{job.pods} + pods);
   job.kept = static_cast<uint32_t>(int64_t{job.kept} + places);
   const bool has = counts && job.pods > 0, keeps_only = counts && job.kept > 0 && !has;
+  const Amounts& each = is_plain(job) ? kPlainDemand.amounts : demand_of(job).amounts;
   for (Allowance* limit : job.limits) {
     if (!limit) continue;
-    limit->count(demand_of(job).amounts, pods);
+    limit->count(each, pods);
     limit->jobs += has;
     limit->jobs -= had;
-    if (places != 0) limit->count_kept(demand_of(job).amounts, places);
+    if (places != 0) limit->count_kept(each, places);
     limit->kept.jobs += keeps_only;
     limit->kept.jobs -= kept_only;
   }
@@ -104,6 +105,7 @@ void count_pods(WaitingJob& job, int64_t pods) {
   count_limits(job, pods, 0);
   const double more = static_cast<double>(pods) * job.real * job.cost;
   job.share += more;
+  note_share(job);
   if (!job.user) return;
   job.user->held += more;
   if (job.user->queue) job.user->queue->held += more;
@@ -122,6 +124,8 @@ void WaitingJobs::add(WaitingJob& job) {
   Line& line = lines_[priority];
   line.priority = priority;
   job.line = &line;
+  job.ordinary = demand_of(job).placement == PlacementChoice::usual &&
+                 demand_of(job).affinity.preferred.empty();
   large_ += is_large(job);
   if (demand_of(job).gang) {
     job.at = line.gangs.size();
@@ -134,10 +138,12 @@ void WaitingJobs::add(WaitingJob& job) {
   Pack& pack = (plain ? line.plain : line.others)[key];
   pack.key = key;
   pack.plain = plain;
+  pack.limited = job.limited;
   pack.user = job.user;
   job.pack = &pack;
   job.at = pack.jobs.size();
   pack.jobs.push_back(&job);
+  pack.wishes.push_back({job.share, job.cost, job.turn, job.wanted});
   pack.wanted += job.wanted * job.cost;
 }
 
@@ -149,6 +155,8 @@ void WaitingJobs::remove(WaitingJob& job) {
   among[job.at] = among.back();
   among.pop_back();
   if (job.pack) {
+    job.pack->wishes[job.at] = job.pack->wishes.back();
+    job.pack->wishes.pop_back();
     job.pack->wanted -= job.wanted * job.cost;
     if (among.empty())
       (job.pack->plain ? job.line->plain : job.line->others).erase(std::pair(job.pack->key));
@@ -159,12 +167,18 @@ void WaitingJobs::remove(WaitingJob& job) {
 }
 
 void WaitingJobs::set_wanted(WaitingJob& job, uint32_t wanted) {
-  if (job.pack) job.pack->wanted += (static_cast<double>(wanted) - job.wanted) * job.cost;
+  if (job.pack) {
+    job.pack->wanted += (static_cast<double>(wanted) - job.wanted) * job.cost;
+    job.pack->wishes[job.at].wanted = wanted;
+  }
   job.wanted = wanted;
 }
 
 void WaitingJobs::set_cost(WaitingJob& job, double cost) {
-  if (job.pack) job.pack->wanted += job.wanted * (cost - job.cost);
+  if (job.pack) {
+    job.pack->wanted += job.wanted * (cost - job.cost);
+    job.pack->wishes[job.at].cost = cost;
+  }
   large_ -= job.line && is_large(job);
   job.cost = cost;
   large_ += job.line && is_large(job);
@@ -175,7 +189,7 @@ void WaitingJobs::sum_up() {
     for (auto* packs : {&line.plain, &line.others})
       for (auto& [key, pack] : *packs) {
         pack.wanted = 0;
-        for (const WaitingJob* job : pack.jobs) pack.wanted += job->wanted * job->cost;
+        for (const Wish& wish : pack.wishes) pack.wanted += wish.wanted * wish.cost;
       }
 }
 

@@ -79,6 +79,7 @@ struct WaitingJob {
   Line* line = nullptr;
   Pack* pack = nullptr;  // null: it is a gang
   size_t at = 0;
+  bool ordinary = true;  // neither it nor its pods say in which order they want nodes
 };
 
 // The job's demand, or one that needs only slots.
@@ -104,14 +105,33 @@ void count_pods(WaitingJob& job, int64_t pods);
 // Sets how many places are kept for it.
 void set_kept(WaitingJob& job, uint32_t places);
 
+// Of a job that is in a pack, what a division among its user's jobs needs. The jobs themselves are
+// far from each other, and most of them get nothing.
+struct Wish {
+  double share = 0;
+  double cost = 1;
+  uint64_t turn = 0;
+  uint32_t wanted = 0;
+};
+
 // Jobs of one user, queue and priority. Plain ones request no resources.
 struct Pack {
   std::pair<uint32_t, uint32_t> key;
   bool plain = false;
+  bool limited = false;  // as all of its jobs are
   UserShare* user = nullptr;
   std::vector<WaitingJob*> jobs;
-  double wanted = 0;  // in slots of the cluster
+  std::vector<Wish> wishes;  // of each of them
+  double wanted = 0;         // in slots of the cluster
 };
+// Whether a pod of the job requests no resources.
+inline bool is_plain(const WaitingJob& job) {
+  return job.pack ? job.pack->plain : demand_of(job).amounts.none();
+}
+// After a change of the job's share.
+inline void note_share(WaitingJob& job) {
+  if (job.pack) job.pack->wishes[job.at].share = job.share;
+}
 
 // Jobs of one priority.
 struct Line {

@@ -17,7 +17,10 @@ class Muster : public Scheduler {
  public:
   Muster(const Site& site, const std::vector<Job>& jobs,
          std::function<void(core::Slots&)> after_round)
-      : jobs_(jobs), after_round_(std::move(after_round)) {
+      : jobs_(jobs),
+        after_round_(std::move(after_round)),
+        slots_({.placement =
+                    site.spreads ? core::PlacementChoice::spread : core::PlacementChoice::pack}) {
     for (NodeId id = 1; id <= site.nodes; ++id) {
       core::NodeInfo info;
       info.id = id;

@@ -16,7 +16,8 @@ namespace muster::day {
 
 struct Site {
   NodeId nodes = 64;
-  uint32_t slots = 32;  // of each node
+  uint32_t slots = 32;   // of each node
+  bool spreads = false;  // muster places as with --placement spread
   uint64_t all() const { return uint64_t{nodes} * slots; }
 };
 

@@ -157,7 +157,8 @@ TEST_F(QueueTest, AJobWithItsQueuesTimeLimitCanBeChanged) {
   EXPECT_THAT(causes(as(kAnn, "PUT", kJobs + "/" + endless["metadata"]["name"].get<std::string>(),
                         endless)),
               ElementsAre("spec.template.spec.activeDeadlineSeconds: Required value: pods in queue "
-                          "short have a time limit of at most 1h"));
+                          "short have a time limit of at most 1h; "
+                          "an operator may raise it"));
 }
 
 TEST_F(QueueTest, AJobMovesOnlyByAWriteOfTheJob) {

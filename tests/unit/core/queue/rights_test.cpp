@@ -118,7 +118,8 @@ TEST(Rights, JobEntersAQueueThatExistsWithinItsTimeLimit) {
   const auto without = enter(job_of(7, "ann", ""), spec);
   ASSERT_EQ(without.size(), 1u);
   EXPECT_EQ(without[0].kind, Violation::Kind::required);
-  EXPECT_EQ(without[0].detail, "pods in queue default have a time limit of at most 1h");
+  EXPECT_EQ(without[0].detail,
+            "pods in queue default have a time limit of at most 1h; an operator may raise it");
   take_time_limit(job_of(7, "ann", ""), spec, set);
   EXPECT_EQ(spec.pod.active_deadline_s, 600);
   EXPECT_TRUE(enter(job_of(7, "ann", ""), spec).empty());

@@ -214,8 +214,9 @@ std::string filled(const std::vector<std::pair<uint32_t, uint32_t>>& slots, uint
     infos[i].slots = slots[i].first;
     nodes.push_back({static_cast<NodeId>(i + 1), slots[i].second, {}, &infos[i], &labels});
   }
+  Grants grants = place(nodes, {{7, wanted, nullptr}}, site);
   std::string text;
-  for (auto [node, count] : place(nodes, {{7, wanted, nullptr}}, site)[7])
+  for (auto [node, count] : grants[7])
     text += (text.empty() ? "" : " ") + std::to_string(node) + ":" + std::to_string(count);
   return text;
 }
@@ -321,7 +322,7 @@ TEST(Placement, PreferredNodesAreFilledFirst) {
     return place(nodes, {{.job = 1, .wanted = wanted, .demand = &demand}})[1];
   };
   using Placed = std::map<NodeId, uint32_t>;
-  EXPECT_EQ(placed(3), (Placed{{1, 1}, {2, 2}}));
+  EXPECT_EQ(placed(3), (Placed{{2, 2}, {4, 1}}));
   EXPECT_EQ(placed(14), (Placed{{1, 9}, {2, 2}, {3, 1}, {4, 2}})) << "an old one is still last";
   infos[2].spec.taints.clear();
   EXPECT_EQ(placed(3), (Placed{{2, 1}, {3, 2}}));
@@ -552,6 +553,21 @@ TEST(FairShare, LevelsWhatEachHas) {
   EXPECT_EQ(of({{5, 1}, {0, 1}}, 10), (std::vector<long>{1, 1}));
   EXPECT_EQ(of({{0, 1e15}, {0, 100}, {0, 100}}, 12), (std::vector<long>{4, 4, 4}));
   EXPECT_TRUE(of({}, 10).empty());
+}
+
+// Few are divided in another way than many; those who have too much already change nothing.
+TEST(FairShare, FewGetWhatTheyWouldGetAmongMany) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<Sharer> few(1 + random() % 9);
+    for (Sharer& one : few)
+      one = {double(random() % 50), double(random() % 40), 1.0 / double(1 + random() % 4)};
+    std::vector<Sharer> many = few;
+    many.resize(few.size() + 100, {1e4, 10, 1});
+    const double amount = double(random() % 100);
+    const std::vector<double> here = level(few, amount), there = level(many, amount);
+    for (size_t i = 0; i < few.size(); ++i) ASSERT_NEAR(here[i], there[i], 1e-4) << seed;
+  }
 }
 
 TEST(FairShare, UsersComeBeforeTheirJobs) {
