@@ -436,7 +436,9 @@ void JobActor::act(const core::WakeAt& order, const Durable&) {
   // An earlier wake-up reconsiders everything, so a later one needs no timer.
   if (wake_ms_ && *wake_ms_ <= order.at_ms) return;
   wake_ms_ = order.at_ms;
-  Millis wait_ms = std::max<Millis>(0, order.at_ms - now());
+  // A wake-up that is early arms the next one; the timer's clock ends in a few hundred years.
+  constexpr Millis kWakeMaxMs = 86'400'000;
+  const Millis wait_ms = std::clamp<Millis>(order.at_ms - now(), 0, kWakeMaxMs);
   delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);
 }
 

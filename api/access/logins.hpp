@@ -22,6 +22,7 @@ class Logins {
     std::string name;
     Millis expires_ms = 0;
     Millis token_until_ms = 0;  // when the token that it is exchanged for expires
+    std::string parent{};       // the id of the token that asked for it; empty: none did
   };
   // False: there are too many.
   bool add(std::string code, Login login, Millis now_ms);

@@ -191,10 +191,11 @@ Result<std::optional<JobId>> HistoryRoutes::walk(
     return !enough;
   };
   // Active jobs up to this one, without it.
+  const core::Job* next = view_.jobs().next_active(at);
   auto take_active = [&](JobId end) {
-    while (const core::Job* job = view_.jobs().next_active(at)) {
-      if (job->id() >= end) break;
-      if (!take(core::history_entry(*job))) return false;
+    while (next != nullptr && next->id() < end) {
+      if (next->id() > at && !take(core::history_entry(*next))) return false;
+      next = view_.jobs().next_active(at);
     }
     return true;
   };
@@ -218,6 +219,12 @@ Result<core::HistoryFilter> HistoryRoutes::filter_of(const Exchange& exchange,
   for (std::string& user : parts_of(url.get("user"))) filter.users.insert(std::move(user));
   for (std::string& queue : parts_of(url.get("queue"))) filter.queues.insert(std::move(queue));
   filter.names = parts_of(url.get("name"));
+  constexpr size_t kPatternsMax = 100, kPatternMax = 253;  // a job's name is no longer
+  if (filter.names.size() > kPatternsMax)
+    return invalid("name: at most " + std::to_string(kPatternsMax) + " patterns");
+  for (const std::string& pattern : filter.names)
+    if (pattern.size() > kPatternMax)
+      return invalid("name: a pattern has at most " + std::to_string(kPatternMax) + " characters");
   if (Status ok = read_states(url, filter); !ok) return ok.error();
   if (Status ok = read_instant(url, "since", filter.since); !ok) return ok.error();
   if (Status ok = read_instant(url, "until", filter.until); !ok) return ok.error();

@@ -14,10 +14,16 @@
 namespace muster::cli {
 namespace {
 
+// What a form says nothing of: midnight, the first of the month.
+const std::tm kFirstDay = [] {
+  std::tm day{};
+  day.tm_mday = 1;
+  return day;
+}();
+
 // Reads all of `text` as a local time of this form; what it does not say is as in `from`.
 std::optional<Millis> local(const std::string& text, const char* form, std::tm from) {
   from.tm_sec = 0;
-  from.tm_mday = std::max(from.tm_mday, 1);
   const char* const end = ::strptime(text.c_str(), form, &from);
   if (end == nullptr || *end != '\0') return std::nullopt;
   from.tm_isdst = -1;
@@ -50,7 +56,7 @@ std::tm local_parts(Millis at_ms) {
 std::optional<Millis> local_instant(const std::string& text) {
   for (const char* form :
        {"%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"})
-    if (const auto at = local(text, form, {})) return *at;
+    if (const auto at = local(text, form, kFirstDay)) return *at;
   return std::nullopt;
 }
 
@@ -108,11 +114,21 @@ Result<Millis> parse_begin(const std::string& text, Millis now_ms) {
   if (const auto at = from_now(text, now_ms)) return *at;
   if (const auto at = named_time(text, now_ms, today)) return *at;
   for (const char* form : {"%Y-%m-%d", "%m/%d/%y", "%m%d%y"})
-    if (const auto at = local(text, form, {})) return *at;
+    if (const auto at = local(text, form, kFirstDay)) return *at;
+  const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
   for (const char* form : {"%m/%d", "%m%d"}) {
+    if (digits && text.size() != 4) break;
+    std::tm day = today;
+    day.tm_hour = day.tm_min = 0;
+    auto at = local(text, form, day);
+    if (!at) continue;
+    // Without a year, it is the next such day, today included.
     std::tm midnight = today;
-    midnight.tm_hour = midnight.tm_min = 0;
-    if (const auto at = local(text, form, midnight)) return *at;
+    midnight.tm_hour = midnight.tm_min = midnight.tm_sec = 0;
+    midnight.tm_isdst = -1;
+    if (*at >= Millis{std::mktime(&midnight)} * 1000) return *at;
+    ++day.tm_year;
+    return *local(text, form, day);
   }
   if (const auto at = parse_when(text, now_ms)) return *at;
   return invalid("`" + text +
@@ -144,7 +160,7 @@ Result<Millis> parse_past(const std::string& text, Millis now_ms) {
   if (text == "yesterday") return day_begin(today, -1);
   if (const auto at = local_instant(text)) return *at;
   for (const char* form : {"%Y-%m-%d", "%Y-%m"})
-    if (const auto at = local(text, form, {})) return *at;
+    if (const auto at = local(text, form, kFirstDay)) return *at;
   for (const char* form : {"%H:%M", "%H:%M:%S"}) {
     auto at = local(text, form, today);
     if (!at) continue;

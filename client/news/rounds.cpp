@@ -34,8 +34,9 @@ Json next_round(const RetryWishes& o, const std::string& ns, const Json& job,
   if (!annotations.is_object()) annotations = Json::object();
   erase_members(annotations, {"kubectl.kubernetes.io/last-applied-configuration"});
   for (const std::string_view key : core::kOwnerKeys) annotations.erase(std::string(key));
-  for (const std::string_view key : {core::kBeginKey, core::kHoldKey})
-    annotations.erase(std::string(key));  // a round starts now
+  // A round starts now, and nobody has been told of its end.
+  for (const std::string_view key : {core::kBeginKey, core::kHoldKey, core::kNotifiedKey})
+    annotations.erase(std::string(key));
   annotations[core::kRetryOfKey] = root;
   annotations[core::kRoundKey] = std::to_string(round);
   if (!indexes.empty()) annotations[core::kIndexesKey] = indexes;

@@ -119,13 +119,6 @@ core::ProcessSettings shell_settings() {
   return settings;
 }
 
-std::string unexpanded(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) out.append(c == '$' ? 2 : 1, c);
-  return out;
-}
-
 bool is_utf8(std::string_view text) {
   try {
     (void)Json(text).dump();

@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "core/spec/fields/process_settings.hpp"
+#include "core/spec/values/expansion.hpp"
 
 #include <map>
 #include <string>
@@ -42,8 +43,7 @@ core::ProcessSettings shell_settings();
 // "NAME=VALUE".
 Result<std::pair<std::string, std::string>> parse_variable(const std::string& text);
 
-// Escapes `text` so that expanding $(NAME) and $$ yields it unchanged.
-std::string unexpanded(std::string_view text);
+using core::unexpanded;
 
 bool is_utf8(std::string_view text);
 

@@ -59,7 +59,8 @@ PastState state_of(const Job& job, const Condition* end) {
   }
   if (s.deleted_at) return PastState::deleted;
   if (job.suspended()) return PastState::suspended;
-  if (s.usage.first_start) return PastState::running;
+  const bool ran = s.usage.first_start || s.usage.ran_ms > 0;
+  if (ran || job.ready() > 0) return PastState::running;
   return s.hold ? PastState::held : PastState::pending;
 }
 
@@ -101,7 +102,9 @@ int64_t HistoryEntry::cpu_held_ms() const {
   constexpr int64_t kOneCpu = 1000;
   const int64_t millis = requested.cpu_millis > 0 ? requested.cpu_millis : kOneCpu;
   // As floating point: the product of a large job may not fit.
-  return static_cast<int64_t>(static_cast<double>(ran_ms) * static_cast<double>(millis) / kOneCpu);
+  constexpr double kHeldMax = 9e18;
+  return static_cast<int64_t>(
+      std::min(kHeldMax, static_cast<double>(ran_ms) * static_cast<double>(millis) / kOneCpu));
 }
 
 HistoryEntry history_entry(const Job& job) {

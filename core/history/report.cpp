@@ -1,9 +1,17 @@
 #include "core/history/report.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace muster::core {
 namespace {
+
+constexpr int64_t kHeldMax = std::numeric_limits<int64_t>::max();
+
+// What users request is bounded, but not by what there is.
+void add_held(int64_t& sum, int64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = kHeldMax;
+}
 
 struct ColumnName {
   ReportColumn column;
@@ -41,9 +49,12 @@ void UsageSum::add(const HistoryEntry& entry) {
   failed_attempts += entry.failed_attempts;
   used.add(entry.used);
   ran_ms += entry.ran_ms;
-  cpu_held_ms += entry.cpu_held_ms();
-  for (const auto& [resource, count] : entry.requested.named)
-    held_ms[resource] += count * entry.ran_ms;
+  add_held(cpu_held_ms, entry.cpu_held_ms());
+  for (const auto& [resource, count] : entry.requested.named) {
+    int64_t held = 0;
+    if (__builtin_mul_overflow(count, entry.ran_ms, &held)) held = kHeldMax;
+    add_held(held_ms[resource], held);
+  }
   if (!entry.started) return;
   ++started;
   waited_ms += entry.waited_ms;

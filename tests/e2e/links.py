@@ -390,6 +390,11 @@ class Clients(Site):
         self.assertLessEqual(short["expirationTimestamp"], own["expirationTimestamp"])
         self.assertEqual(self.https("POST", f"{MINE}/users/nobody/token", mine, {"login": True})[0], 403)
         self.assertEqual(self.https("POST", f"{MINE}/users/{getpass.getuser()}/token", mine, {})[0], 403, "no token by a token")
+        status, made = self.https("POST", f"{MINE}/users/{getpass.getuser()}/token", mine, {"login": True})
+        self.ok("token", "revoke", mine.split(".")[0])
+        page = short["text"].splitlines()[0]
+        eventually(lambda: self.https("GET", JOBS, page)[0] == 401, "its pages are logged out with it")
+        self.assertEqual(self.https("POST", f"{MINE}/login", None, {"code": made["code"]})[0], 401, "and its links are void")
         for _ in range(10):
             self.ok("web")
         self.assertEqual(self.muster("web").returncode, 5, "at most ten unused ones")

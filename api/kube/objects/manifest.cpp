@@ -182,6 +182,7 @@ Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission) {
   core::generate_selector(job.meta, job.spec);
   core::Violations found;
   core::keep_owner(admission.owner, job.meta.annotations, found);
+  job.meta.annotations.erase(std::string(core::kNotifiedKey));  // copied from another job
   const core::QueueSet none;
   const core::QueueSet& queues = admission.queues ? *admission.queues : none;
   core::take_time_limit(job.meta, job.spec, queues);

@@ -39,7 +39,8 @@ kj::Promise<void> LoginRoutes::log_in(Exchange& exchange, const std::string& bod
   const std::string code = json.is_object() ? member_text(json, "code") : "";
   if (code.empty()) return exchange.bad(R"(the body must be {"code": "..."})");
   auto login = logins_.take(code, options_.now());
-  if (!login) return refuse_login(exchange, "its code for the page is unknown or too old");
+  if (!login || (!login->parent.empty() && !backend_.token(login->parent)))
+    return refuse_login(exchange, "its code for the page is unknown or too old");
   return make(exchange, *login);
 }
 
@@ -55,8 +56,9 @@ kj::Promise<void> LoginRoutes::make(Exchange& exchange, const Logins::Login& log
         if (life < core::kTokenLifeMin)
           return refuse_login(exchange, "the token that made its code for the page expires");
         auto call = new_call<Result<TokenMade>>();
-        backend_.make_token({core::TokenKind::user, login.name, login.uid, "muster web", life, {}},
-                            std::move(call.done));
+        backend_.make_token(
+            {core::TokenKind::user, login.name, login.uid, web_token_maker(login.parent), life, {}},
+            std::move(call.done));
         return call.promise.then([&exchange](Result<TokenMade> token) {
           if (token.ok()) return send_made(exchange, *token);
           return exchange.send_error(token.error(), "tokens", exchange.caller.who.name);

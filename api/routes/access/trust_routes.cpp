@@ -117,9 +117,10 @@ kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& u
                                              const std::string& body) {
   auto json = own_fields(body, {"ttlSeconds", "login"});
   if (!json.ok()) return exchange.bad(json.error().message);
-  auto life = life_of(*json, core::kUserTokenLife, core::kUserTokenLifeMax);
-  if (!life.ok()) return exchange.bad(life.error().message);
   const bool login = json->value("login", Json(false)) == Json(true);
+  auto life =
+      life_of(*json, core::kUserTokenLife, login ? core::kUserTokenLife : core::kUserTokenLifeMax);
+  if (!life.ok()) return exchange.bad(life.error().message);
   // Otherwise a stolen token could be renewed forever.
   if (exchange.peer.remote && !login)
     return AccessGate::forbid(
@@ -157,8 +158,11 @@ kj::Promise<void> TrustRoutes::make_login(Exchange& exchange, const TokenWanted&
         invalid("the page is served here without a log-in: the coordinator runs without --api-tls"),
         "users", wanted.subject);
   Millis until = now + wanted.life_ms;
-  if (const auto own = Authentication::token_of(exchange, backend_))
+  std::string parent;
+  if (const auto own = Authentication::token_of(exchange, backend_)) {
     until = std::min(until, own->until_ms);
+    parent = own->id;
+  }
   std::string code;
   for (int words = 0; words < 4; ++words) {
     char digits[17];
@@ -166,7 +170,7 @@ kj::Promise<void> TrustRoutes::make_login(Exchange& exchange, const TokenWanted&
     code += digits;
   }
   const Millis expires = now + Logins::kLifeMs;
-  if (!logins_.add(code, {wanted.uid, wanted.subject, expires, until}, now))
+  if (!logins_.add(code, {wanted.uid, wanted.subject, expires, until, std::move(parent)}, now))
     return exchange.send_status(429, "TooManyRequests",
                                 "too many links that nobody has used; they expire in 5 minutes",
                                 OrderedJson{{"retryAfterSeconds", 60}});
@@ -231,8 +235,11 @@ kj::Promise<void> TrustRoutes::make(Exchange& exchange, TokenWanted wanted) {
 kj::Promise<void> TrustRoutes::revoke(Exchange& exchange, const Target& token, const std::string&) {
   Call call = new_call();
   backend_.revoke_token(token.name, std::move(call.done));
-  return call.promise.then([&exchange, id = token.name](const Status& status) {
+  return call.promise.then([this, &exchange, id = token.name](const Status& status) {
     if (!status.ok()) return exchange.send_error(status.error(), "tokens", id);
+    // And those of the pages that it has logged in.
+    for (const core::Token& other : backend_.tokens())
+      if (other.by == web_token_maker(id)) backend_.revoke_token(other.id, [](const Status&) {});
     return succeeded(exchange);
   });
 }

@@ -13,6 +13,12 @@ OrderedJson token_json(const core::Token& token);
 // Responds to a request that made a token. Only this response contains its secret.
 kj::Promise<void> send_made(Exchange& exchange, const TokenMade& token);
 
+// What a token says about who made it, if it was made for the web page by a link that the token of
+// this id has asked for (empty: no token has).
+inline std::string web_token_maker(const std::string& parent) {
+  return "muster web" + (parent.empty() ? "" : " of " + parent);
+}
+
 class TrustRoutes final : private RouteBase {
  public:
   using RouteBase::Promise;

@@ -86,6 +86,23 @@ std::optional<std::string> JobWriter::lacks_privilege(const Caller& caller,
   return core::lacks_rights(job.meta, job.spec, *queues_.all(), options_.access.user_priority_max);
 }
 
+std::optional<std::string> JobWriter::notifies_as_another(const Caller& caller,
+                                                          const core::JobMeta& old,
+                                                          const core::JobMeta& next) const {
+  if (caller.role == Role::admin || core::owner_uid(old.annotations) == caller.who.uid)
+    return std::nullopt;
+  for (const std::string_view key : {core::kNotifyKey, core::kNotifiedKey}) {
+    const auto of = [name = std::string(key)](const core::JobMeta& meta) {
+      const auto it = meta.annotations.find(name);
+      return it == meta.annotations.end() ? std::optional<std::string>() : it->second;
+    };
+    if (of(old) != of(next))
+      return "only the job's owner and admins may change the annotation " + std::string(key) +
+             ", whose command runs as the owner";
+  }
+  return std::nullopt;
+}
+
 std::optional<Error> JobWriter::cannot_enter(const core::JobObject& job) const {
   core::Violations found;
   core::enter_queue(job.meta, job.spec, *queues_.all(), found);
@@ -178,6 +195,8 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
             core::queue_of(job->meta.annotations) != core::queue_of(before->meta.annotations);
         if (moves)
           if (auto error = cannot_enter(*job)) return send_refused(exchange, *error, target.name);
+        if (auto why = notifies_as_another(exchange.caller, before->meta, job->meta))
+          return AccessGate::forbid(exchange, *why);
         if (moves || job->spec.pod.priority != before->spec.pod.priority ||
             job->spec.pod.priority_class_name != before->spec.pod.priority_class_name)
           if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);

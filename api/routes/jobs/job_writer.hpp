@@ -73,6 +73,10 @@ class JobWriter : protected RouteBase {
   // Why the caller may not have this job, which asks for what only operators may have.
   std::optional<std::string> lacks_privilege(const Caller& caller,
                                              const core::JobObject& job) const;
+  // Why the caller may not make this change: what runs as the owner once the job has finished is
+  // for the owner and for admins, like commands in the owner's pods.
+  std::optional<std::string> notifies_as_another(const Caller& caller, const core::JobMeta& old,
+                                                 const core::JobMeta& next) const;
   // Why the job cannot be in the queue that it names.
   std::optional<Error> cannot_enter(const core::JobObject& job) const;
   // Why the caller may not create one more job now. If they may, call quotas_.arrived() afterwards.

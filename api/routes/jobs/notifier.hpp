@@ -6,7 +6,7 @@
 // command's job exists already, and the mail has the same Message-ID. A failure is tried again for
 // a day and shown as an event of the job.
 //
-// It keeps nothing that the View does not show. Belongs to the API thread.
+// Whom to tell, and what, is read again when the job changes. Belongs to the API thread.
 #pragma once
 
 #include "api/routes/jobs/job_writer.hpp"
@@ -37,10 +37,12 @@ class Notifier final : private JobWriter, private kj::TaskSet::ErrorHandler {
   // What is still to be done for a job.
   struct Notice {
     JobId job = 0;
+    uint64_t version = 0;  // View::owner_version, as of which the rest was read
     core::JobMeta meta;
     core::NoticeWishes wishes;
     Json command_job;
     std::string mail;
+    std::vector<std::string> sent;  // whom it was sent to
     Millis ended_ms = 0;
     Millis pause_ms = 0;  // before the next attempt
     Millis next_ms = 0;
@@ -49,7 +51,10 @@ class Notifier final : private JobWriter, private kj::TaskSet::ErrorHandler {
   };
   using NoticePtr = std::shared_ptr<Notice>;
 
-  NoticePtr read(JobId id) const;
+  void look_at_all();
+  bool waits_for_desk(const Notice& notice) const;
+  bool is_there(const Notice& notice) const;
+  NoticePtr read(JobId id, const NoticePtr& before) const;
   void begin(NoticePtr notice);
   kj::Promise<Status> run_command(const NoticePtr& notice);
   kj::Promise<Status> send_mail(const NoticePtr& notice);
@@ -60,7 +65,9 @@ class Notifier final : private JobWriter, private kj::TaskSet::ErrorHandler {
 
   kj::Timer& timer_;
   std::map<JobId, NoticePtr> open_;
+  Millis next_look_ms_ = 0;  // before then, only something new is looked at
   size_t busy_ = 0;
+  bool mailing_ = false;
   bool running_ = false;
   bool waits_ = false;  // for the time of a further attempt
   kj::TaskSet tasks_;

@@ -1,7 +1,7 @@
 #include "api/view/model/job_store.hpp"
 
 #include "base/check.hpp"
-#include "core/job/shown/notice.hpp"
+#include "core/job/rules/decide.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
 

@@ -7,8 +7,10 @@
 #include "client/connect/objects.hpp"
 #include "client/documents/document_writes.hpp"
 #include "client/documents/placed.hpp"
+#include "client/settings/submitter.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/text.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <iostream>
 
@@ -57,12 +59,21 @@ class Deleter {
     if (!list) return fail(list.error());
     bool any = false;
     for (const Json& item : at(*list, {"items"})) {
-      if (options_.filter.any() && !keeps(options_.filter, item, stage_of(item))) continue;
+      if (options_.filter.any() &&
+          (!keeps(options_.filter, item, stage_of(item)) || is_of_others(item)))
+        continue;
       any = true;
       if (!remove(options_.kind, options_.target.ns, text_at(item, {"metadata", "name"}))) break;
     }
     if (!any) std::cerr << "No " << kind_plural(options_.kind) << " found.\n";
     return code_;
+  }
+
+  // Without --user, a filter selects from one's own jobs, where jobs have owners.
+  bool is_of_others(const Json& job) const {
+    const std::string key(core::kOwnerKey);
+    const std::string owner = text_at(job, {"metadata", "annotations", key.c_str()});
+    return options_.filter.user.empty() && !owner.empty() && owner != user_name();
   }
 
   int delete_files() {
@@ -119,8 +130,8 @@ std::optional<Usage> read_deletion(const std::vector<std::string>& what, DeleteO
   if (auto wrong = read_deleted(what, o)) return wrong;
   if (filtered && o.kind != Kind::job)
     return Usage{"--done, --failed and --older-than are for jobs: muster delete jobs --done"};
-  if (o.filter.ended_before_ms && !o.filter.done && !o.filter.failed)
-    return Usage{"--older-than is for jobs that have finished: add --done or --failed"};
+  if (filtered && !o.filter.done && !o.filter.failed)
+    return Usage{"--older-than and --user are for jobs that have finished: add --done or --failed"};
   if (filtered && (!o.names.empty() || o.all))
     return Usage{"--done and --failed select from all jobs: omit names and --all"};
   if (selected && (!o.names.empty() || (o.all && !o.selector.empty())))
@@ -162,6 +173,8 @@ Verb delete_verb() {
                {"--done", "", "Delete jobs that have finished, complete or failed",
                 &w->filter.filter.done},
                {"--failed", "", "Delete jobs that have failed", &w->filter.filter.failed},
+               {"--user", "USER", "With --done or --failed, jobs of this user (default: your own)",
+                &w->filter.filter.user},
                {"--older-than", "T", "Of these, only those that finished longer ago, such as 7d",
                 &w->filter.older_than},
                {"--ignore-not-found", "", "Do not fail if an object does not exist",

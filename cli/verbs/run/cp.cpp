@@ -132,7 +132,8 @@ int file_to(const CpOptions& o) {
 
 int dir_from(const CpOptions& o) {
   std::vector<std::string> words = {"tar", "xf", "-", "--no-same-owner", "-C", o.here};
-  if (!is_dir(o.here)) {
+  const bool made = !is_dir(o.here);
+  if (made) {
     if (mkdir(o.here.c_str(), 0777) < 0) return unusable(o.here);
     words.emplace_back("--strip-components=1");
   }
@@ -145,6 +146,7 @@ int dir_from(const CpOptions& o) {
                           -1, pipe.get());
   pipe = Fd();
   const int unpacked = status_of(tar);
+  if (code != 0 && made) rmdir(o.here.c_str());  // unless something has arrived
   return code != 0 ? code : unpacked;
 }
 

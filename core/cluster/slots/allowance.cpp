@@ -20,8 +20,12 @@ void Allowance::set_max(QueueLimits limits) {
   limited = max != QueueLimits{};
 }
 
-void Allowance::count(const Amounts& each, int64_t count) {
+void Allowance::count(JobId job, const Amounts& each, int64_t count) {
+  if (count == 0) return;
   pods += static_cast<uint64_t>(count);
+  const auto of = pods_of.try_emplace(job, 0).first;
+  of->second += static_cast<uint64_t>(count);
+  if (of->second == 0) pods_of.erase(of);
   if (!each.none()) amounts.add(each, count);
 }
 
@@ -32,7 +36,7 @@ void Allowance::count_kept(const Amounts& each, int64_t count) {
 
 Allowance::Taken Allowance::taken(const Amounts& each, bool new_job,
                                   std::optional<uint64_t> own) const {
-  Taken all{static_cast<int64_t>(pods), static_cast<int64_t>(jobs), amounts.cpu_millis,
+  Taken all{static_cast<int64_t>(pods), static_cast<int64_t>(pods_of.size()), amounts.cpu_millis,
             amounts.memory_bytes};
   if (!own || kept.pods == 0) return all;
   const auto mine = static_cast<int64_t>(*own);
@@ -96,7 +100,7 @@ std::optional<Allowance::Shortage> Allowance::shortage(const Amounts& each, bool
 }
 
 bool Allowance::over() const {
-  return (max.pods && pods > *max.pods) || (max.jobs && jobs > *max.jobs) ||
+  return (max.pods && pods > *max.pods) || (max.jobs && pods_of.size() > *max.jobs) ||
          (max.cpu_millis && amounts.cpu_millis > *max.cpu_millis) ||
          (max.memory_bytes && amounts.memory_bytes > *max.memory_bytes) ||
          std::any_of(max.named.begin(), max.named.end(), [this](const auto& one) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 namespace muster::core {
 
@@ -23,7 +24,8 @@ struct Allowance {
   QueueLimits max;
   bool limited = false;  // any of `max` is set
   uint64_t pods = 0;
-  uint64_t jobs = 0;  // that have pods on nodes
+  // The jobs that have pods on nodes, and how many; those with steps are counted with their job.
+  std::unordered_map<JobId, uint64_t> pods_of;
   Amounts amounts;
   size_t waiting = 0;  // jobs that want something
   struct Kept {
@@ -36,7 +38,7 @@ struct Allowance {
   Kept kept;
 
   void set_max(QueueLimits limits);
-  void count(const Amounts& each, int64_t pods);
+  void count(JobId job, const Amounts& each, int64_t pods);
   void count_kept(const Amounts& each, int64_t pods);
   // How many more such pods there may be, up to `most`. `new_job`: the first of their job. `own`:
   // how many of the kept places are for them; nullopt: what is kept does not count.

@@ -57,7 +57,9 @@ struct Placer {
     if (job.ordinary && job.pack) return PlacementChoice::usual;
     const Demand& demand = demand_of(job);
     if (demand.placement != PlacementChoice::usual) return demand.placement;
-    return demand.gang && site == PlacementChoice::pack ? site : PlacementChoice::usual;
+    const bool packs =
+        demand.gang && site == PlacementChoice::pack && demand.affinity.preferred.empty();
+    return packs ? site : PlacementChoice::usual;
   }
 
   bool reluctant(const FreeNode& node, const Demand& demand) const {

@@ -40,7 +40,9 @@ std::optional<uint64_t> own_places(const Allowance& limit, const WaitingJob& job
 }
 
 bool would_be_new(const WaitingJob& job) {
-  return job.pods == 0 && !steps_of(job.job).any();
+  return std::none_of(job.limits.begin(), job.limits.end(), [&job](const Allowance* limit) {
+    return limit && limit->pods_of.contains(job_of(job.job));
+  });
 }
 
 uint64_t allowed(const WaitingJob& job, uint64_t most) {
@@ -71,16 +73,14 @@ namespace {
 
 void count_limits(WaitingJob& job, int64_t pods, int64_t places) {
   const bool counts = !steps_of(job.job).any();
-  const bool had = counts && job.pods > 0, kept_only = counts && job.kept > 0 && !had;
+  const bool kept_only = counts && job.kept > 0 && job.pods == 0;
   job.pods = static_cast<uint32_t>(int64_t{job.pods} + pods);
   job.kept = static_cast<uint32_t>(int64_t{job.kept} + places);
-  const bool has = counts && job.pods > 0, keeps_only = counts && job.kept > 0 && !has;
+  const bool keeps_only = counts && job.kept > 0 && job.pods == 0;
   const Amounts& each = is_plain(job) ? kPlainDemand.amounts : demand_of(job).amounts;
   for (Allowance* limit : job.limits) {
     if (!limit) continue;
-    limit->count(each, pods);
-    limit->jobs += has;
-    limit->jobs -= had;
+    limit->count(job_of(job.job), each, pods);
     if (places != 0) limit->count_kept(each, places);
     limit->kept.jobs += keeps_only;
     limit->kept.jobs -= kept_only;

@@ -88,8 +88,8 @@ inline const Demand& demand_of(const WaitingJob& job) {
 }
 // Which kept places do not count for the job under this limit (Allowance::left()).
 std::optional<uint64_t> own_places(const Allowance& limit, const WaitingJob& job);
-// Whether its next pod would be the first of a job, as limits count jobs. Pods with steps
-// (core/spec/values/steps.hpp) are of one that there is already.
+// Whether its next pod would be the first of its job under its limits, whatever steps
+// (core/spec/values/steps.hpp) it has.
 bool would_be_new(const WaitingJob& job);
 // `most`, limited to the number of pods that the job may still have.
 uint64_t allowed(const WaitingJob& job, uint64_t most);

@@ -127,7 +127,8 @@ struct Applier {
   void set_started(Pod& pod, Millis started_ms) {
     if (pod.started_at) return;
     pod.started_at = started_ms;
-    if (s.usage.first_start) return;
+    // A job from before this was recorded has had pods: its first start is not known.
+    if (s.usage.first_start || s.usage.ran_ms > 0) return;
     s.usage.first_start = started_ms;
     s.usage.waited_ms = std::max<Millis>(0, started_ms - s.started_at.value_or(s.admitted_ms));
   }
@@ -464,7 +465,7 @@ struct Applier {
                                         ConditionReason::job_resumed, "Job resumed");
     s.synced = true;
     if (!changed) return;
-    const bool waits = r.suspended || job.held() || job.begins_after(r.at_ms);
+    const bool waits = r.suspended || job.held() || job.on_hold() || job.begins_after(r.at_ms);
     s.started_at = waits ? std::nullopt : std::optional(r.at_ms);
     tell(r.suspended ? JobEvent::Kind::suspended : JobEvent::Kind::resumed);
   }

@@ -24,7 +24,12 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
 // The same without asking nodes, for a job whose pods never end unseen.
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs);
 
-// When to delete a finished job (ttlSecondsAfterFinished), if ever.
+// How long it is tried to tell of an end, from then on (muster.dev/mail and notify).
+constexpr Millis kNoticeLifeMs = 24 * 3'600'000;
+// Whether somebody has to be told that this job has finished.
+bool notice_due(const Job& job);
+
+// When to delete a finished job (ttlSecondsAfterFinished), if ever. Not before its end was told.
 std::optional<Millis> expires_at(const Job& job);
 
 }  // namespace muster::core

@@ -1,8 +1,10 @@
 // When and how a job ends (job-semantics 3.3 and 3.4). A decision is final: once the interim
 // condition is written, the opposite outcome is impossible. The terminal condition waits until
 // every pod has ended.
+#include "core/job/rules/decide.hpp"
 #include "core/job/rules/failure_policy.hpp"
 #include "core/job/rules/sync.hpp"
+#include "core/spec/fields/annotations.hpp"
 #include "core/spec/values/well_known.hpp"
 
 #include <set>
@@ -222,11 +224,20 @@ void delete_job(Sync& sync) {
     delete_now(sync, {0, true, s.orphaned, false});
 }
 
+bool notice_due(const Job& job) {
+  if (!job.finished()) return false;
+  const StringMap& annotations = job.object().meta.annotations;
+  if (annotations.contains(std::string(kNotifiedKey))) return false;
+  const NoticeWishes wishes = notice_wishes(annotations);
+  return wishes.any() && (!wishes.only_failures || !job.condition(ConditionType::complete));
+}
+
 std::optional<Millis> expires_at(const Job& job) {
   const auto& ttl = job.spec().ttl_s;
   if (!ttl || job.state().deleted_at) return std::nullopt;
   for (ConditionType end : {ConditionType::complete, ConditionType::failed})
-    if (const Condition* c = job.condition(end)) return c->at_ms + *ttl * 1000LL;
+    if (const Condition* c = job.condition(end))
+      return c->at_ms + std::max<Millis>(*ttl * 1000LL, notice_due(job) ? kNoticeLifeMs : 0);
   return std::nullopt;
 }
 

@@ -40,14 +40,6 @@ uint64_t failures_shown(const Job& job) {
 
 }  // namespace
 
-bool notice_due(const Job& job) {
-  if (!job.finished()) return false;
-  const StringMap& annotations = job.object().meta.annotations;
-  if (annotations.contains(std::string(kNotifiedKey))) return false;
-  const NoticeWishes wishes = notice_wishes(annotations);
-  return wishes.any() && (!wishes.only_failures || !job.condition(ConditionType::complete));
-}
-
 std::optional<JobEnd> end_of(const Job& job) {
   for (const ConditionType type : {ConditionType::complete, ConditionType::failed})
     if (const Condition* const end = job.condition(type))

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/job/fold/job.hpp"
+#include "core/job/rules/decide.hpp"
 #include "core/spec/fields/annotations.hpp"
 
 #include <optional>
@@ -14,13 +15,8 @@
 
 namespace muster::core {
 
-// How long it is tried to tell of an end, from then on.
-constexpr Millis kNoticeLifeMs = 24 * 3'600'000;
 // What is left of the job that runs the command, once it has finished.
 constexpr int32_t kNoticeTtlS = 24 * 3600;
-
-// Whether somebody has to be told that this job has finished.
-bool notice_due(const Job& job);
 
 // The end of a finished job.
 struct JobEnd {

@@ -1,7 +1,6 @@
 #include "core/job/shown/summary.hpp"
 
 #include "core/job/rules/decide.hpp"
-#include "core/job/shown/notice.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/values/well_known.hpp"
 

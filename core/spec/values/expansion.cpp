@@ -33,4 +33,11 @@ std::optional<std::string> expand(
   return out;
 }
 
+std::string unexpanded(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) out.append(c == '$' ? 2 : 1, c);
+  return out;
+}
+
 }  // namespace muster::core

@@ -16,4 +16,7 @@ std::optional<std::string> expand(
     const std::function<std::optional<std::string_view>(const std::string& name)>& find,
     size_t max);
 
+// The text that expand() makes `text` of, whatever is in it.
+std::string unexpanded(std::string_view text);
+
 }  // namespace muster::core

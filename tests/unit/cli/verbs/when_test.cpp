@@ -48,6 +48,12 @@ TEST_F(WhenTest, PastTable) {
     EXPECT_FALSE(parse_past(text, now).ok()) << text;
 }
 
+TEST_F(WhenTest, TheDayBeforeTheFirstIsOfTheMonthBefore) {
+  const Millis first = *parse_time("2026-12-01T09:00:00Z");
+  EXPECT_EQ(time_text(*parse_past("23:00", first)), "2026-11-30T22:00:00Z");
+  EXPECT_EQ(time_text(*parse_past("yesterday", first)), "2026-11-29T23:00:00Z");
+}
+
 TEST_F(WhenTest, FutureTable) {
   for (const auto& [text, instant] : std::initializer_list<std::pair<const char*, const char*>>{
            {"2026-12-06T18:00", "2026-12-06T17:00:00Z"},
@@ -101,6 +107,10 @@ TEST_F(BeginTimes, AreThoseOfSbatchAndOurs) {
       {"1/31/27", "2027-01-31 00:00:00"},
       {"12/24", "2026-12-24 00:00:00"},
       {"013127", "2027-01-31 00:00:00"},
+      {"0131", "2027-01-31 00:00:00"},
+      {"01/31", "2027-01-31 00:00:00"},
+      {"0328", "2026-03-28 00:00:00"},
+      {"45", "wrong"},
       {"now", "2026-03-28 13:00:00"},
       {"now+60", "2026-03-28 13:01:00"},
       {"now+1hour", "2026-03-28 14:00:00"},

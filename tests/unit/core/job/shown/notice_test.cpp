@@ -44,6 +44,20 @@ TEST(Notice, IsDueOnceForThoseWhoAsked) {
   EXPECT_TRUE(notice_due(ended_job(failures, false)));
 }
 
+TEST(Notice, TheJobDoesNotExpireBeforeItsEndWasTold) {
+  const auto expires = [](StringMap annotations, int32_t ttl_s) {
+    const Job job = ended_job(annotations, true);
+    JobObject object = job.object();
+    object.spec.ttl_s = ttl_s;
+    return *expires_at(Job(7, std::make_shared<JobObject>(object), job.state()));
+  };
+  constexpr Millis kEnd = kNoticeStart + 90'000;
+  EXPECT_EQ(expires({}, 0), kEnd);
+  EXPECT_EQ(expires({{"muster.dev/mail", "ada"}}, 0), kEnd + kNoticeLifeMs);
+  EXPECT_EQ(expires({{"muster.dev/mail", "ada"}, {"muster.dev/notified", "x"}}, 0), kEnd);
+  EXPECT_EQ(expires({{"muster.dev/mail", "ada"}}, 7 * 86'400), kEnd + 7 * 86'400'000LL);
+}
+
 TEST(Notice, MailSaysWhatHasEndedAndHow) {
   const Job job = ended_job({{"muster.dev/mail", "ada@example.org,bob"}}, false);
   const std::string mail =
