@@ -104,6 +104,8 @@ Verb report_verb() {
   FlagRows rows = {{"--by", "WORD[,WORD]",
                     "A line for each: " + listed(column_words(), " or ") + " (default)", &w->by}};
   for (FlagRow& row : history_rows(*w)) rows.push_back(std::move(row));
+  FlagRow form = form_row({"table", "json", "yaml", "tsv"});
+  form.help += " (wide and name, which a configuration may say, are table here)";
   for (FlagRow& row : FlagRows{
            {"--since", "WHEN",
             "Jobs that ended from then on: 2026-12, 2026-12-01, yesterday, or 7d for seven days "
@@ -112,7 +114,7 @@ Verb report_verb() {
            {"--until", "WHEN",
             "Jobs that ended before (default: now, with those that have not ended)", &w->until},
            {"--this-namespace", "", "Only jobs of the namespace (default: of all)", &w->here},
-           form_row({"table", "json", "yaml", "tsv"}),
+           form,
            {"--no-headers", "", "Omit the header line", &w->no_headers}})
     rows.push_back(std::move(row));
   return {

@@ -289,7 +289,7 @@ TEST_F(ShortTails, ASnapshotReplacesTheRecordsBeforeIt) {
   }
   auto found = storage::recover_job(disk_.disk, 1, load_object);
   ASSERT_TRUE(found.ok()) << found.error().message;
-  EXPECT_LT(found->tail_rows, 5u) << "of more than 15 appends";
+  EXPECT_LT(found->tail_rows, 8u) << "of more than 15 appends";
   EXPECT_GT(found->next_seq, 15u);
   EXPECT_EQ(found->job.state().failed, 6u);
 }

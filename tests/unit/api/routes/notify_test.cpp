@@ -108,7 +108,8 @@ TEST_F(NotifyTest, TheCommandRunsAsAJobOfItsOwn) {
   EXPECT_FALSE(pod.contains("initContainers"));
   EXPECT_EQ(pod["activeDeadlineSeconds"], 3600);
   const Json container = pod["containers"][0];
-  EXPECT_EQ(container["command"], (Json{"sh", "-c", "echo $MUSTER_ENDED_STATE"}));
+  EXPECT_EQ(container["command"], (Json{"sh", "-c", "echo $$MUSTER_ENDED_STATE"}))
+      << "$$ is $ again when it runs";
   EXPECT_EQ(container["workingDir"], "/data");
   EXPECT_FALSE(container["resources"].contains("requests"));
   std::map<std::string, std::string> env;
@@ -125,13 +126,31 @@ TEST_F(NotifyTest, TheCommandRunsAsAJobOfItsOwn) {
 
 // As after a crash between the creation and the mark.
 TEST_F(NotifyTest, ACommandsJobThatExistsIsNotCreatedAgain) {
+  finish(create("fit", {{"muster.dev/notify", "true"}}), true);
+  EXPECT_NE(notified("fit"), "");
+  const int creates = backend.creates;
+  const Answer unmarked = call(
+      request("PATCH", kNotifiedJobs + "/fit", "Content-Type: application/merge-patch+json\r\n",
+              R"({"metadata":{"annotations":{"muster.dev/notified":null}}})"));
+  EXPECT_EQ(unmarked.code, 200) << unmarked.body;
+  turn();
+  EXPECT_EQ(backend.creates, creates);
+  EXPECT_NE(notified("fit"), "");
+  EXPECT_THAT(complaints(), IsEmpty());
+}
+
+TEST_F(NotifyTest, AnotherJobOfThatNameIsNotTheCommands) {
   const JobId id = create("fit", {{"muster.dev/notify", "true"}});
   const std::string uid = get(kNotifiedJobs + "/fit").json()["metadata"]["uid"];
   create("fit-end-" + uid.substr(0, 8), Json::object());
-  const int creates = backend.creates;
   finish(id, true);
-  EXPECT_EQ(backend.creates, creates);
-  EXPECT_NE(notified("fit"), "");
+  EXPECT_THAT(complaints(), ElementsAre(HasSubstr("another job is called fit-end-")));
+}
+
+// A copy of a job that was told is told, too.
+TEST_F(NotifyTest, TheMarkIsNotCopied) {
+  finish(create("copy", {{"muster.dev/mail", "ada"}, {"muster.dev/notified", "x"}}), true);
+  EXPECT_EQ(backend.mails.size(), 1u);
 }
 
 TEST_F(NotifyTest, AFailureIsTriedAgainAndShown) {

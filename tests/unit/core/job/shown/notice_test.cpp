@@ -21,6 +21,7 @@ Job ended_job(const StringMap& annotations, bool complete, bool finished = true)
   Job job(7, std::make_shared<JobObject>(JobObject{sample.meta, sample.spec, ""}));
   JobState state = job.state();
   state.started_at = kNoticeStart;
+  state.completions = 5;
   state.completed = *IndexSet::parse_strict(complete ? "0-4" : "0,2", 5);
   if (!complete) state.failed_indexes = *IndexSet::parse_strict("1,3-4", 5);
   if (finished)
