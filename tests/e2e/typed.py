@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 import cli
 from cli import MUSTER, poll
@@ -674,9 +675,10 @@ class Later(cli.Cluster):
         self.muster("submit", "--name", "a", "-n", "1", "--begin", "now+1hour", "--", "true")
         for words in (["why", "job/a"], ["describe", "job", "a"], ["get", "jobs", "-o", "wide"]):
             self.assertIn(" begins at " if words[0] != "get" else "begins at ", self.muster(*words).stdout)
-        job = json.loads(self.muster("get", "job", "a", "-o", "json").stdout)
-        del job["metadata"]["annotations"]["muster.dev/begin"]
-        self.muster("apply", "-f", self.file("a.json", json.dumps(job)))
+        patch = urllib.request.Request(f"http://{self.api}/apis/batch/v1/namespaces/default/jobs/a", method="PATCH",
+                                       data=b'{"metadata":{"annotations":{"muster.dev/begin":null}}}',
+                                       headers={"Content-Type": "application/merge-patch+json"})
+        urllib.request.urlopen(patch, timeout=cli.DEADLINE).close()
         self.muster("wait", "job/a")
 
     def test_sbatch_lines(self):
@@ -694,7 +696,7 @@ class Steps(cli.Cluster):
     """--retry-time; its other half, --retry-mem, needs cgroups: tests/vm/limits.sh."""
 
     def test_an_attempt_that_reached_its_time_limit_is_followed_by_a_longer_one(self):
-        script = "[ -e b ] && exit 0; if [ -e a ]; then touch b; else touch a; fi; sleep 1000"
+        script = "[ -e two ] && exit 0; if [ -e one ]; then touch two; else touch one; fi; sleep 1000"
         self.muster("submit", "--name", "a", "-n", "1", "--time", "1s", "--retry-time", "2s,1h", "--grace", "0s", "--", "sh", "-c", script)
         self.muster("wait", "job/a")
         attempts = json.loads(self.muster("get", "attempts", "job/a", "-o", "json").stdout)["items"]
@@ -707,15 +709,15 @@ class Steps(cli.Cluster):
         self.assertIn("2s,1h", self.muster("describe", "job", "a").stdout)
 
     def test_a_step_survives_the_coordinator(self):
-        script = "[ -e a ] || { touch a; sleep 1000; }; touch b; while [ ! -e go ]; do sleep 0.02; done"
+        script = "[ -e one ] || { touch one; sleep 1000; }; touch two; while [ ! -e go ]; do sleep 0.02; done"
         self.muster("submit", "--name", "a", "-n", "1", "--time", "1s", "--retry-time", "1h", "--grace", "0s", "--", "sh", "-c", script)
-        poll("the second attempt runs", (self.dir / "b").exists)
+        poll("the second attempt runs", (self.dir / "two").exists)
         Cancel.restart_coordinator(self)
         pods = json.loads(self.muster("get", "pods", "-l", "job-name=a", "-o", "json").stdout)["items"]
         running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
         self.assertEqual([pod["spec"]["activeDeadlineSeconds"] for pod in running], [3600])
         self.assertIn("Limits:", self.muster("describe", "pod", running[0]["metadata"]["name"]).stdout)
-        self.assertIn("with a time limit of 1h", self.muster("why", "job/a", "--index", "0").stdout)
+        self.assertIn("with a time limit of 1h", self.muster("why", "job/a/0").stdout)
         self.file("go", "")
         self.muster("wait", "job/a")
 
@@ -735,7 +737,7 @@ class Steps(cli.Cluster):
         self.assertIn("--retry-mem needs --mem", refused("--retry-mem", "8Gi"))
         self.assertIn("--retry-time needs --time", refused("--retry-time", "2h"))
         self.assertIn("`3Gi`: must be more than --mem, 4Gi", refused("--mem", "4Gi", "--retry-mem", "3Gi"))
-        self.assertIn("`90m`: must be more than 2h, which comes before it", refused("--time", "1h", "--retry-time", "2h,90m"))
+        self.assertIn("`1h30m`: must be more than 2h, which comes before it", refused("--time", "1h", "--retry-time", "2h,90m"))
         self.assertIn("must be amounts with a unit", refused("--mem", "4Gi", "--retry-mem", "8"))
         self.muster("queue", "short", "--max-time", "2h")
         r = self.muster("submit", "-p", "short", "-n", "1", "--time", "1h", "--retry-time", "3h", "--", "true", code=5)
