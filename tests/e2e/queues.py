@@ -61,7 +61,7 @@ class Queues(World):
         self.assertIn("--queue: Not found: \"sdd\"; muster get queues lists the queues",
                       self.said(cluster, "submit", "--queue", "sdd", "-n", "1", "--", "true", code=5))
         self.assertRegex(self.said(cluster, "describe", "job/io"), r"Queue: +ssd")
-        self.assertRegex(self.said(cluster, "get", "jobs", "-o", "wide"), r"QUEUE\nio .* ssd\n")
+        self.assertRegex(self.said(cluster, "get", "jobs", "-o", "wide"), r"QUEUE +USER .*\nio .* ssd +")
         # An operator moves it, and back.
         self.said(cluster, "set", "job/io", "--queue", "default")
         eventually(lambda: sorted(self.placed(cluster, "io")) == ["fast", "fast", "plain", "plain"], "all run")
