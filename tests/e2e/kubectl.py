@@ -71,7 +71,7 @@ class Reading(Kubectl):
         self.assertEqual((jobs["done"]["STATUS"], jobs["done"]["COMPLETIONS"]), ("Complete", "2/2"))
         self.assertEqual((jobs["broken"]["STATUS"], jobs["broken"]["COMPLETIONS"]), ("Failed", "1/2"))
         wide = self.kubectl("get", "jobs", "-o", "wide").splitlines()[0].split()
-        self.assertEqual(wide, ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE", "CONTAINERS", "IMAGES", "SELECTOR", "HELD", "EXPECTED"])
+        self.assertEqual(wide, ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE", "CONTAINERS", "IMAGES", "SELECTOR", "HELD", "EXPECTED", "QUEUE"])
         pods = self.table("pods", "-o", "wide", "-l", "app=other", "--sort-by=.metadata.name")
         self.assertEqual([(r["READY"], r["STATUS"], r["NODE"]) for r in pods], [("0/1", "Completed", "node-0"), ("0/1", "Error", "node-0")])
         all_kinds = self.kubectl("get", "all")
