@@ -81,6 +81,16 @@ uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
 
 volatile std::sig_atomic_t sigterms = 0;  // number of SIGTERMs received
 
+// All other signals wait while the handler runs: the kernel would stack a frame of several KiB for
+// each that is pending, and many at once overflow a small stack.
+void handle_alone(int signal, void (*handler)(int)) {
+  struct sigaction how {};
+  how.sa_handler = handler;
+  how.sa_flags = SA_RESTART;
+  sigfillset(&how.sa_mask);
+  sigaction(signal, &how, nullptr);
+}
+
 // Processes must start with default dispositions: exec resets handlers, but not ignored signals.
 void set_signals() {
   // A raw system call, because the C library refuses the two signals it uses itself. All zeros is
@@ -95,14 +105,14 @@ void set_signals() {
     constexpr int kKept[] = {SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGABRT, SIGSEGV,
                              SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGTERM};
     if (std::find(std::begin(kKept), std::end(kKept), signal) == std::end(kKept))
-      std::signal(signal, [](int) {});
+      handle_alone(signal, [](int) {});
   }
   // The two that the C library keeps to itself: as another is handled now, as the kernel has it.
   char handled[64] = {};
   syscall(SYS_rt_sigaction, SIGHUP, nullptr, handled, NSIG / 8);
   for (int signal = SIGSYS + 1; signal < SIGRTMIN; ++signal)
     syscall(SYS_rt_sigaction, signal, handled, nullptr, NSIG / 8);
-  std::signal(SIGTERM, [](int) { sigterms = sigterms + 1; });
+  handle_alone(SIGTERM, [](int) { sigterms = sigterms + 1; });
   // Ends are noticed through pidfds, so SIGCHLD only disturbs. The kernel does not discard it,
   // since the worker that started the process blocks it; unless we block it too, it interrupts the
   // main thread's sleep.
