@@ -1,5 +1,6 @@
 #include "core/history/entry.hpp"
 
+#include "base/printable.hpp"
 #include "core/queue/queue.hpp"
 #include "core/spec/fields/owner.hpp"
 
@@ -29,9 +30,7 @@ bool same_letters(std::string_view a, std::string_view b) {
 std::string beginning(std::string_view text) {
   constexpr std::string_view kMore = "…";
   if (text.size() <= kHistoryTextMax) return std::string(text);
-  size_t end = kHistoryTextMax - kMore.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return std::string(text.substr(0, end)).append(kMore);
+  return utf8_prefix(text, kHistoryTextMax - kMore.size()).append(kMore);
 }
 
 std::string command_words(const JobSpec& spec) {
@@ -110,8 +109,7 @@ int64_t HistoryEntry::cpu_held_ms() const {
 HistoryEntry history_entry(const Job& job) {
   const JobState& s = job.state();
   const JobMeta& meta = job.object().meta;
-  const Condition* end = job.condition(ConditionType::complete);
-  if (end == nullptr) end = job.condition(ConditionType::failed);
+  const Condition* const end = job.terminal();
   HistoryEntry entry{.id = job.id(), .ns = meta.ns, .name = meta.name, .uid = meta.uid};
   if (const auto owner = owner_of(meta.annotations)) {
     entry.owner = owner->uid;

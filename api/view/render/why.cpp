@@ -285,11 +285,6 @@ void explain_place(const View& view, const core::Job& job, core::Steps steps,
   explain_share(view, job, now, out);
 }
 
-const core::Condition* terminal(const core::Job& job) {
-  const core::Condition* found = job.condition(core::ConditionType::complete);
-  return found ? found : job.condition(core::ConditionType::failed);
-}
-
 // Who or what keeps the whole job from starting pods. False: nobody and nothing.
 bool explain_hold(const core::Job& job, Millis now, Explanation& out) {
   const std::string begins = begins_text(job, now);
@@ -327,7 +322,7 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
     out.summary = "the job is quarantined because its state cannot be read: " + damage->message;
     return true;
   }
-  if (const core::Condition* end = terminal(job)) {
+  if (const core::Condition* end = job.terminal()) {
     out.state = end->type == core::ConditionType::complete ? "Succeeded" : "Failed";
     out.summary = "the job is " + std::string(name(end->type)) + ": " +
                   std::string(name(end->reason)) + ": " + end->message;
@@ -709,7 +704,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
     return out;
   }
   if (whole) {
-    if (terminal(job)) out.summary = "the index never succeeded, and " + out.summary;
+    if (job.terminal()) out.summary = "the index never succeeded, and " + out.summary;
     tell_last();
     return out;
   }

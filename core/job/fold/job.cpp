@@ -856,8 +856,13 @@ const Condition* Job::condition(ConditionType type) const {
   return nullptr;
 }
 
+const Condition* Job::terminal() const {
+  const Condition* const complete = condition(ConditionType::complete);
+  return complete ? complete : condition(ConditionType::failed);
+}
+
 bool Job::finished() const {
-  return condition(ConditionType::complete) || condition(ConditionType::failed);
+  return terminal() != nullptr;
 }
 
 bool Job::decided() const {

@@ -211,8 +211,9 @@ class Job {
   }
   uint64_t succeeded() const { return indexed_ ? state_.completed.size() : state_.succeeded; }
   const Condition* condition(ConditionType type) const;  // nullptr: absent or False
-  bool finished() const;                                 // Complete or Failed
-  bool decided() const;                                  // SuccessCriteriaMet or FailureTarget
+  const Condition* terminal() const;  // Complete or Failed; nullptr: it has not finished
+  bool finished() const;              // Complete or Failed
+  bool decided() const;               // SuccessCriteriaMet or FailureTarget
   bool suspended() const { return condition(ConditionType::suspended); }
   // The completions of an Indexed job. 0: absent.
   int64_t index_count() const { return state_.completions.value_or(0); }

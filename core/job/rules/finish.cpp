@@ -235,10 +235,9 @@ bool notice_due(const Job& job) {
 std::optional<Millis> expires_at(const Job& job) {
   const auto& ttl = job.spec().ttl_s;
   if (!ttl || job.state().deleted_at) return std::nullopt;
-  for (ConditionType end : {ConditionType::complete, ConditionType::failed})
-    if (const Condition* c = job.condition(end))
-      return c->at_ms + std::max<Millis>(*ttl * 1000LL, notice_due(job) ? kNoticeLifeMs : 0);
-  return std::nullopt;
+  const Condition* const end = job.terminal();
+  if (end == nullptr) return std::nullopt;
+  return end->at_ms + std::max<Millis>(*ttl * 1000LL, notice_due(job) ? kNoticeLifeMs : 0);
 }
 
 void finish_when_empty(Sync& sync) {

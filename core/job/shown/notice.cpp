@@ -41,11 +41,10 @@ uint64_t failures_shown(const Job& job) {
 }  // namespace
 
 std::optional<JobEnd> end_of(const Job& job) {
-  for (const ConditionType type : {ConditionType::complete, ConditionType::failed})
-    if (const Condition* const end = job.condition(type))
-      return JobEnd{type == ConditionType::complete, std::string(name(end->reason)), end->message,
-                    end->at_ms};
-  return std::nullopt;
+  const Condition* const end = job.terminal();
+  if (end == nullptr) return std::nullopt;
+  return JobEnd{end->type == ConditionType::complete, std::string(name(end->reason)), end->message,
+                end->at_ms};
 }
 
 std::string notice_mail(const Job& job, const NoticeWishes& wishes, std::string_view site) {

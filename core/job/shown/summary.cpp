@@ -21,15 +21,14 @@ bool named_pods(const JobObject& object) {
 
 JobSummary summary_of(const Job& job) {
   const JobMeta& meta = job.object().meta;
-  const Condition* complete = job.condition(ConditionType::complete);
-  const Condition* end = complete ? complete : job.condition(ConditionType::failed);
+  const Condition* const end = job.terminal();
   return {job.id(),
           meta.ns,
           meta.name,
           meta.uid,
           end ? end->at_ms : 1,
           expires_at(job),
-          complete != nullptr,
+          end && end->type == ConditionType::complete,
           named_pods(job.object()) && !job.relabeled(),
           meta.owners.size() <= kSummaryOwnersMax ? meta.owners : std::vector<OwnerRef>(),
           notice_due(job)};
