@@ -1,8 +1,18 @@
 #include "api/kube/objects/event_object.hpp"
 
+#include "base/bytes.hpp"
 #include "base/text/time_text.hpp"
 
+#include <cinttypes>
+#include <cstdio>
+
 namespace muster::api {
+
+std::string event_hash(const std::string& text) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016" PRIx64, fnv1a(text));
+  return digits;
+}
 
 Json event_object(const core::Kept& kept, const EventSubject& subject, const EventText& text) {
   const std::string first = time_text(text.first);

@@ -24,6 +24,9 @@ struct EventText {
   int64_t count = 1;
 };
 
+// For the names of events: those that say the same have the same name.
+std::string event_hash(const std::string& text);
+
 // The JSON of the event that is stored as `kept`, whose name, namespace and uid are set.
 Json event_object(const core::Kept& kept, const EventSubject& subject, const EventText& text);
 

@@ -5,7 +5,6 @@
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/objects/time_zones.hpp"
 #include "api/request/call.hpp"
-#include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/text/time_text.hpp"
@@ -13,8 +12,6 @@
 #include <kj/vector.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <utility>
 
 namespace muster::api {
@@ -32,13 +29,6 @@ core::ChildJob::End end_of(const core::Job& job) {
   if (job.condition(core::ConditionType::complete)) return core::ChildJob::End::complete;
   return job.condition(core::ConditionType::failed) ? core::ChildJob::End::failed
                                                     : core::ChildJob::End::none;
-}
-
-// Events that say the same have the same name, and so are counted.
-std::string event_hash(const std::string& text) {
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016" PRIx64, fnv1a(text));
-  return digits;
 }
 
 }  // namespace

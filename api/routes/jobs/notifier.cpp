@@ -2,7 +2,6 @@
 
 #include "api/kube/objects/event_object.hpp"
 #include "api/request/call.hpp"
-#include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/text/time_text.hpp"
@@ -10,8 +9,6 @@
 #include "core/spec/values/expansion.hpp"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <utility>
 
 namespace muster::api {
@@ -234,12 +231,10 @@ void Notifier::failed(Notice& notice, const std::string& why) {
 void Notifier::report(Notice& notice, const std::string& message) {
   if (std::exchange(notice.complaint, message) == message) return;
   log::warn("job {}/{}: {}", notice.meta.ns, notice.meta.name, message);
-  char unique[17];
-  std::snprintf(unique, sizeof unique, "%016" PRIx64, fnv1a(notice.meta.uid + message));
   auto event = std::make_shared<core::Kept>();
   *event = {.kind = core::KeptKind::event,
             .ns = notice.meta.ns,
-            .name = notice.meta.name + "." + unique,
+            .name = notice.meta.name + "." + event_hash(notice.meta.uid + message),
             .uid = random_uid()};
   event->owner = core::owner_uid(notice.meta.annotations);
   const Millis now = options_.now();
