@@ -140,14 +140,13 @@ Taken taken_now(const View& view) {
   Taken taken;
   view.jobs().each_active([&](const core::Job& job) {
     std::map<core::Steps, core::Amounts> amounts;
-    amounts[{}] = core::demand_of(job.object()).amounts;
     const auto owner = core::owner_uid(job.object().meta.annotations);
     for (const auto& [key, pod] : job.state().open) {
       if (!pod.bound()) continue;
       if (owner) ++taken.pods_of[*owner];
       ++taken.slots[pod.node];
       const auto [each, fresh] = amounts.try_emplace(pod.steps);
-      if (fresh) each->second = core::demand_of(*core::placed_object(job, pod.steps)).amounts;
+      if (fresh) each->second = demand_with(job, pod.steps).amounts;
       taken.amounts[pod.node].add(each->second, 1);
     }
   });
