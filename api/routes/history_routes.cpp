@@ -1,6 +1,7 @@
 #include "api/routes/history_routes.hpp"
 
 #include "api/view/render/history_json.hpp"
+#include "base/text/comma_list.hpp"
 #include "base/text/time_text.hpp"
 
 #include <algorithm>
@@ -17,17 +18,6 @@ constexpr size_t kEntriesMax = 1000, kEntriesDefault = 500;  // that one respons
 constexpr size_t kSumsMax = 10'000;                          // likewise
 constexpr size_t kBoundsMax = 1001;
 
-// The parts of a list "a,b" that are not empty.
-std::vector<std::string> parts_of(const std::string& list) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at < list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    if (end > at) parts.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 Error not_one_of(const std::string& parameter, const std::string& word, const std::string& known) {
   return invalid(parameter + ": \"" + word + "\" is not one of " + known);
 }
@@ -42,7 +32,7 @@ Status read_instant(const Url& url, const std::string& parameter, std::optional<
 
 // A state, or how a job was removed: of all jobs that were, whatever their state before.
 Status read_states(const Url& url, core::HistoryFilter& filter) {
-  for (const std::string& word : parts_of(url.get("state"))) {
+  for (const std::string& word : split_at_commas(url.get("state"))) {
     const auto state = core::past_state(word);
     if (state)
       filter.states.insert(*state);
@@ -58,7 +48,7 @@ Status read_states(const Url& url, core::HistoryFilter& filter) {
 
 Result<std::vector<core::ReportColumn>> columns_of(const Url& url) {
   std::vector<core::ReportColumn> columns;
-  for (const std::string& word : parts_of(url.get("by"))) {
+  for (const std::string& word : split_at_commas(url.get("by"))) {
     const auto column = core::report_column(word);
     if (!column) return not_one_of("by", word, "user, group, queue, namespace, name, state, span");
     if (std::ranges::find(columns, *column) == columns.end()) columns.push_back(*column);
@@ -71,7 +61,7 @@ Result<std::vector<Millis>> bounds_of(const Url& url) {
   if (list.empty())
     return std::vector<Millis>{0, std::numeric_limits<Millis>::max()};  // all of time
   std::vector<Millis> bounds;
-  for (const std::string& text : parts_of(list)) {
+  for (const std::string& text : split_at_commas(list)) {
     const auto at = parse_time(text);
     if (!at) return invalid("bounds: \"" + text + "\" is not an instant");
     if (!bounds.empty() && *at <= bounds.back())
@@ -216,9 +206,10 @@ Result<core::HistoryFilter> HistoryRoutes::filter_of(const Exchange& exchange,
   const Url& url = exchange.url;
   core::HistoryFilter filter = own_jobs(exchange, ns);
   filter.uid = url.get("uid");
-  for (std::string& user : parts_of(url.get("user"))) filter.users.insert(std::move(user));
-  for (std::string& queue : parts_of(url.get("queue"))) filter.queues.insert(std::move(queue));
-  filter.names = parts_of(url.get("name"));
+  for (std::string& user : split_at_commas(url.get("user"))) filter.users.insert(std::move(user));
+  for (std::string& queue : split_at_commas(url.get("queue")))
+    filter.queues.insert(std::move(queue));
+  filter.names = split_at_commas(url.get("name"));
   constexpr size_t kPatternsMax = 100, kPatternMax = 253;  // a job's name is no longer
   if (filter.names.size() > kPatternsMax)
     return invalid("name: at most " + std::to_string(kPatternsMax) + " patterns");

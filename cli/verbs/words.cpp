@@ -11,6 +11,10 @@
 
 namespace muster::cli {
 
+std::string structured_text(const Json& json, Output output) {
+  return output == Output::json ? dumped(json, 2) + "\n" : to_yaml(json);
+}
+
 std::string listed(const std::vector<std::string>& words, const std::string& last) {
   std::string text;
   for (size_t i = 0; i < words.size(); ++i)

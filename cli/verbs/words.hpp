@@ -25,6 +25,12 @@ inline constexpr char kTaskHelp[] = "Tasks, such as 1,5-9, of a job submitted wi
 // "a, b, c"; with " or " as `last`, "a, b or c".
 std::string listed(const std::vector<std::string>& words, const std::string& last = ", ");
 
+// JSON, indented, or YAML.
+inline bool is_structured(Output output) {
+  return output == Output::json || output == Output::yaml;
+}
+std::string structured_text(const Json& json, Output output);
+
 // Reads "job/J" or "J"; any other kind before the slash is an error.
 std::optional<Usage> read_job_name(const std::string& word, std::string& name);
 

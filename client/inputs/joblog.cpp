@@ -1,6 +1,7 @@
 #include "client/inputs/joblog.hpp"
 
 #include "base/text/time_text.hpp"
+#include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 
 #include <array>
@@ -21,19 +22,6 @@ std::string in_seconds(Millis ms) {
 std::string cpu_seconds(const Json& attempt, const char* mode) {
   const Json& seconds = at(attempt, {"usage", mode});
   return in_seconds(seconds.is_number() ? std::llround(seconds.get<double>() * 1000) : 0);
-}
-
-std::string one_field(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\t')
-      out += "\\t";
-    else if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out;
 }
 
 const char* counted_as(const std::string& counted) {
@@ -81,7 +69,7 @@ std::string Joblog::line(const Json& attempt) {
       std::to_string(number_at(attempt, {"usage", "peakMemoryBytes"})),
   };
   std::string out;
-  for (const std::string& field : fields) out += (out.empty() ? "" : "\t") + one_field(field);
+  for (const std::string& field : fields) out += (out.empty() ? "" : "\t") + tsv_cell(field);
   return out + "\n";
 }
 

@@ -1,5 +1,6 @@
 #include "client/inputs/resources.hpp"
 
+#include "base/text/comma_list.hpp"
 #include "client/terminal/text.hpp"
 #include "core/spec/fields/after.hpp"
 #include "core/spec/fields/annotations.hpp"
@@ -247,10 +248,6 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   if (wishes.ttl_s) manifest["spec"]["ttlSecondsAfterFinished"] = *wishes.ttl_s;
   if (wishes.max_fails) manifest["spec"]["maxFailedIndexes"] = *wishes.max_fails;
   if (wishes.grace_s) pod["terminationGracePeriodSeconds"] = *wishes.grace_s;
-  if (!wishes.signal.empty())
-    manifest["metadata"]["annotations"][std::string(core::kSignalKey)] = wishes.signal;
-  if (!wishes.queue.empty())
-    manifest["metadata"]["annotations"][std::string(core::kQueueKey)] = wishes.queue;
   if (wishes.priority) pod["priority"] = *wishes.priority;
   for (const auto& [label, value] : wishes.node_selector) pod["nodeSelector"][label] = value;
   if (!wishes.scratch.empty()) {
@@ -258,28 +255,24 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
     if (wishes.scratch != kUnlimited) volume["emptyDir"]["sizeLimit"] = wishes.scratch;
     pod["volumes"].push_back(std::move(volume));
   }
-  if (!wishes.after.empty())
-    manifest["metadata"]["annotations"][std::string(core::kAfterKey)] = wishes.after;
-  for (const auto& [key, value] :
-       {std::pair(core::kMailKey, &wishes.mail), std::pair(core::kNotifyKey, &wishes.notify),
-        std::pair(core::kNotifyOnKey, &wishes.notify_on)})
-    if (!value->empty()) manifest["metadata"]["annotations"][std::string(key)] = *value;
-  if (!wishes.begin.empty())
-    manifest["metadata"]["annotations"][std::string(core::kBeginKey)] = wishes.begin;
-  if (wishes.hold) manifest["metadata"]["annotations"][std::string(core::kHoldKey)] = "true";
-  if (wishes.private_tmp)
-    manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
-  if (wishes.nice)
-    manifest["metadata"]["annotations"][std::string(core::kNiceKey)] = std::to_string(*wishes.nice);
-  if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";
-  if (!wishes.placement.empty())
-    manifest["metadata"]["annotations"][std::string(core::kPlacementKey)] = wishes.placement;
-  if (!wishes.retry_memory.empty())
-    manifest["metadata"]["annotations"][std::string(core::kRetryMemoryKey)] = wishes.retry_memory;
-  if (!wishes.retry_time.empty())
-    manifest["metadata"]["annotations"][std::string(core::kRetryTimeKey)] = wishes.retry_time;
-  if (wishes.gang && wishes.raises())  // all pods of a gang get more, or none
-    manifest["metadata"]["annotations"][std::string(core::kRestartKey)] = "gang";
+  auto annotate = [&manifest](std::string_view key, const std::string& value) {
+    if (!value.empty()) manifest["metadata"]["annotations"][std::string(key)] = value;
+  };
+  annotate(core::kSignalKey, wishes.signal);
+  annotate(core::kQueueKey, wishes.queue);
+  annotate(core::kAfterKey, wishes.after);
+  annotate(core::kMailKey, wishes.mail);
+  annotate(core::kNotifyKey, wishes.notify);
+  annotate(core::kNotifyOnKey, wishes.notify_on);
+  annotate(core::kBeginKey, wishes.begin);
+  annotate(core::kPlacementKey, wishes.placement);
+  annotate(core::kRetryMemoryKey, wishes.retry_memory);
+  annotate(core::kRetryTimeKey, wishes.retry_time);
+  if (wishes.hold) annotate(core::kHoldKey, "true");
+  if (wishes.private_tmp) annotate(core::kPrivateTmpKey, "true");
+  if (wishes.nice) annotate(core::kNiceKey, std::to_string(*wishes.nice));
+  if (wishes.gang) annotate(core::kGangKey, "true");
+  if (wishes.gang && wishes.raises()) annotate(core::kRestartKey, "gang");  // all get more, or none
   return manifest;
 }
 

@@ -4,6 +4,7 @@
 #include "client/connect/objects.hpp"
 #include "client/news/usage.hpp"
 #include "client/terminal/local_time.hpp"
+#include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 
 #include <algorithm>
@@ -15,27 +16,6 @@
 
 namespace muster::cli {
 namespace {
-
-double fraction_at(const Json& json, std::initializer_list<const char*> keys) {
-  const Json& value = at(json, keys);
-  return value.is_number() ? value.get<double>() : 0;
-}
-
-// In local time; empty: it has not come.
-std::string instant_at(const Json& entry, const char* field) {
-  const auto at_ms = parse_time(text_at(entry, {field}));
-  return at_ms ? local_text(*at_ms) : "";
-}
-
-std::string or_dash(std::string text) {
-  return text.empty() ? "-" : std::move(text);
-}
-
-std::string decimals(double number) {
-  std::array<char, 48> text;
-  std::snprintf(text.data(), text.size(), "%.3f", number);
-  return text.data();
-}
 
 std::string whole_at(const Json& entry, std::initializer_list<const char*> keys) {
   return std::to_string(number_at(entry, keys));
@@ -50,12 +30,7 @@ std::string user_of(const Json& entry) {
   return name.empty() && entry.contains("userId") ? whole_at(entry, {"userId"}) : name;
 }
 
-double cpu_used(const Json& entry) {
-  return fraction_at(entry, {"usage", "userSeconds"}) +
-         fraction_at(entry, {"usage", "systemSeconds"});
-}
-
-// "Complete", "Failed (BackoffLimitExceeded)"; with how it was removed: "Complete, expired".
+// "Complete", "Failed (BackoffLimitExceeded)".
 std::string state_text(const Json& entry) {
   std::string text = text_at(entry, {"state"});
   const std::string reason = text_at(entry, {"reason"});
@@ -64,6 +39,31 @@ std::string state_text(const Json& entry) {
 }
 
 }  // namespace
+
+double fraction_at(const Json& json, std::initializer_list<const char*> keys) {
+  const Json& value = at(json, keys);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+std::string decimals(double number) {
+  std::array<char, 48> text;
+  std::snprintf(text.data(), text.size(), "%.3f", number);
+  return text.data();
+}
+
+std::string instant_at(const Json& entry, const char* field) {
+  const auto at_ms = parse_time(text_at(entry, {field}));
+  return at_ms ? local_text(*at_ms) : "";
+}
+
+std::string or_dash(std::string text) {
+  return text.empty() ? "-" : std::move(text);
+}
+
+double cpu_seconds_used(const Json& entry) {
+  return fraction_at(entry, {"usage", "userSeconds"}) +
+         fraction_at(entry, {"usage", "systemSeconds"});
+}
 
 Status each_item(ApiClient& client, const std::string& path,
                  const std::function<void(const Json&)>& take,
@@ -166,19 +166,6 @@ std::string history_tsv_line(const Json& entry, Millis now) {
   return line + "\n";
 }
 
-std::string tsv_cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\t')
-      out += "\\t";
-    else if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out;
-}
-
 const std::vector<std::string>& history_sort_words() {
   static const std::vector<std::string> words = {"created", "started", "ended", "name",
                                                  "user",    "queue",   "state", "elapsed",
@@ -199,7 +186,7 @@ void LastEntries::add(const Json& entry) {
   else if (by_ == "waited")
     one.number = fraction_at(entry, {"waitedSeconds"});
   else if (by_ == "cpu")
-    one.number = cpu_used(entry);
+    one.number = cpu_seconds_used(entry);
   else if (by_ == "memory")
     one.number = fraction_at(entry, {"usage", "peakMemoryBytes"});
   else

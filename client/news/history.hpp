@@ -18,9 +18,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace muster::cli {
@@ -30,6 +30,17 @@ namespace muster::cli {
 Status each_item(
     ApiClient& client, const std::string& path, const std::function<void(const Json&)>& take,
     const std::function<void(const Json&)>& see = [](const Json&) {});
+
+// A number of an entry or a sum; 0: it has none.
+double fraction_at(const Json& json, std::initializer_list<const char*> keys);
+// With three digits after the point.
+std::string decimals(double number);
+// An instant of an entry in local time; empty: it has not come.
+std::string instant_at(const Json& entry, const char* field);
+// "-" for an empty text.
+std::string or_dash(std::string text);
+// CPU time, in user mode and in the kernel.
+double cpu_seconds_used(const Json& entry);
 
 // The name of a group of this machine; its number if there is none.
 std::string group_text(int64_t gid);
@@ -44,9 +55,6 @@ std::vector<std::string> history_cells(const Json& entry, Millis now, bool wide,
 std::string history_tsv_header();
 // Ends with a line break.
 std::string history_tsv_line(const Json& entry, Millis now);
-
-// In a line of tab-separated values: tabs and line breaks are \t and \n.
-std::string tsv_cell(std::string_view text);
 
 // The words that entries can be sorted by.
 const std::vector<std::string>& history_sort_words();

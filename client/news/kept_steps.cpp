@@ -1,5 +1,6 @@
 #include "client/news/kept_steps.hpp"
 
+#include "base/text/comma_list.hpp"
 #include "client/connect/objects.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/text.hpp"

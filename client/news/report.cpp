@@ -2,6 +2,7 @@
 
 #include "client/news/history.hpp"
 #include "client/news/usage.hpp"
+#include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 
 #include <algorithm>
@@ -39,12 +40,6 @@ void add_numbers(Json& to, const Json& from) {
   }
 }
 
-std::string with_millis(const Json& value) {
-  std::array<char, 48> text;
-  std::snprintf(text.data(), text.size(), "%.3f", number_of(value));
-  return text.data();
-}
-
 // "12.5h": hours, with as many digits as people compare; short times as "1.204s".
 std::string hours_text(double seconds) {
   if (seconds < 36) return precise_span(seconds);
@@ -58,28 +53,23 @@ std::string hours_text(double seconds) {
   return text.data();
 }
 
-double used_seconds(const Json& sum) {
-  return number_of(at(sum, {"usage", "userSeconds"})) +
-         number_of(at(sum, {"usage", "systemSeconds"}));
-}
-
 std::string efficiency(const Json& sum) {
-  const double held = number_of(at(sum, {"cpuHeldSeconds"}));
+  const double held = fraction_at(sum, {"cpuHeldSeconds"});
   if (held <= 0) return "-";
-  return std::to_string(std::llround(100 * used_seconds(sum) / held)) + "%";
+  return std::to_string(std::llround(100 * cpu_seconds_used(sum) / held)) + "%";
 }
 
 std::vector<std::string> sum_cells(const Json& sum) {
   auto count = [&sum](const char* field) { return std::to_string(number_at(sum, {field})); };
   const int64_t started = number_at(sum, {"started"});
-  const double waited = number_of(at(sum, {"waitedSeconds"}));
+  const double waited = fraction_at(sum, {"waitedSeconds"});
   return {count("jobs"),
           count("failed"),
           count("succeeded") + "/" + count("indexes"),
           count("attempts"),
           count("failedAttempts"),
-          hours_text(used_seconds(sum)),
-          hours_text(number_of(at(sum, {"cpuHeldSeconds"}))),
+          hours_text(cpu_seconds_used(sum)),
+          hours_text(fraction_at(sum, {"cpuHeldSeconds"})),
           efficiency(sum),
           memory_text(at(sum, {"usage"}), {}),
           started > 0 ? precise_span(waited / static_cast<double>(started)) : "-"};
@@ -216,17 +206,18 @@ std::string UsageTable::tsv(bool headers) const {
   for (const auto& [key, sum] : sums_) {
     for (const std::string& text : shown(key)) out += tsv_cell(text) + "\t";
     for (const char* field : kCounts) out += std::to_string(number_at(sum, {field})) + "\t";
-    out += with_millis(at(sum, {"usage", "userSeconds"})) + "\t" +
-           with_millis(at(sum, {"usage", "systemSeconds"})) + "\t" +
+    out += decimals(fraction_at(sum, {"usage", "userSeconds"})) + "\t" +
+           decimals(fraction_at(sum, {"usage", "systemSeconds"})) + "\t" +
            std::to_string(number_at(sum, {"usage", "peakMemoryBytes"})) + "\t" +
-           with_millis(at(sum, {"ranSeconds"})) + "\t" + with_millis(at(sum, {"cpuHeldSeconds"})) +
-           "\t" + std::to_string(number_at(sum, {"started"})) + "\t" +
-           with_millis(at(sum, {"waitedSeconds"})) + "\t";
+           decimals(fraction_at(sum, {"ranSeconds"})) + "\t" +
+           decimals(fraction_at(sum, {"cpuHeldSeconds"})) + "\t" +
+           std::to_string(number_at(sum, {"started"})) + "\t" +
+           decimals(fraction_at(sum, {"waitedSeconds"})) + "\t";
     std::string held;
     const Json& resources = at(sum, {"heldSeconds"});
     if (resources.is_object())
       for (const auto& [name, seconds] : resources.items())
-        held += (held.empty() ? "" : ",") + name + "=" + with_millis(seconds);
+        held += (held.empty() ? "" : ",") + name + "=" + decimals(number_of(seconds));
     out += held + "\n";
   }
   return out;

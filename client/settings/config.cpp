@@ -1,6 +1,7 @@
 #include "client/settings/config.hpp"
 
 #include "base/check.hpp"
+#include "base/text/comma_list.hpp"
 #include "base/text/nearest.hpp"
 #include "client/settings/files.hpp"
 #include "client/terminal/text.hpp"

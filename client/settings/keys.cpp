@@ -166,8 +166,7 @@ const std::vector<Key> kCoordinator = {
      "PATH",
      "",
      "Program that takes mail as sendmail does, for jobs that ask for mail; none: no mail "
-     "(default: "
-     "/usr/sbin/sendmail, if it exists)",
+     "(default: /usr/sbin/sendmail, if it exists)",
      {}},
     {"user-requests-max",
      Form::text,

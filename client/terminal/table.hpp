@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,5 +36,8 @@ class TablePrinter {
 // Formats rows of cells, each on one line: three spaces between columns, no trailing spaces; each
 // line starts with `indent`.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
+
+// In a line of tab-separated values: tabs and line breaks are \t and \n.
+std::string tsv_cell(std::string_view text);
 
 }  // namespace muster::cli

@@ -62,16 +62,6 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-std::vector<std::string> split_at_commas(std::string_view text) {
-  std::vector<std::string> parts;
-  for (size_t from = 0; from <= text.size();) {
-    const size_t comma = std::min(text.find(',', from), text.size());
-    if (comma > from) parts.emplace_back(text.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parts;
-}
-
 std::string url_encoded(std::string_view text) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;

@@ -23,9 +23,6 @@ std::string clock_span(Millis span_ms);
 // A whole number of 0 and more, of digits only; nullopt: it isn't one, or is too large.
 std::optional<int64_t> whole_number(std::string_view text);
 
-// The parts of a list "a,b" that are not empty.
-std::vector<std::string> split_at_commas(std::string_view text);
-
 // Percent-encodes what is not allowed in a path segment or a query value.
 std::string url_encoded(std::string_view text);
 

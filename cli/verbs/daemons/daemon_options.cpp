@@ -150,8 +150,6 @@ void read_labels(Reader& read, std::map<std::string, std::string>& labels) {
   }
 }
 
-}  // namespace
-
 // The program's path, or none; without a setting, where sendmail usually is.
 void read_mail_program(Reader& read, std::string& program) {
   constexpr const char* kSendmail = "/usr/sbin/sendmail";
@@ -162,6 +160,8 @@ void read_mail_program(Reader& read, std::string& program) {
     read.fail("mail-program", "`" + program + "`: must be an absolute path, such as " +
                                   std::string(kSendmail) + ", or none");
 }
+
+}  // namespace
 
 Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   CoordinatorOptions all;

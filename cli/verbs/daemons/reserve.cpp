@@ -1,6 +1,7 @@
 // muster reserve: reserves nodes for a time, for maintenance or for some users, lists what is
 // reserved, and gives it up. A reservation is an annotation of each of its nodes
 // (core/spec/values/window.hpp), which this changes one after the other.
+#include "base/text/comma_list.hpp"
 #include "cli/verbs/reservations.hpp"
 #include "cli/verbs/verb.hpp"
 #include "cli/verbs/when.hpp"

@@ -84,16 +84,19 @@ Fd tar_here(std::vector<std::string> words, bool reads, pid_t& child) {
   return ours;
 }
 
-std::string base_of(const std::string& path) {
+// Without dots and a slash at the end.
+fs::path normal(const std::string& path) {
   fs::path name = fs::path(path).lexically_normal();
-  if (!name.has_filename()) name = name.parent_path();
-  return name.filename();
+  return name.has_filename() ? name : name.parent_path();
+}
+
+std::string base_of(const std::string& path) {
+  return normal(path).filename();
 }
 
 std::string dir_of(const std::string& path) {
-  fs::path name = fs::path(path).lexically_normal();
-  if (!name.has_filename()) name = name.parent_path();
-  return name.has_parent_path() ? name.parent_path().string() : ".";
+  const fs::path dir = normal(path).parent_path();
+  return dir.empty() ? "." : dir.string();
 }
 
 bool is_dir(const std::string& path) {

@@ -92,9 +92,8 @@ void add_later_rows(FlagRows& rows, JobWords& w, std::string& begin) {
                 "Failed) and others say what has ended",
                 &wishes.notify},
                {"--notify-on", "WHEN", "When to use --mail and --notify (default end):",
-                &wishes.notify_on, one_of({"end", "fail"})}});
-  rows.insert(rows.end(),
-              {{"-b,--begin", "TIME",
+                &wishes.notify_on, one_of({"end", "fail"})},
+               {"-b,--begin", "TIME",
                 "Start no index before this time, such as 22:00, 2027-01-31T08:00, now+1hour or "
                 "tomorrow, in this machine's time zone",
                 &begin},

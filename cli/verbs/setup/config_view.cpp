@@ -59,10 +59,10 @@ int execute(const ConfigOptions& options) {
   if (options.what == ConfigOptions::What::path) {
     print_path("user    ", options.user_path);
     print_path("system  ", options.system_path);
-  } else if (options.output == Output::json || options.output == Output::yaml) {
+  } else if (is_structured(options.output)) {
     Json settings = Json::array();
     for (const Setting& setting : options.settings) settings.push_back(json_of(setting));
-    std::cout << (options.output == Output::json ? dumped(settings, 2) + "\n" : to_yaml(settings));
+    std::cout << structured_text(settings, options.output);
   } else {
     print_table(options);
   }

@@ -1,4 +1,5 @@
 // muster queue: lists queues, and creates, changes and deletes them without a manifest.
+#include "base/text/comma_list.hpp"
 #include "base/text/yaml.hpp"
 #include "cli/verbs/show/get.hpp"
 #include "cli/verbs/verb.hpp"

@@ -2,6 +2,7 @@
 // coordinator, if one is running.
 #include "cli/verbs/setup/build_info.hpp"
 #include "cli/verbs/verb.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -32,8 +33,8 @@ std::string versions_text(const Json& map) {
 }
 
 void print(const Json& info, Output output) {
-  if (output == Output::json || output == Output::yaml) {
-    std::cout << (output == Output::json ? dumped(info, 2) + "\n" : to_yaml(info));
+  if (is_structured(output)) {
+    std::cout << structured_text(info, output);
     return;
   }
   const Json& client = info["client"];

@@ -4,6 +4,7 @@
 
 #include "base/text/time_text.hpp"
 #include "cli/verbs/show/get.hpp"
+#include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/inputs/inputs.hpp"
@@ -128,9 +129,9 @@ int execute(const AttemptsOptions& options) {
         }
       });
   if (!done) return fail(done.error());
-  if (options.output == Output::json || options.output == Output::yaml) {
+  if (is_structured(options.output)) {
     const Json list = {{"kind", "AttemptList"}, {"apiVersion", "muster.dev/v1"}, {"items", all}};
-    std::cout << (options.output == Output::json ? dumped(list, 2) + "\n" : to_yaml(list));
+    std::cout << structured_text(list, options.output);
     return kDone;
   }
   if (options.output == Output::name) {

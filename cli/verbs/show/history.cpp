@@ -3,6 +3,7 @@
 #include "cli/verbs/show/history.hpp"
 
 #include "base/clock.hpp"
+#include "base/text/comma_list.hpp"
 #include "base/text/time_text.hpp"
 #include "cli/verbs/when.hpp"
 #include "cli/verbs/words.hpp"
@@ -12,7 +13,6 @@
 #include "client/news/history.hpp"
 #include "client/news/usage.hpp"
 #include "client/terminal/exit_codes.hpp"
-#include "client/terminal/local_time.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
 
@@ -53,16 +53,12 @@ std::optional<Usage> check_states(const std::string& states) {
 }
 
 void print_list(const char* kind, Output output, Json items) {
-  const Json list = {{"kind", kind}, {"apiVersion", "muster.dev/v1"}, {"items", std::move(items)}};
-  std::cout << (output == Output::json ? dumped(list, 2) + "\n" : to_yaml(list));
-}
-
-bool structured(Output output) {
-  return output == Output::json || output == Output::yaml;
+  std::cout << structured_text(
+      {{"kind", kind}, {"apiVersion", "muster.dev/v1"}, {"items", std::move(items)}}, output);
 }
 
 void print_entries(const HistoryOptions& o, std::vector<Json> entries, Millis now) {
-  if (structured(o.output)) {
+  if (is_structured(o.output)) {
     Json items = Json::array();
     for (Json& entry : entries) items.push_back(std::move(entry));
     return print_list("HistoryEntryList", o.output, std::move(items));
@@ -87,11 +83,6 @@ std::string attempts_path(const Json& entry) {
          url_encoded(text_at(entry, {"id"})) + "/attempts?limit=1000";
 }
 
-std::string instant_text(const Json& attempt, const char* field) {
-  const auto at_ms = parse_time(text_at(attempt, {field}));
-  return at_ms ? local_text(*at_ms) : "-";
-}
-
 std::vector<std::string> attempt_cells(const Json& entry, const Json& attempt, bool namespaces) {
   const auto ran = elapsed_seconds(attempt, 0);
   auto number = [&attempt](const char* field) {
@@ -104,8 +95,8 @@ std::vector<std::string> attempt_cells(const Json& entry, const Json& attempt, b
                                     number("index"),
                                     number("attempt"),
                                     text_at(attempt, {"node"}),
-                                    instant_text(attempt, "started"),
-                                    instant_text(attempt, "ended"),
+                                    or_dash(instant_at(attempt, "started")),
+                                    or_dash(instant_at(attempt, "ended")),
                                     ran ? precise_span(*ran) : "-",
                                     cpu_text(at(attempt, {"usage"}), ran.value_or(0), requested),
                                     memory_text(at(attempt, {"usage"}), requested),
@@ -116,10 +107,6 @@ std::vector<std::string> attempt_cells(const Json& entry, const Json& attempt, b
 }
 
 std::string attempt_line(const Json& entry, const Json& attempt) {
-  auto instant = [&attempt](const char* field) {
-    const auto at_ms = parse_time(text_at(attempt, {field}));
-    return at_ms ? local_text(*at_ms) : "";
-  };
   auto number = [&attempt](std::initializer_list<const char*> keys) {
     const Json& value = at(attempt, keys);
     return value.is_number() ? value.dump() : "";
@@ -128,10 +115,10 @@ std::string attempt_line(const Json& entry, const Json& attempt) {
   for (const std::string& cell :
        {text_at(entry, {"id"}), text_at(entry, {"namespace"}), text_at(entry, {"name"}),
         number({"index"}), number({"attempt"}), text_at(attempt, {"pod"}),
-        text_at(attempt, {"node"}), instant("started"), instant("ended"), number({"exitCode"}),
-        number({"signal"}), text_at(attempt, {"counted"}), text_at(attempt, {"cause"}),
-        number({"usage", "userSeconds"}), number({"usage", "systemSeconds"}),
-        number({"usage", "peakMemoryBytes"})})
+        text_at(attempt, {"node"}), instant_at(attempt, "started"), instant_at(attempt, "ended"),
+        number({"exitCode"}), number({"signal"}), text_at(attempt, {"counted"}),
+        text_at(attempt, {"cause"}), number({"usage", "userSeconds"}),
+        number({"usage", "systemSeconds"}), number({"usage", "peakMemoryBytes"})})
     line += (line.empty() ? "" : "\t") + tsv_cell(cell);
   return line + "\n";
 }
@@ -152,7 +139,7 @@ int print_attempts(ApiClient& client, const HistoryOptions& o, const std::vector
   }
   for (const Json& entry : entries) {
     Status read = each_item(client, attempts_path(entry), [&](const Json& attempt) {
-      if (structured(o.output)) {
+      if (is_structured(o.output)) {
         Json& item = items.emplace_back(attempt);
         item["job"] = {{"id", text_at(entry, {"id"})},
                        {"namespace", text_at(entry, {"namespace"})},
@@ -167,7 +154,7 @@ int print_attempts(ApiClient& client, const HistoryOptions& o, const std::vector
     // Forgotten since it was listed.
     if (!read && read.error().code != Errc::not_found) return fail(read.error());
   }
-  if (structured(o.output))
+  if (is_structured(o.output))
     print_list("AttemptList", o.output, std::move(items));
   else if (o.output != Output::tsv)
     std::cout << aligned(rows, "");
@@ -257,7 +244,7 @@ int execute(const HistoryOptions& options) {
   if (entries.size() < seen)
     std::cerr << "showing the last " << entries.size() << " of " << seen << " jobs by "
               << options.sort << "; --limit 0 shows all\n";
-  if (entries.empty() && !structured(options.output) && options.output != Output::tsv) {
+  if (entries.empty() && !is_structured(options.output) && options.output != Output::tsv) {
     std::cerr << "No jobs found in the history"
               << (options.all_namespaces ? "" : " of namespace " + options.target.ns) << ".\n";
     return kDone;

@@ -1,5 +1,6 @@
 // muster report: what jobs have used, by user, group, queue and period.
 #include "base/clock.hpp"
+#include "base/text/comma_list.hpp"
 #include "base/text/time_text.hpp"
 #include "cli/verbs/show/history.hpp"
 #include "cli/verbs/words.hpp"
@@ -82,9 +83,8 @@ int execute(const ReportOptions& options) {
   Status read =
       each_item(*client, report_path(options), [&table](const Json& item) { table.add(item); });
   if (!read) return fail(read.error());
-  if (options.output == Output::json || options.output == Output::yaml)
-    std::cout << (options.output == Output::json ? dumped(table.json(), 2) + "\n"
-                                                 : to_yaml(table.json()));
+  if (is_structured(options.output))
+    std::cout << structured_text(table.json(), options.output);
   else if (options.output == Output::tsv)
     std::cout << table.tsv(options.headers);
   else if (table.empty())
