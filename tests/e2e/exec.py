@@ -146,15 +146,11 @@ class Case(World):
 
     def sessions(self):
         """The processes of commands, without the pods' own."""
-        return [pid for pid in processes_of(self.seeing.folder) if b"marker-of-a-session" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return [pid for pid in processes_of(self.seeing.folder)
+                if any("marker-of-a-session" in word for word in self.seeing.command_line(pid))]
 
     def none_left(self, timeout=15):
-        def gone():
-            try:
-                return not self.sessions()
-            except OSError:
-                return False
-        eventually(gone, "no process of a session is left", timeout)
+        eventually(lambda: not self.sessions(), "no process of a session is left", timeout)
 
     def count_across(self, kill, start):
         """While a command counts, something is killed and started again. Nothing of its output is lost."""
