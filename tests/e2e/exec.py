@@ -147,7 +147,7 @@ class Case(World):
     def sessions(self):
         """The processes of commands, without the pods' own."""
         return [pid for pid in processes_of(self.seeing.folder)
-                if any("marker-of-a-session" in word for word in self.seeing.command_line(pid))]
+                if any("marker-of-a-session" in word for word in self.command_line(str(pid)))]
 
     def none_left(self, timeout=15):
         eventually(lambda: not self.sessions(), "no process of a session is left", timeout)
