@@ -185,7 +185,7 @@ Verb run_verb(), submit_verb(), mpirun_verb(), exec_verb(), create_verb(), apply
     coordinator_verb(), agent_verb(), token_verb(), node_verb(), dev_verb(), backup_verb(),
     restore_verb(), verify_verb(), journal_verb(), drill_verb(), config_verb(), completion_verb(),
     kubeconfig_verb(), version_verb(), hold_verb(), release_verb(), set_verb(), taint_verb(),
-    reserve_verb(), cancel_verb(), shell_verb(), cp_verb(), web_verb(), history_verb(),
-    report_verb();
+    reserve_verb(), cancel_verb(), shell_verb(), cp_verb(), port_forward_verb(), web_verb(),
+    history_verb(), report_verb();
 
 }  // namespace muster::cli

@@ -5,10 +5,15 @@ MUSTER names the executable. Waits poll with a deadline.
 """
 import json
 import os
+import pathlib
+import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.request
@@ -25,6 +30,19 @@ class Typed(cli.Case):
         self.assertIn("Failed", r.stderr)
         r = self.muster("run", "-k", "-n", "2", "--data-dir", "d", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
         self.assertEqual([line.split()[-1] for line in r.stdout.splitlines()], ["0", "1"])
+
+    def test_p17_an_input_that_is_too_long_fails_only_its_index(self):
+        (self.dir / "list").write_text("one\n" + "y" * 200_000 + "\ntwo\n")
+        for words in (["sh", "-c", "echo got $1", "sh", "{}"], ["sh", "-c", "echo got $(printf %.3s $MUSTER_INPUT)"]):
+            r = self.muster("run", "-j", "1", "--retries", "1", "--each", "list", "--output", "plain", "--", *words, code=1)
+            self.assertEqual(r.stdout, "got one\ngot two\n")
+            self.assertIn("the input of this index: longer than 128 KiB", r.stderr)
+
+    def test_p17_a_program_that_an_input_names_fails_only_its_index(self):
+        (self.dir / "list").write_text("echo\nno-such-program\nprintf\n")
+        r = self.muster("run", "-j", "1", "--each", "list", "--output", "plain", "--", "{}", "x", code=1)
+        self.assertEqual(r.stdout.split(), ["x", "x"])
+        self.assertIn("no-such-program", r.stderr)
 
     def test_p17_a_removed_directory_is_refused(self):
         gone = self.dir / "gone"
@@ -333,6 +351,87 @@ class Copies(cli.Cluster):
         self.muster("cp", "-r", "job/a:new", str(self.dir / "back"), "--index", "0")
         self.assertEqual((self.dir / "back/sub/f").read_text(), "words\n")
         self.muster("cp", "-r", "job/a:none", str(self.dir / "back2"), "--index", "0", code=2)
+
+
+
+ECHO = """
+import os, socket, threading
+def serve(client):
+    while data := client.recv(65536):
+        client.sendall(data)
+    client.sendall(b"end")
+    client.close()
+s = socket.create_server(("127.0.0.1", 0))
+open("port.new", "w").write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+while True:
+    threading.Thread(target=serve, args=[s.accept()[0]]).start()
+"""
+
+
+class Forwards(cli.Cluster):
+    """muster port-forward, to a pod that sends back what it gets, and `end` at the end."""
+
+    PATH = os.environ["PATH"]
+
+    def setUp(self):
+        super().setUp()
+        self.muster("submit", "--name", "echo", "-n", "1", "--env", f"PATH={self.PATH}", "--", sys.executable, "-c", ECHO)
+        poll("it listens", (self.dir / "port").exists)
+        self.there = (self.dir / "port").read_text()
+
+    def forward(self, *ports):
+        """The ports here, and the process."""
+        process = subprocess.Popen([MUSTER, "port-forward", "job/echo", *ports], env=self.env, text=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        here = [re.match(r"Forwarding from 127.0.0.1:(\d+) -> (\d+)$", process.stdout.readline()) for _ in ports]
+        self.assertEqual([m[2] for m in here], [port.split(":")[-1] for port in ports])
+        return [int(m[1]) for m in here], process
+
+    def test_connections_carry_bytes_and_ends_both_ways(self):
+        (here, closed), process = self.forward(f":{self.there}", ":1")
+        data = os.urandom(1_000_000)
+        clients = [socket.create_connection(("127.0.0.1", here), cli.DEADLINE) for _ in range(3)]
+        for client in clients:
+            def send(client=client):
+                client.sendall(data)
+                client.shutdown(socket.SHUT_WR)
+            threading.Thread(target=send).start()
+        for client in clients:
+            with client, client.makefile("rb") as file:
+                self.assertEqual(file.read(), data + b"end")
+        with socket.create_connection(("127.0.0.1", closed), cli.DEADLINE) as client:
+            self.assertEqual(client.recv(1), b"")
+        process.send_signal(signal.SIGINT)
+        self.assertIn("port 1 of the pod: ", process.communicate(timeout=cli.DEADLINE)[1])
+        self.assertEqual(process.returncode, 0)
+
+    def test_it_ends_with_the_pod(self):
+        _, process = self.forward(f":{self.there}")
+        self.muster("delete", "job/echo")
+        self.assertIn("the pod has ended", process.communicate(timeout=cli.DEADLINE)[1])
+        self.assertEqual(process.returncode, 1)
+
+    def test_a_wrong_pod_or_port_is_refused(self):
+        self.assertIn("not found", self.muster("port-forward", "job/none", "80", code=3).stderr)
+        for ports in ([], ["0"], ["65536"], ["80:"], ["x:80"], ["80:80:80"]):
+            self.muster("port-forward", "job/echo", *ports, code=2)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            r = self.muster("port-forward", "job/echo", f"{taken.getsockname()[1]}:80", code=1)
+        self.assertIn("Address already in use; choose another port", r.stderr)
+
+
+class ForwardsWithoutPerl(Forwards):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        programs = pathlib.Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, programs)
+        for name, program in (("sh", shutil.which("sh")), ("sleep", shutil.which("sleep")), ("python3", sys.executable)):
+            (programs / name).symlink_to(program)
+        cls.PATH = str(programs)
 
 
 class Lists(cli.Cluster):
