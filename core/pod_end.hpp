@@ -43,6 +43,9 @@ inline constexpr int kEndCauses = 1 + static_cast<int>(EndCause::worker_unreacha
 // able to. Only on nodes and in their reports: a record has 126. There, a `returned` pod with 126
 // or 127 could not be started.
 inline constexpr int32_t kExitNotHere = 125;
+// Likewise, for a reason of its index: its input is too long. Only from the executor to the node,
+// which reports what a shell that had tried would end with: `exited`, 126.
+inline constexpr int32_t kExitOfIndex = 124;
 
 // State of a started pod. Only `ready` counts as ready. Same order as Readiness in
 // schema/types.capnp.

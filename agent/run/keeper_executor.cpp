@@ -392,7 +392,9 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
     } else {
       refused.push_back({.pod = start.order.pod,
                          .step = start.order.step,
-                         .exit_code = fault == Fault::job ? kExitCannotStart : core::kExitNotHere,
+                         .exit_code = fault == Fault::job
+                                          ? core::node::exit_code_of(*start.job, order.error())
+                                          : core::kExitNotHere,
                          .error = order.error().message,
                          .ended_at = boot_now(),
                          .unstarted = fault == Fault::node});

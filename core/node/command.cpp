@@ -1,5 +1,6 @@
 #include "core/node/command.hpp"
 
+#include "base/exec_exit.hpp"
 #include "core/node/space.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/values/expansion.hpp"
@@ -79,14 +80,20 @@ class Environment {
   size_t cost_ = 0;
 };
 
+// Errors of this kind have the violation as well.
+Error too_large(const std::string& what, std::string why) {
+  return {
+      Errc::invalid, what + ": " + why, {{what, Violation::Kind::too_long, "", std::move(why)}}};
+}
+
 Error too_long(const std::string& what) {
-  return {Errc::invalid, what + ": longer than " + std::to_string(kStringMax >> 10) +
-                             " KiB, the maximum for one argument or variable"};
+  return too_large(what, "longer than " + std::to_string(kStringMax >> 10) +
+                             " KiB, the maximum for one argument or variable");
 }
 
 Error too_much(const std::string& what) {
-  return {Errc::invalid, what + ": with it, the environment and the command line exceed " +
-                             std::to_string(kStringsMax >> 20) + " MiB, the maximum for a program"};
+  return too_large(what, "with it, the environment and the command line exceed " +
+                             std::to_string(kStringsMax >> 20) + " MiB, the maximum for a program");
 }
 
 // What differs between the pods of a job, apart from devices.
@@ -348,6 +355,8 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
                          mpi,
                          input,
                          Environment(node.inherited.size() + container.env.size() + kOurs)};
+  if (input && kInputVariable.size() + 2 + input_text(*input).size() > kStringMax)
+    return too_long("the input of this index");
   builder.set_ours(devices, scratch);
   for (const EnvSource& source : container.env_from)
     if (Status ok = builder.set_config_map(source); !ok) return ok.error();
@@ -380,22 +389,31 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
                                 const InputTable* inputs) {
   if (words.empty() || words[0].empty()) return Error{Errc::invalid, "there is no command"};
   auto command = command_of(job, container, pod, node, devices, mpi, inputs);
-  if (!command) return command;
+  if (!command) return invalid(command.error().message);
   size_t used = 0;
   for (const std::string& variable : command->env) used += cost(variable.size());
   for (const std::string& word : words) {
-    if (word.size() >= kStringMax) return too_long("a word of the command");
+    if (word.size() >= kStringMax) return invalid(too_long("a word of the command").message);
     used += cost(word.size());
   }
-  if (used > kStringsMax) return too_much("the command");
+  if (used > kStringsMax) return invalid(too_much("the command").message);
   command->argv = std::move(words);
   command->process = {};
+  command->session = true;
   return command;
 }
 
+int32_t exit_code_of(const PodTemplate& job, const Error& refusal) {
+  const bool too_large =
+      !refusal.violations.empty() && refusal.violations.front().kind == Violation::Kind::too_long;
+  const bool has_input = job.inputs || !job.inputs_file.empty();
+  return too_large && has_input ? kExitOfIndex : kExitCannotStart;
+}
+
 ProcessSettings settings_of(const PodTemplate& job, const Command& command) {
-  if (!job.process.files()) return job.process;
   ProcessSettings out = job.process;
+  out.joined = out.joined && !command.session;
+  if (!job.process.files()) return out;
   out.out = command.process.out;
   out.err = command.process.err;
   out.append = command.process.append;

@@ -56,6 +56,7 @@ struct Command {
   std::string cwd;                    // absolute
   std::vector<SecretFile> secrets{};  // variables that are not in `env`
   ProcessSettings process{};          // if it has files, with them instead of patterns; else empty
+  bool session = false;               // it joins a running container
   std::string words{};  // from a pattern: argv and env by write_words(), in place of those members
 };
 
@@ -76,11 +77,15 @@ inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their point
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
                            const NodeFacts& node, const DeviceMap& devices = {},
                            const MpiFacts* mpi = nullptr, const InputTable* inputs = nullptr);
-// The same for a command that joins the container. `words` are not expanded.
+// The same for a command that joins the container, whose size is nobody's fault but its own.
+// `words` are not expanded.
 Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
                                 const NodeFacts& node, const DeviceMap& devices,
                                 const MpiFacts* mpi, std::vector<std::string> words,
                                 const InputTable* inputs = nullptr);
+// What a pod whose command is refused ends with: kExitOfIndex where its input is too long, as those
+// of other indexes may not be, else 126.
+int32_t exit_code_of(const PodTemplate& job, const Error& refusal);
 
 // The same, prepared for many pods of one template, since most variables are equal in all of them.
 class CommandPattern {

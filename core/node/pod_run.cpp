@@ -1,5 +1,7 @@
 #include "core/node/pod_run.hpp"
 
+#include "base/exec_exit.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -197,6 +199,10 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
     container.end.cause = EndCause::keeper_lost;
   } else if (stop) {
     container.end.cause = !end.start && stop == EndCause::killed ? EndCause::never_started : *stop;
+  } else if (!end.start && end.exit_code == kExitOfIndex) {
+    container.end.exit_code = kExitCannotStart;
+    container.end.started_at = container.end.ended_at;
+    if (!started_at_) started_at_ = end.ended_at;
   } else if (!end.start) {
     container.end.cause = EndCause::start_failed;
   } else {

@@ -235,12 +235,12 @@ struct Fields<TemplateContainer> {
 };
 template <>
 struct Fields<ProcessSettings> {
-  static constexpr std::array kAll{row<&ProcessSettings::nice>(1),
-                                   row<&ProcessSettings::umask>(2),
-                                   row<&ProcessSettings::soft_limits>(3),
-                                   row<&ProcessSettings::out>(4 | kMustKnow),
-                                   row<&ProcessSettings::err>(5 | kMustKnow),
-                                   row<&ProcessSettings::append>(6 | kMustKnow)};
+  static constexpr std::array kAll{
+      row<&ProcessSettings::nice>(1), row<&ProcessSettings::umask>(2),
+      row<&ProcessSettings::soft_limits>(3), row<&ProcessSettings::out>(4 | kMustKnow),
+      row<&ProcessSettings::err>(5 | kMustKnow), row<&ProcessSettings::append>(6 | kMustKnow),
+      // Without it, both streams have logs of their own.
+      row<&ProcessSettings::joined>(7)};
 };
 template <>
 struct Fields<LimitSignal> {

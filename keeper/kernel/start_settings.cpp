@@ -15,7 +15,8 @@ StartSettings::StartSettings(const core::ProcessSettings& settings, mode_t mask,
       nice_(settings.nice.value_or(0)),
       out_(settings.out),
       err_(settings.err),
-      truncate_(fresh && !settings.append) {
+      truncate_(fresh && !settings.append),
+      joined_(settings.joined) {
   for (const auto& [name, value] : settings.soft_limits)
     if (const auto* known = core::find_resource(name)) limits_.push_back({known->resource, value});
 }
@@ -55,6 +56,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) const char* Start
     if (dup2(fd, 1 + i) < 0 || (both && dup2(fd, 2) < 0)) return paths[i];
     close(fd);
   }
+  if (joined_ && dup2(1, 2) < 0) return "stdout";
   return nullptr;
 }
 

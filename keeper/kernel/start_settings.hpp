@@ -38,6 +38,7 @@ class StartSettings {
   std::vector<SoftLimit> limits_;
   const std::string out_, err_;  // empty: the log
   const bool truncate_;
+  const bool joined_;
 };
 
 }  // namespace muster::keeper

@@ -225,7 +225,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   const Permit& permit = *job.as->permit;
   if (const auto why = owners_->refuses(permit, wall_now())) return not_here(*why);
   auto command = owners_->command(*job.as, job.pod, job.container);
-  if (!command.ok()) return refused(std::move(result), command.error().message, kExitCannotStart);
+  if (!command.ok()) return refused(std::move(result), permit.job, command.error());
 
   Launch launch;
   launch.name(job.token, job.session);

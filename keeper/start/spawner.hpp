@@ -217,6 +217,9 @@ class Spawner {
   // The result for a process that is not started; returns its cgroup. `error`: an errno. no_room():
   // for a reason that concerns any process here.
   Spawned refused(Spawned result, std::string why, int exit_code);
+  Spawned refused(Spawned result, const core::node::PodTemplate& job, const Error& why) {
+    return refused(std::move(result), why.message, core::node::exit_code_of(job, why));
+  }
   Spawned failed(Spawned result, const std::string& what, int error);
   Spawned no_room(Spawned result, const std::string& what, int error);
   Spawned not_started(Spawned result, const ChildPlan& plan, const Launch& launch);

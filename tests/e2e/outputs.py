@@ -48,6 +48,13 @@ class Files:
         lines = sorted(self.text("logs/sweep/011.out").splitlines())
         self.assertEqual(sorted("".join(lines)), sorted("out 11errtail"))
 
+    def test_a_file_has_both_streams_in_the_order_of_writing(self):
+        script = "for i in 1 2 3 4 5 6 7 8; do echo $i; echo $i >&2; done; exit $((JOB_COMPLETION_INDEX % 2))"
+        r = self.muster("run", "-n", "4", "--output", "%i.out", "--", "sh", "-c", script, code=1)
+        for index in range(4):
+            self.assertEqual(self.text(f"{index}.out").split(), [str(i) for i in range(1, 9) for _ in range(2)])
+        self.assertIn("8\n", r.stderr, "the failures' last lines")
+
     def test_the_newest_attempt_has_the_file_unless_each_has_its_own(self):
         script = 'echo attempt $MUSTER_ATTEMPT; [ $MUSTER_ATTEMPT = 1 ]'
         self.muster("run", self.manifest("one", 2, script), "--output", "%i.out")

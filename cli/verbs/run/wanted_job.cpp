@@ -100,6 +100,7 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
                        " is the same file for all indexes; add %a, the task or index");
     *file = std::move(*pattern);
   }
+  out.job.process.joined = options.files.has_value();  // they hold both, in order
   if (const int64_t threads = threads_of(options.resources); threads > 0) {
     out.job.environment.try_emplace("OMP_NUM_THREADS", std::to_string(threads));
     out.job.environment["SLURM_CPUS_PER_TASK"] = std::to_string(threads);

@@ -10,6 +10,10 @@
 #include "core/job/rules/sync.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/rules/retry_steps.hpp"
+#include "core/spec/values/inputs.hpp"
+
+#include <algorithm>
+#include <string>
 
 namespace muster::core {
 
@@ -33,11 +37,21 @@ PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) 
   return match_failure(sync.job, ended, sync.knobs.gates);
 }
 
+// Whether each index runs a program of its own: one that its input names.
+bool input_names_program(const JobSpec& spec) {
+  const std::string reference = "$(" + std::string(kInputVariable);
+  return std::ranges::any_of(spec.pod.containers, [&](const Container& one) {
+    const auto& words = one.command.empty() ? one.args : one.command;
+    return !words.empty() && words.front().find(reference) != std::string::npos;
+  });
+}
+
 // If the job's annotation says so, a failed start fails the job: a command that cannot be started
-// now could not be started an hour later either.
+// now could not be started an hour later either, nor for another index.
 bool start_failure_ends_job(const Sync& sync, const PodEnd& end) {
   return end.cause == EndCause::start_failed &&
-         start_failure_fails_job(sync.job.object().meta.annotations);
+         start_failure_fails_job(sync.job.object().meta.annotations) &&
+         !input_names_program(sync.spec());
 }
 
 void fail_by_start(Sync& sync, const PodEnd& end) {

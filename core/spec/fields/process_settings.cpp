@@ -119,6 +119,8 @@ ProcessSettings read_process_settings(const StringMap& annotations) {
     if (const auto* text = setting_in(annotations, key);
         text != nullptr && text->starts_with('/') && OutputPattern::parse(*text).ok())
       *file = *text;
+  const auto* err = setting_in(annotations, kStderrKey);
+  read.joined = err != nullptr && *err == kWithStdout;
   return read;
 }
 
@@ -127,6 +129,7 @@ void write_process_settings(const ProcessSettings& settings, StringMap& annotati
   if (settings.umask) annotations[std::string(kUmaskKey)] = octal(*settings.umask);
   if (!settings.out.empty()) annotations[std::string(kStdoutKey)] = settings.out;
   if (!settings.err.empty()) annotations[std::string(kStderrKey)] = settings.err;
+  if (settings.joined) annotations[std::string(kStderrKey)] = kWithStdout;
   if (settings.soft_limits.empty()) return;
   std::string text;
   for (const auto& [name, value] : settings.soft_limits)
@@ -152,8 +155,10 @@ void validate_process_settings(const StringMap& annotations, const JobSpec& spec
     const Status sound = each_limit(text, [](std::string_view, uint64_t) {});
     return sound ? std::string() : sound.error().message;
   });
-  for (const std::string_view key : {kStdoutKey, kStderrKey})
-    check(key, [&spec](const std::string& text) { return wrong_file(text, spec); });
+  check(kStdoutKey, [&spec](const std::string& text) { return wrong_file(text, spec); });
+  check(kStderrKey, [&spec](const std::string& text) {
+    return text == kWithStdout ? std::string() : wrong_file(text, spec);
+  });
 }
 
 }  // namespace muster::core

@@ -5,7 +5,9 @@
 //   muster.dev/ulimits   soft limits, such as "nofile=1024 stack=64M", of kSoftLimits, written as
 //                        in core/spec/values/rlimits.hpp; a node lowers them to its hard limits
 //   muster.dev/stdout    the file that it writes to, as an absolute OutputPattern
-//   muster.dev/stderr    likewise; absent: what stdout has
+//   muster.dev/stderr    likewise; absent: what stdout has, if that is a file; `stdout`: what
+//   stdout
+//                        has, also if that is the pod's log
 //
 // Those that are absent are the node's, and the files the pod's logs.
 #pragma once
@@ -28,6 +30,7 @@ constexpr std::string_view kUmaskKey = "muster.dev/umask";
 constexpr std::string_view kUlimitsKey = "muster.dev/ulimits";
 constexpr std::string_view kStdoutKey = "muster.dev/stdout";
 constexpr std::string_view kStderrKey = "muster.dev/stderr";
+constexpr std::string_view kWithStdout = "stdout";  // as the value of kStderrKey
 constexpr int32_t kNiceMax = 19;
 
 // Those of a user's shell, by the names of limits.conf(5).
@@ -40,6 +43,7 @@ struct ProcessSettings {
   std::map<std::string, uint64_t> soft_limits{};
   std::string out{}, err{};  // patterns or, once for_pod() has been called, files; empty: the log
   bool append = false;       // to the files, from the start
+  bool joined = false;       // stderr goes where stdout goes; `err` is empty
   bool files() const { return !out.empty() || !err.empty(); }
   bool operator==(const ProcessSettings&) const = default;
 };

@@ -196,6 +196,24 @@ TEST(P05Expansion, IsRefusedAboveLengthOfOneString) {
               testing::StartsWith("env A: longer than"));
 }
 
+// Only with inputs is it the index's own, and then also if no word has it.
+TEST(P05Expansion, InputThatIsTooLongIsTheIndexsOwn) {
+  const std::string longest(kStringMax - std::string_view("MUSTER_INPUT=").size() - 1, 'x');
+  for (const auto& [input, word, code] :
+       {std::tuple(longest, "true", 0), std::tuple(longest + "x", "true", core::kExitOfIndex),
+        std::tuple(longest, "$(MUSTER_INPUT)$(MUSTER_INPUT)", core::kExitOfIndex)}) {
+    PodTemplate t = job({.command = {"echo", word}});
+    t.inputs = inputs(("0\n1\n2\n" + input + "\n").c_str());
+    const auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
+    EXPECT_EQ(command.ok() ? 0 : exit_code_of(t, command.error()), code);
+  }
+  PodTemplate t = job({.command = {"echo", std::string(kStringMax, 'x')}});
+  EXPECT_EQ(exit_code_of(t, command_of(t, t.containers[0].what, {7, 3, 1}, kNode).error()), 126);
+  t = job({.command = {"echo"}});
+  t.inputs = inputs("0\n");
+  EXPECT_EQ(exit_code_of(t, command_of(t, t.containers[0].what, {7, 3, 1}, kNode).error()), 126);
+}
+
 std::string words_of(const Command& command) {
   std::string words;
   Writer out(words);

@@ -132,6 +132,14 @@ TEST_P(KeeperTest, StartsProcessWithItsSettings) {
             "0000\n" + text(19) + "100\n0\n" + hard + "\n");
 }
 
+TEST_P(KeeperTest, JoinsStderrToStdoutInOrder) {
+  connect();
+  SpawnOrder order = shell(0, "for i in 1 2 3 4 5; do echo $i; echo $i >&2; done");
+  order.settings = core::node::settings_bytes({.joined = true});
+  EXPECT_EQ(run(order).exit_code, 0);
+  EXPECT_EQ(read_file(root_ / "out0"), "1\n1\n2\n2\n3\n3\n4\n4\n5\n5\n");
+}
+
 TEST_P(KeeperTest, WritesToFilesInPlaceOfLogs) {
   connect();
   const std::string file = (root_ / "file").string(), other = (root_ / "other").string();

@@ -279,6 +279,17 @@ TEST_F(PodRunTest, PodWhoseSidecarCannotStartHereIsReturned) {
   EXPECT_EQ(next().substr(0, 18), "- start-failed/125");
 }
 
+// As if a shell had tried to start it.
+TEST_F(PodRunTest, PodWhoseInputIsTooLongHasExited) {
+  begin({});
+  next();
+  ProcessEnd refused = end({0, 0}, kExitOfIndex, 1);
+  refused.start.reset();
+  refused.error = "the input is too long";
+  node->process_ended(refused);
+  EXPECT_EQ(next().substr(0, 13), "- exited/126 ");
+}
+
 // What two starts of one pod change is told, though it is ready from the first.
 TEST_F(PodRunTest, EveryStartOfAReadyPodIsTold) {
   begin({.containers = 2});

@@ -190,6 +190,21 @@ TEST(LookAgain, P19AStartFailureStillEndsTheJob) {
   }
 }
 
+TEST(LookAgain, P19AProgramThatItsInputNamesEndsOnlyItsIndex) {
+  for (const char* program : {"tool", "./$(MUSTER_INPUT)"}) {
+    JobSpec spec = Play::indexed(2, 2);
+    spec.backoff_limit_per_index = 0;
+    spec.pod.containers.at(0).command = {program, "$(MUSTER_INPUT)"};
+    Play play(spec,
+              [](JobMeta& meta) { meta.annotations["muster.dev/start-failure"] = "FailJob"; });
+    play.sync();
+    play.end({0, 0}, 127, EndCause::start_failed);
+    const bool of_index = std::string_view(program) != "tool";
+    EXPECT_EQ(play.state().failed_indexes.contains(0), of_index) << program;
+    EXPECT_EQ(play.conditions(), of_index ? "" : "FailureTarget=True/StartFailure") << program;
+  }
+}
+
 TEST(Yield, P22IndexesInBackoffDoNotHoldThePlacesOfOthers) {
   for (const bool yields : {false, true}) {
     JobSpec spec = Play::indexed(8, 2);

@@ -102,6 +102,19 @@ TEST(ProcessSettings, OfAPodNameItsFiles) {
   EXPECT_FALSE(for_pod({.nice = 1}, pod).append);
 }
 
+TEST(ProcessSettings, StderrMayJoinStdout) {
+  const ProcessSettings joined = read_process_settings({{"muster.dev/stderr", "stdout"}});
+  EXPECT_EQ(joined, ProcessSettings{.joined = true});
+  EXPECT_FALSE(joined.files());
+  StringMap written;
+  write_process_settings(joined, written);
+  EXPECT_EQ(written, (StringMap{{"muster.dev/stderr", "stdout"}}));
+  JobSpec spec;
+  spec.pod.containers.resize(2);
+  EXPECT_EQ(wrong(kStderrKey, "stdout", spec), "");
+  EXPECT_NE(wrong(kStdoutKey, "stdout", spec), "");
+}
+
 TEST(ProcessSettings, IgnoresWhatIsMalformed) {
   const ProcessSettings read = read_process_settings({{"muster.dev/nice", "20"},
                                                       {"muster.dev/umask", "9"},
