@@ -11,6 +11,7 @@
 #include "drill/hand.hpp"
 #include "drill/proof/witness.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <string_view>
@@ -48,5 +49,7 @@ int main(int argc, char** argv) {
   const muster::cli::SafeOutput safe;
   const muster::cli::Parsed parsed =
       muster::cli::parse(argc, argv, muster::cli::Config::of_process());
-  return parsed.call ? parsed.call->run() : parsed.exit_code;
+  const int code = parsed.call ? parsed.call->run() : parsed.exit_code;
+  const auto lost = muster::cli::lost_output();
+  return lost ? muster::cli::fail(std::max(code, int{muster::cli::kFailed}), *lost) : code;
 }

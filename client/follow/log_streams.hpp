@@ -45,9 +45,10 @@ class LastLines {
 };
 
 // Prints each stream from its offset on. `path`: of the log, ending in "?" or "&". `tail`: print
-// only this many last lines. Output that cannot be read now because its node is unreachable is left
-// for the next call.
+// only this many last lines. `over`: the pod has ended; if nothing of it has been printed, stdout
+// and stderr that go to one place come in the order of writing. Output that cannot be read now
+// because its node is unreachable is left for the next call.
 void take_log(ApiClient& client, const std::string& path, LogStreams& streams, Printer& printer,
-              std::optional<int64_t> tail);
+              std::optional<int64_t> tail, bool over);
 
 }  // namespace muster::cli

@@ -71,22 +71,31 @@ int append_to(int fd, std::string_view data) {
 }  // namespace
 
 Status PodFiles::prepare(const std::string& job, bool indexed, bool several) const {
-  if (Status right = pattern_.fits(indexed, several); !right)
-    return invalid("--output: " + right.error().message);
-  if (job.empty() && pattern_.has('j')) return Nothing{};
-  const std::string directory = pattern_.directory(job);
+  if (Status right = prepare(pattern_, "--output", job, indexed, several); !right) return right;
+  return err_ ? prepare(*err_, "--error", job, indexed, several) : Status(Nothing{});
+}
+
+Status PodFiles::prepare(const core::OutputPattern& pattern, const std::string& flag,
+                         const std::string& job, bool indexed, bool several) {
+  if (Status right = pattern.fits(indexed, several); !right)
+    return invalid(flag + ": " + right.error().message);
+  if (job.empty() && pattern.has('j')) return Nothing{};
+  const std::string directory = pattern.directory(job);
   int error = make_directories(directory);
   const char* const shown = directory.empty() ? "." : directory.c_str();
   if (error == 0 && access(shown, W_OK | X_OK) != 0) error = errno;
   if (error != 0)
-    return invalid("--output: cannot write to " +
+    return invalid(flag + ": cannot write to " +
                    (directory.empty() ? std::string("the current directory") : directory) + ": " +
                    std::strerror(error));
   return Nothing{};
 }
 
-PodFiles::File PodFiles::file_of(const core::OutputPod& pod) const {
-  return {.path = pattern_.path(pod), .attempt = pod.attempt.value_or(-1)};
+PodFiles::File PodFiles::file_of(const core::OutputPod& pod, bool err) const {
+  const core::OutputPattern& pattern = err && err_ ? *err_ : pattern_;
+  return {.path = pattern.path(pod),
+          .attempt = pod.attempt.value_or(-1),
+          .own = pattern.has('a') || pattern.has('p')};
 }
 
 bool PodFiles::holds(const File& file, int64_t bytes) const {
@@ -133,7 +142,7 @@ bool PodFiles::owned(const File& file) const {
 
 // False: a newer attempt owns the file.
 bool PodFiles::claim(File& file) {
-  if (pattern_.has('a') || pattern_.has('p')) return true;
+  if (file.own) return true;
   const auto [at, fresh] = owners_.try_emplace(file.path, file.attempt);
   if (!fresh && at->second > file.attempt) {
     file.dropped = true;

@@ -107,23 +107,23 @@ class FileOutput : public PodOutput {
   // Continues the files of an earlier run; those whose size differs from the log's are rewritten.
   void take_over_files() {
     std::vector<std::string> names;
-    std::map<std::string, int64_t> sizes;  // by pod
+    std::map<const PodFiles::File*, int64_t> sizes;
     each_file([&](const std::string& name) {
-      if (stream_of(name) == nullptr) return;
+      const Printer::Stream* const stream = stream_of(name);
+      if (stream == nullptr) return;
       names.push_back(name);
-      sizes[pod_of(name)] += size_of(path(name));
+      sizes[stream->file] += size_of(path(name));
     });
     // If attempts share a file, the newest comes last and owns it.
     std::sort(names.begin(), names.end(), [this](const auto& a, const auto& b) {
-      return file_of(pod_of(a))->attempt < file_of(pod_of(b))->attempt;
+      return stream_of(a)->file->attempt < stream_of(b)->file->attempt;
     });
     std::set<std::string> rewritten;
     for (const std::string& name : names) {
-      PodFiles::File* const file = file_of(pod_of(name));
       Printer::Stream* const stream = stream_of(name);
-      if (!file->begun && wishes_.files->holds(*file, sizes[pod_of(name)]))
-        wishes_.files->keep(*file);
-      if (file->begun && wishes_.files->holds(*file, sizes[pod_of(name)]))
+      PodFiles::File* const file = stream->file;
+      if (!file->begun && wishes_.files->holds(*file, sizes[file])) wishes_.files->keep(*file);
+      if (file->begun && wishes_.files->holds(*file, sizes[file]))
         stream->offset = size_of(path(name));
       else
         rewritten.insert(name);
@@ -135,7 +135,7 @@ class FileOutput : public PodOutput {
   // The pod has ended: ensures that its file exists and has the last line. If the log was removed
   // since an earlier run, that run's file is left as it is.
   void finish_file(const std::string& pod) {
-    wishes_.files->begin(*file_of(pod), !first_);
+    for (const bool err : {false, true}) wishes_.files->begin(*file_of(pod, err), !first_);
     for (auto at = streams_.lower_bound(pod + "."); at != streams_.end(); ++at) {
       if (!at->first.starts_with(pod + ".")) break;
       printer_.finish(at->second);
@@ -155,18 +155,20 @@ class FileOutput : public PodOutput {
     return index;
   }
 
-  PodFiles::File* file_of(const std::string& pod) {
-    const auto known = files_.find(pod);
+  PodFiles::File* file_of(const std::string& pod, bool err) {
+    const std::pair key(pod, err && wishes_.files->apart());
+    const auto known = files_.find(key);
     if (known != files_.end()) return &known->second;
     const auto index = index_of_pod(pod);
     return &files_
-                .emplace(pod, wishes_.files->file_of(
+                .emplace(key, wishes_.files->file_of(
                                   {.job = job_,
                                    .pod = pod,
                                    .node = wishes_.node ? wishes_.node() : "",
                                    .index = index,
                                    .attempt = index ? attempt_of_name(job_, uid_, *index, pod)
-                                                    : std::nullopt}))
+                                                    : std::nullopt},
+                                  err))
                 .first->second;
   }
 
@@ -207,7 +209,7 @@ class FileOutput : public PodOutput {
                     name,
                     Printer::Stream{.lead = files ? "" : lead_of(pod, wishes_.prefixed, indexed_),
                                     .err = err,
-                                    .file = files ? file_of(pod) : nullptr})
+                                    .file = files ? file_of(pod, err) : nullptr})
                 .first->second;
   }
 
@@ -266,9 +268,9 @@ class FileOutput : public PodOutput {
   const bool indexed_;
   const OutputWishes wishes_;
   Turns turns_;
-  std::map<std::string, PodFiles::File> files_;     // by pod
-  std::map<int64_t, std::set<std::string>> early_;  // names, by index
-  bool first_ = true;                               // look() has not been called yet
+  std::map<std::pair<std::string, bool>, PodFiles::File> files_;  // by pod; stderr's own
+  std::map<int64_t, std::set<std::string>> early_;                // names, by index
+  bool first_ = true;                                             // look() has not been called yet
   int notify_ = -1;  // -1: no inotify available; read all files instead
   std::map<std::string, Printer::Stream> streams_;
   std::set<std::string> grown_;
@@ -320,7 +322,7 @@ class ApiOutput : public PodOutput {
   static constexpr int64_t kListedMax = 1'000;  // if more pods run, none is followed
 
   struct Pod {
-    PodFiles::File file;
+    PodFiles::File file, err;  // `err` only if that is apart
     LogStreams streams;
   };
 
@@ -353,21 +355,27 @@ class ApiOutput : public PodOutput {
 
   std::unique_ptr<Pod> new_pod(const core::OutputPod& pod) const {
     auto out = std::make_unique<Pod>();
-    if (wishes_.files != nullptr) out->file = wishes_.files->file_of(pod);
+    if (wishes_.files != nullptr) {
+      out->file = wishes_.files->file_of(pod, false);
+      out->err = wishes_.files->file_of(pod, true);
+    }
     std::string lead = wishes_.files == nullptr ? lead_of(pod.pod, wishes_.prefixed, indexed_) : "";
     if (!lead.empty() && wishes_.as_log && pod.index && pod.attempt)
       lead = std::to_string(*pod.index) + "#" + std::to_string(*pod.attempt) + " | ";
     for (const std::string& container : containers_) {
       for (const bool err : {false, true})
-        out->streams[{container, err}] = {.lead = lead,
-                                          .err = err && !wishes_.as_log,
-                                          .file = wishes_.files == nullptr ? nullptr : &out->file};
+        if (err == wishes_.err.value_or(err))
+          out->streams[{container, err}] = {.lead = lead,
+                                            .err = err && !wishes_.as_log,
+                                            .file = wishes_.files == nullptr        ? nullptr
+                                                    : err && wishes_.files->apart() ? &out->err
+                                                                                    : &out->file};
     }
     return out;
   }
 
-  void take(const std::string& path, Pod& pod) {
-    take_log(client_, path, pod.streams, printer_, first_ ? wishes_.tail : std::nullopt);
+  void take(const std::string& path, Pod& pod, bool over) {
+    take_log(client_, path, pod.streams, printer_, first_ ? wishes_.tail : std::nullopt, over);
   }
 
   void show_running() {
@@ -390,7 +398,7 @@ class ApiOutput : public PodOutput {
                                             .index = index,
                                             .attempt = attempt_of(pod)}))
                     .first;
-      take(object_path(Kind::pod, ns_, name) + "/log?", *known->second);
+      take(object_path(Kind::pod, ns_, name) + "/log?", *known->second, false);
     }
   }
 
@@ -408,7 +416,10 @@ class ApiOutput : public PodOutput {
                                                                .index = one.index,
                                                                .attempt = one.attempt})
                                                     : std::move(known->second);
-    if (wishes_.files != nullptr) wishes_.files->begin(pod->file, true);
+    if (wishes_.files != nullptr) {
+      wishes_.files->begin(pod->file, true);
+      if (wishes_.files->apart()) wishes_.files->begin(pod->err, true);
+    }
     if (known == live_.end() && nothing_seen_) {
       // Pods of one job are alike: if the last one printed nothing, first ask whether this log is
       // empty.
@@ -416,7 +427,7 @@ class ApiOutput : public PodOutput {
       if (containers_.size() == 1 && all && all->ok() && all->body.empty()) return;
     }
     if (known != live_.end()) live_.erase(known);
-    take(path, *pod);
+    take(path, *pod, true);
     nothing_seen_ = true;
     for (auto& [key, stream] : pod->streams) {
       nothing_seen_ = nothing_seen_ && stream.offset == 0;

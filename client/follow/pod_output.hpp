@@ -38,6 +38,7 @@ struct OutputWishes {
   // The rest applies to a coordinator only. `as_log`: all on stdout, with the attempt in the prefix
   // ("3#1 | "), starting with what the newest attempts have printed so far.
   bool as_log = false;
+  std::optional<bool> err{};             // only stderr, or only stdout
   int64_t live_max = 16;                 // running pods whose output is shown live
   std::optional<core::IndexSet> only{};  // these indexes
   std::optional<int64_t> tail{};         // last lines of the output that exists at the first look

@@ -7,8 +7,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kPartBytes = 1 << 20;  // a longer line is split
-constexpr size_t kWriteAt = 1 << 20;    // bytes buffered before they are written
+constexpr size_t kPartBytes = 256 << 20;  // a longer line is split
+constexpr size_t kWriteAt = 1 << 20;      // bytes buffered before they are written
 
 }  // namespace
 
@@ -17,8 +17,9 @@ void Printer::take(Stream& stream, std::string_view data) {
   stream.offset += static_cast<int64_t>(data.size());
   if (stream.file != nullptr) {
     // Whole lines only, so that stdout and stderr do not mix within a line.
+    const size_t end = data.rfind('\n') + 1, before = stream.partial.size();
     stream.partial += data;
-    size_t whole = stream.partial.rfind('\n') + 1;
+    size_t whole = end > 0 ? before + end : 0;
     if (whole == 0 && stream.partial.size() >= kPartBytes) whole = stream.partial.size();
     if (whole > 0) files_->write(*stream.file, std::string_view(stream.partial).substr(0, whole));
     stream.partial.erase(0, whole);

@@ -55,6 +55,19 @@ std::vector<core::Input> product(const std::vector<core::Input>& left,
   return rows;
 }
 
+// Drops the carriage returns at the ends of all lines, as editors of other systems leave them, but
+// not those of only some lines. The last line need not end.
+bool drop_returns(std::vector<core::Input>& lines, bool last_ends) {
+  const auto returns = [](const core::Input& line) { return line.front().ends_with('\r'); };
+  const auto found = static_cast<size_t>(std::ranges::count_if(lines, returns));
+  const bool all =
+      found == lines.size() || (!last_ends && found + 1 == lines.size() && !returns(lines.back()));
+  if (found == 0 || !all) return false;
+  for (core::Input& line : lines)
+    if (returns(line)) line.front().pop_back();
+  return true;
+}
+
 // A file's text without the mark that editors of other systems put first.
 Result<std::string> read_text(const std::string& file) {
   constexpr std::string_view kMark = "\xef\xbb\xbf";
@@ -221,7 +234,8 @@ Result<Inputs> read_inputs(const EachWishes& each) {
     for (const std::string& file : each.files) {
       auto text = read_text(file);
       if (!text) return text.error();
-      const auto lines = split(*text, each.null ? '\0' : '\n');
+      auto lines = split(*text, each.null ? '\0' : '\n');
+      if (!each.null) out.returns |= drop_returns(lines, text->ends_with('\n'));
       if (lines.empty())
         return invalid(shown_path(file) + ": is empty, so there is nothing to run");
       if (lines.size() > kRowsMax / out.rows.size())

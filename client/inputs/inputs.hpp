@@ -23,6 +23,7 @@ struct Inputs {
   std::string ranges{};             // the same as ranges (core::ranges_of()), if it is an array
   std::vector<uint32_t> numbers{};  // likewise, ascending
   size_t blank = 0;                 // rows of blank lines only
+  bool returns = false;             // the CR of Windows was dropped from the lines of a file
 };
 
 // The lines of the files (of several files, every combination, the last file varying fastest) or

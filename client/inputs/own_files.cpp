@@ -39,8 +39,8 @@ bool OwnFiles::on_node() const {
   return false;
 }
 
-std::vector<std::string> OwnFiles::paths(int64_t index, int64_t attempt,
-                                         const std::string& node) const {
+std::vector<std::string> OwnFiles::paths(int64_t index, int64_t attempt, const std::string& node,
+                                         std::optional<bool> err) const {
   const PodKey key{static_cast<uint32_t>(index), static_cast<uint32_t>(attempt)};
   const core::ProcessSettings of_pod =
       core::for_pod(settings_, {.job = name_,
@@ -50,9 +50,13 @@ std::vector<std::string> OwnFiles::paths(int64_t index, int64_t attempt,
                                 .attempt = attempt,
                                 .task = inputs_.of(index).value_or("")});
   std::vector<std::string> out;
-  for (const std::string* file : {&of_pod.out, &of_pod.err})
-    if (!file->empty() && *file != "/dev/null" && std::ranges::find(out, *file) == out.end())
+  const bool apart = !of_pod.err.empty();
+  for (const std::string* file : {&of_pod.out, &of_pod.err}) {
+    const bool wanted = !err || !apart || *err == (file == &of_pod.err);
+    if (wanted && !file->empty() && *file != "/dev/null" &&
+        std::ranges::find(out, *file) == out.end())
       out.push_back(*file);
+  }
   return out;
 }
 

@@ -23,8 +23,9 @@ class OwnFiles {
   // Whether their names depend on the node.
   bool on_node() const;
   // Those of an attempt; of a NonIndexed job, `index` is the pod's number. `node`: empty if
-  // unknown.
-  std::vector<std::string> paths(int64_t index, int64_t attempt, const std::string& node) const;
+  // unknown. `err`: only the one that has stderr, or stdout.
+  std::vector<std::string> paths(int64_t index, int64_t attempt, const std::string& node,
+                                 std::optional<bool> err = {}) const;
 
  private:
   core::ProcessSettings settings_;

@@ -74,6 +74,7 @@ std::string attempt_counted(const Json& attempt) {
   if (counted == "failed") return rule.empty() ? "failure" : "failure (" + rule + ")";
   if (counted == "ignored") return "not counted (Ignore)";
   if (counted == "cancelled") return "cancelled";
+  if (counted == "not-yet") return "not counted yet";
   return "not counted (removed)";
 }
 

@@ -3,6 +3,9 @@
 #include "base/printable.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <streambuf>
 #include <string>
@@ -82,6 +85,17 @@ SafeOutput::SafeOutput()
       err_(std::make_unique<Filter>(std::cerr, g_raw_err)) {}
 
 SafeOutput::~SafeOutput() = default;
+
+std::optional<std::string> lost_output() {
+  errno = 0;
+  std::cout.flush();
+  raw_out().flush();
+  std::fflush(stdout);
+  const int error = errno;
+  if (std::cout.good() && raw_out().good() && std::ferror(stdout) == 0) return std::nullopt;
+  return "cannot write to standard output" +
+         (error != 0 ? std::string(": ") + std::strerror(error) : "");
+}
 
 std::ostream& raw_out() {
   return *g_raw_out;

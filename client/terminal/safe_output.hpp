@@ -7,7 +7,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <ostream>
+#include <string>
 
 namespace muster::cli {
 
@@ -22,6 +24,10 @@ class SafeOutput {
   class Filter;
   std::unique_ptr<Filter> out_, err_;
 };
+
+// Writes what std::cout holds; nullopt: all that was ever written there has been. Else why not, as
+// far as that is known.
+std::optional<std::string> lost_output();
 
 // Keep their order with what is written to std::cout and std::cerr.
 std::ostream& raw_out();

@@ -55,6 +55,18 @@ class Files:
             self.assertEqual(self.text(f"{index}.out").split(), [str(i) for i in range(1, 9) for _ in range(2)])
         self.assertIn("8\n", r.stderr, "the failures' last lines")
 
+    def test_stderr_may_have_files_of_its_own(self):
+        script = "echo out $JOB_COMPLETION_INDEX; echo err >&2"
+        self.muster("run", "-n", "3", "-o", "o/%i", "-e", "e/%i.err", "--", "sh", "-c", script)
+        self.assertEqual([self.text(f"o/{i}") for i in range(3)], [f"out {i}\n" for i in range(3)])
+        self.assertEqual([self.text(f"e/{i}.err") for i in range(3)], ["err\n"] * 3)
+        self.muster("run", "-n", "1", "-o", "same", "--error", "same", "--", "sh", "-c", script, code=2)
+        self.muster("run", "-n", "1", "-o", "./same", "--error", "./same", "--", "sh", "-c", script)
+        self.assertEqual(self.text("same"), "out 0\nerr\n")
+        self.assertIn("needs --output FILE", self.muster("run", "-n", "1", "-e", "x", "--", "true", code=2).stderr)
+        r = self.muster("run", "-n", "2", "-o", "o/%i", "-e", "both", "--", "true", code=5)
+        self.assertIn("--error: both is the same file for all indexes", r.stderr)
+
     def test_the_newest_attempt_has_the_file_unless_each_has_its_own(self):
         script = 'echo attempt $MUSTER_ATTEMPT; [ $MUSTER_ATTEMPT = 1 ]'
         self.muster("run", self.manifest("one", 2, script), "--output", "%i.out")
@@ -274,6 +286,17 @@ class Logs(Cluster):
         self.assertEqual(after, ["0#0 | two", "1#1 | two", "2#0 | two"])
         self.assertEqual(self.muster("logs", "-f", "job/j", "--index", "1").stdout, "one\ntwo\n")
         self.assertEqual(self.muster("logs", "job/j", "--index", "1", "--prefix").stdout, "1#1 | one\n1#1 | two\n")
+
+    def test_streams_come_in_order_or_apart(self):
+        script = "echo 1; sleep 0.4; echo 2 >&2; sleep 0.4; echo 3"
+        self.muster("submit", "--name", "s", "-n", "1", "--wait", "--", "sh", "-c", script)
+        label = "batch.kubernetes.io/job-name=s"
+        pod = self.muster("get", "pods", "-l", label, "-o", "name").stdout.strip()
+        for what in (["job/s"], ["-f", "job/s"], [pod], ["-f", pod], ["-l", label, "--prefix=false"]):
+            self.assertEqual(self.muster("logs", *what).stdout, "1\n2\n3\n", what)
+            self.assertEqual(self.muster("logs", *what, "--stdout").stdout, "1\n3\n", what)
+            self.assertEqual(self.muster("logs", *what, "--stderr").stdout, "2\n", what)
+        self.muster("logs", "job/s", "--stdout", "--stderr", code=2)
 
     def test_logs_by_label_have_all_pods(self):
         label = "batch.kubernetes.io/job-name in (a, b)"

@@ -31,6 +31,30 @@ class Typed(cli.Case):
         r = self.muster("run", "-k", "-n", "2", "--data-dir", "d", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
         self.assertEqual([line.split()[-1] for line in r.stdout.splitlines()], ["0", "1"])
 
+    def test_p14_output_that_cannot_be_written_is_an_error(self):
+        for words in (["run", "-n", "1", "--", "echo", "x"], ["run", "-n", "2", "-k", "--", "echo", "x"], ["version"]):
+            with open("/dev/full", "w") as full:
+                r = subprocess.run([MUSTER, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=self.env, cwd=self.dir,
+                                   stdin=subprocess.DEVNULL, timeout=cli.DEADLINE)
+            self.assertEqual(r.returncode, 1, r.stderr)
+            self.assertIn("muster: cannot write to standard output", r.stderr)
+
+    def test_p14_quiet_says_nothing_of_a_job_that_succeeds(self):
+        r = self.muster("run", "-q", "-n", "2", "--", "echo", "x")
+        self.assertEqual((r.stdout, r.stderr), ("0 | x\n1 | x\n" if r.stdout[0] == "0" else "1 | x\n0 | x\n", ""))
+        self.assertIn("Failed", self.muster("run", "--quiet", "-n", "1", "--", "false", code=1).stderr)
+
+    def test_p14_long_lines_arrive_whole(self):
+        for flags in ([], ["-k"]):
+            r = self.muster("run", "-n", "2", *flags, "--", "sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' a; echo")
+            self.assertEqual(sorted(r.stdout.splitlines()), [f"{i} | " + "a" * 3_000_000 for i in range(2)])
+
+    def test_p17_the_returns_of_a_list_are_dropped(self):
+        (self.dir / "list").write_text("a\r\nb\r\n")
+        r = self.muster("run", "-k", "--each", "list", "--", "echo", "[{}]")
+        self.assertEqual(r.stdout, "0 | [a]\n1 | [b]\n")
+        self.assertIn("end in CR LF", r.stderr)
+
     def test_p17_an_input_that_is_too_long_fails_only_its_index(self):
         (self.dir / "list").write_text("one\n" + "y" * 200_000 + "\ntwo\n")
         for words in (["sh", "-c", "echo got $1", "sh", "{}"], ["sh", "-c", "echo got $(printf %.3s $MUSTER_INPUT)"]):
@@ -100,6 +124,11 @@ class Mpi(cli.Case):
 
 
 class Repairs(cli.Cluster):
+    def test_p21_an_attempt_shows_before_its_next_one_exists(self):
+        self.muster("submit", "--name", "r", "--retries", "1", "-n", "1", "--", "false")
+        shown = poll("the attempt", lambda: self.muster("get", "attempts", "job/r").stdout)
+        self.assertRegex(shown, r"\n0 +0 .* not counted yet +exit 1\n")
+
     def test_p21_dependents_of_a_retried_job_run(self):
         self.muster("submit", "--name", "a", "--array", "1-3", "--", "sh", "-c", "[ $SLURM_ARRAY_TASK_ID != 2 ] || [ -e fixed ]")
         self.muster("submit", "--name", "b", "--after", "ok:a", "-n", "1", "--", "true")
@@ -306,6 +335,17 @@ if [ -e down ]; then echo 'mail queue is full' >&2; exit 75; fi
         r = self.muster("submit", "-n", "1", "--mail", "a b", "--", "true", code=2)
         self.assertIn("`a b` is not a mail address", r.stderr)
         self.assertIn("needs --mail or --notify", self.muster("submit", "-n", "1", "--notify-on", "fail", "--", "true", code=2).stderr)
+
+
+class Nested(cli.Cluster):
+    def test_p20_jobs_submit_jobs(self):
+        inner = f"{MUSTER} submit --name inner -n 1 -- true"
+        self.muster("submit", "--name", "outer", "-n", "1", "--wait", "--", "sh", "-c", f"cd /; {inner}")
+        self.muster("wait", "job/inner")
+        r = self.muster("submit", "--dry-run", "-n", "1", "--env", "MUSTER_API=other:1", "--", "true")
+        self.assertIn("other:1", r.stdout)
+        r = self.muster("submit", "--dry-run", "-n", "1", "--export", "NONE", "--", "true")
+        self.assertNotIn("MUSTER_API", r.stdout)
 
 
 class Copies(cli.Cluster):

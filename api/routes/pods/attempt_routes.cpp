@@ -18,10 +18,11 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   const core::JobMeta& meta = job.object().meta;
   return list(exchange, job.id(),
-              {meta.name, meta.uid, job.indexed(), &job.spec().pod, &job.object()});
+              {meta.name, meta.uid, job.indexed(), &job.spec().pod, &job.object()}, &job);
 }
 
-kj::Promise<void> AttemptRoutes::list(Exchange& exchange, JobId id, const AttemptOf& job) {
+kj::Promise<void> AttemptRoutes::list(Exchange& exchange, JobId id, const AttemptOf& job,
+                                      const core::Job* now) {
   const Url& url = exchange.url;
   AttemptRequest request{.job = id, .limit = kPageDefault};
   core::IndexSet indexes;
@@ -48,6 +49,12 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, JobId id, const Attemp
   };
   auto page = backend_.read_attempts(request);
   if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
+  // Those whose replacement does not exist yet (deferred) are not in the history.
+  if (url.flag("uncounted") && now != nullptr && !page->next)
+    now->each_pod([&](const core::Pod& pod) {
+      if (pod.ended && pod.counted == core::Counted::not_yet && request.wanted(pod))
+        page->attempts.push_back(pod);
+    });
   return exchange.send(200, dumped(attempt_list(view_, job, *page)) + "\n");
 }
 

@@ -16,8 +16,8 @@ class AttemptRoutes final : private RouteBase {
   using RouteBase::Promise;
   AttemptRoutes(const RouteContext& context, LogRoutes& logs) : RouteBase(context), logs_(logs) {}
   Promise list(Exchange& exchange, const Shown& job);
-  // Likewise, of a job that need not exist any more.
-  Promise list(Exchange& exchange, JobId id, const AttemptOf& job);
+  // Likewise, of a job that need not exist any more; `now`: as it is, if it does.
+  Promise list(Exchange& exchange, JobId id, const AttemptOf& job, const core::Job* now = nullptr);
   Promise log(Exchange& exchange, const Shown& job);
   Promise why(Exchange& exchange, const Shown& job);
   Promise usage(Exchange& exchange, const Shown& job);

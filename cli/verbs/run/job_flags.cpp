@@ -286,11 +286,30 @@ void add_run_rows(FlagRows& rows, JobWords& w) {
         one_of(find_key(Section::coordinator, "log-level")->words)}});
 }
 
-void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output,
-                      std::vector<std::string> forms) {
+void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output) {
   rows.insert(rows.end(), {{"--dry-run", "",
                             "Print the manifest that would be sent, and do nothing", &w.o.dry_run},
-                           {"-o", "FORMAT", output, &w.printed, one_of(std::move(forms))}});
+                           {"-o", "FILE", output, &w.printed}});
+}
+
+std::optional<Usage> read_short_output(std::string& text, const std::vector<std::string>& forms,
+                                       std::string& output) {
+  if (text.empty() || std::ranges::find(forms, text) != forms.end()) return std::nullopt;
+  if (!output.empty()) return Usage{"-o and --output are the same flag: use one of them"};
+  output = std::exchange(text, "");
+  return std::nullopt;
+}
+
+std::optional<Usage> read_err_file(const std::string& text, RunOptions& o) {
+  if (text.empty()) return std::nullopt;
+  if (!o.files)
+    return Usage{"--error needs --output FILE; stderr that is shown goes to a file with 2>FILE"};
+  auto pattern = core::OutputPattern::parse(text);
+  if (!pattern) return Usage{"--error: " + pattern.error().message};
+  if (pattern->has('t'))
+    return Usage{"--error: %t is not for files that muster run writes; name them by %i"};
+  if (*pattern != *o.files) o.err_files = std::move(*pattern);
+  return std::nullopt;
 }
 
 std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {

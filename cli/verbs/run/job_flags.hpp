@@ -13,7 +13,7 @@ struct JobWords {
   std::vector<std::string> of_command;  // flags that cannot be combined with a manifest
   std::vector<std::string> rest, variables;
   bool unique = false, replace = false;
-  std::string timeout, exported = "ALL", dir, shown, printed;
+  std::string timeout, exported = "ALL", dir, shown, err_shown, printed;
   std::map<std::string, std::vector<std::string>> resources;  // by flag
 };
 
@@ -40,8 +40,14 @@ void add_place_rows(FlagRows& rows, JobWords& w);
 std::optional<Usage> read_places(JobWords& w);
 // For how the job is run.
 void add_run_rows(FlagRows& rows, JobWords& w);
-void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output,
-                      std::vector<std::string> forms);
+// -o is either a form of what is printed or, as in sbatch, the file of --output.
+void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output);
+
+// Moves the value of -o to `output`, the value of --output, unless it is one of the forms.
+std::optional<Usage> read_short_output(std::string& text, const std::vector<std::string>& forms,
+                                       std::string& output);
+// Reads the file of --error of muster run, once read_shown() has read that of --output.
+std::optional<Usage> read_err_file(const std::string& text, RunOptions& o);
 
 // Reads "tag", "plain", "none" or a pattern; the first two used to be "prefix" and "raw".
 std::optional<Usage> read_shown(const std::string& text, RunOptions& o);

@@ -42,10 +42,11 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   auto created = create_wanted(*client, *job, options.exists);
   if (!created) return fail(created.error());
   const std::string name = text_at(*created, {"metadata", "name"});
-  std::cerr << "job/" << name << " created on " << client->address() << std::endl;
+  if (!options.quiet)
+    std::cerr << "job/" << name << " created on " << client->address() << std::endl;
   std::unique_ptr<PodOutput> output;
   std::optional<PodFiles> files;
-  if (options.files) files.emplace(*options.files);
+  if (options.files) files.emplace(*options.files, options.err_files);
   if (files || options.shown != Shown::none)
     output = output_of_api(*client, job->ns, *created,
                            {.prefixed = prefixed(options.shown, *created),
@@ -55,7 +56,8 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
                             {.timeout_ms = options.timeout_ms,
                              .color = options.target.color,
                              .output = output.get(),
-                             .known = known_of(*created)});
+                             .known = known_of(*created),
+                             .quiet = options.quiet});
   const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
   const std::string back = "\n  reattach: muster wait job/" + name + ns_flag +
                            "\n  delete:   muster delete job/" + name + ns_flag;
@@ -64,10 +66,13 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
     case Followed::failed:
       if (const auto why = start_failure(end.job); why && options.completions > 0)
         return fail(exit_code_of(options, *client, job->ns, end), *why);
-      raw_err() << summary_text(
-                       *client, job->ns, end.job, Paint(options.target.color, STDERR_FILENO),
-                       [&](const Failures& failures) { return more_text(failures, name, job->ns); })
-                << std::flush;
+      if (!options.quiet || end.how == Followed::failed)
+        raw_err() << summary_text(*client, job->ns, end.job,
+                                  Paint(options.target.color, STDERR_FILENO),
+                                  [&](const Failures& failures) {
+                                    return more_text(failures, name, job->ns);
+                                  })
+                  << std::flush;
       if (files && files->failures() > 0)
         return fail(kFailed, "some files of --output could not be written: muster logs job/" +
                                  name + ns_flag + " has all output");
@@ -144,7 +149,9 @@ constexpr const char* kOutputFiles =
 std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
   RunOptions& o = w.o;
   if (auto wrong = read_limit("--timeout", w.timeout, o.timeout_ms)) return wrong;
+  if (auto wrong = read_short_output(w.printed, {"yaml", "json"}, w.shown)) return wrong;
   if (auto wrong = read_shown(w.shown, o)) return wrong;
+  if (auto wrong = read_err_file(w.err_shown, o)) return wrong;
   if (o.keep_order && o.shown == Shown::none)
     return Usage{"--keep-order needs --output tag or plain"};
   const bool no_job = given.tail.empty() && w.rest.empty() && o.file.empty();
@@ -185,6 +192,10 @@ Verb run_verb() {
         "Output of pods: tag (each line with its index), plain, none, or a file for each "
         "pod, such as logs/%j-%i.out (default: tag, plain for one index)",
         &w->shown},
+       {"-e,--error", "FILE", "File for stderr of each pod, with --output FILE (default: the same)",
+        &w->err_shown},
+       {"-q,--quiet", "", "Say nothing of the job unless it fails; pods' output is still shown",
+        &w->o.quiet},
        {"-k,--keep-order", "",
         "Show output in the order of the indexes, each as soon as all before it are done",
         &w->o.keep_order},
@@ -197,7 +208,8 @@ Verb run_verb() {
   add_run_rows(rows, *w);
   rows.push_back({"--retry-failed", "",
                   "Run the indexes again that failed in --data-dir D; omit the job", &w->retry});
-  add_dry_run_rows(rows, *w, "Format of --dry-run (default yaml):", {"yaml", "json"});
+  add_dry_run_rows(
+      rows, *w, "Short for --output; with --dry-run, yaml (the default) or json for the manifest");
   return {
       .title = {"Jobs", "run", "Run a job to completion, here or on a coordinator"},
       .rows = std::move(rows),

@@ -90,7 +90,7 @@ class Run {
   // Without `job`: runs whatever is in the data-dir.
   Run(const RunOptions& options, std::string ns, std::optional<WantedJob> job)
       : options_(options), ns_(std::move(ns)) {
-    if (options_.files) files_.emplace(*options_.files);
+    if (options_.files) files_.emplace(*options_.files, options_.err_files);
     if (!job) return;
     job_ = std::move(job->job);
     document_ = std::move(job->document);
@@ -154,7 +154,8 @@ class Run {
                          .color = options_.target.color,
                          .output = output_.get(),
                          .stopped = [&agent] { return agent.left(); },
-                         .known = known_of(*job)});
+                         .known = known_of(*job),
+                         .quiet = options_.quiet});
     int code = finish(client, signals, agent, dir, name, end);
     if (files_ && files_->failures() > 0) {
       keep_ = true;
@@ -350,6 +351,7 @@ class Run {
           keep_ = options_.keep;
           return fail(exit_code_of(options_, client, ns_, end), *why);
         }
+        if (options_.quiet && end.how == Followed::complete) return kDone;
         raw_err() << summary_text(
                          client, ns_, end.job, Paint(options_.target.color, STDERR_FILENO),
                          [&](const Failures&) { return "full output: " + logs_of(dir, end.job); })
@@ -413,7 +415,7 @@ Status check_output(const RunOptions& options, const Json& job) {
   if (options.keep_order && !indexed)
     return invalid("--keep-order: pods of a NonIndexed job have no order");
   if (!options.files) return Nothing{};
-  return PodFiles(*options.files)
+  return PodFiles(*options.files, options.err_files)
       .prepare(text_at(job, {"metadata", "name"}), indexed, has_several_pods(job));
 }
 

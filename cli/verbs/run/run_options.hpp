@@ -21,20 +21,22 @@ struct RunOptions {
   std::optional<int32_t> retries;          // backoffLimitPerIndex
   std::optional<int32_t> disruptions_max;  // muster.dev/disruptions-max
   std::vector<std::string> command;
-  std::optional<BatchScript> script;         // the command form; `command` are its arguments
-  std::optional<std::string> text;           // of `file`, where it can be read only once
-  std::vector<std::string> warnings;         // to be printed first
-  EachWishes each;                           // of the command form, in place of `completions`
-  ResourceWishes resources;                  // of the command form
-  Export exported;                           // likewise
-  Variables environment;                     // --env
-  std::string dir;                           // --chdir, absolute; empty: the current directory
-  bool no_limits = false;                    // the umask and limits are the node's
-  Shown shown = Shown::automatic;            // how to show what pods print
-  std::optional<core::OutputPattern> files;  // write it to these instead
-  std::string out_file, err_file;            // where pods write themselves (output_files.hpp)
-  bool keep_order = false;                   // show indexes in order
-  int slots = 0;                             // 0: `parallelism`, else the CPUs
+  std::optional<BatchScript> script;  // the command form; `command` are its arguments
+  std::optional<std::string> text;    // of `file`, where it can be read only once
+  std::vector<std::string> warnings;  // to be printed first
+  EachWishes each;                    // of the command form, in place of `completions`
+  ResourceWishes resources;           // of the command form
+  Export exported;                    // likewise
+  Variables environment;              // --env
+  std::string dir;                    // --chdir, absolute; empty: the current directory
+  bool no_limits = false;             // the umask and limits are the node's
+  Shown shown = Shown::automatic;     // how to show what pods print
+  // Write it to these instead, and stderr, if it is apart, to the latter.
+  std::optional<core::OutputPattern> files, err_files;
+  std::string out_file, err_file;  // where pods write themselves (output_files.hpp)
+  bool quiet = false;              // say nothing of the job unless it fails
+  bool keep_order = false;         // show indexes in order
+  int slots = 0;                   // 0: `parallelism`, else the CPUs
   std::string data_dir;
   std::optional<RetryWishes> retry;  // of the job in data_dir; then the job need not be given
   bool keep = false;

@@ -123,15 +123,14 @@ Verb submit_verb() {
         "is the job, %a the task of an array or the index, %i the index, %r the attempt, %N the "
         "node",
         &w->o.out_file},
-       {"--error", "FILE", "Likewise, for stderr (default: the file of --output)",
+       {"-e,--error", "FILE", "Likewise, for stderr (default: the file of --output)",
         &w->o.err_file}});
   add_later_rows(rows, *w, w->begin);
   w->of_command.insert(w->of_command.end(), {"--output", "--error", "--mail", "--notify",
                                              "--notify-on", "--begin", "--hold"});
-  add_dry_run_rows(
-      rows, *w,
-      "Print the created job, or with --dry-run its manifest (yaml by default, never name), as:",
-      {"yaml", "json", "name"});
+  add_dry_run_rows(rows, *w,
+                   "Short for --output; yaml, json or name print the created job in this form, or "
+                   "with --dry-run its manifest (yaml by default, never name)");
   return {
       .title = {"Jobs", "submit", "Start a job on a coordinator and leave it running"},
       .rows = std::move(rows),
@@ -158,6 +157,8 @@ Verb submit_verb() {
           if (!at) return Usage{"--begin: " + at.error().message};
           o.resources.begin = core::utc_text(*at);
         }
+        if (auto wrong = read_short_output(w->printed, {"yaml", "json", "name"}, o.out_file))
+          return *wrong;
         for (const auto& [flag, file] :
              {std::pair("--output", &o.out_file), std::pair("--error", &o.err_file)})
           if (given.flags.contains(flag) && file->empty())

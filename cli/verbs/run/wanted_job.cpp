@@ -66,6 +66,17 @@ std::vector<std::string> called_after(const RunOptions& options) {
   return {options.each.commands == "-" ? "commands" : options.each.commands};
 }
 
+// Lets the job's commands reach the coordinator that we were told to use, in the namespace that we
+// were, and log in as we do. Others find it as we did.
+void add_coordinator(Variables& environment, const Target& target) {
+  if (!target.named) return;
+  environment["MUSTER_API"] = target.api;
+  if (target.ns != "default") environment["MUSTER_NAMESPACE"] = target.ns;
+  for (const char* name : {"MUSTER_TOKEN_FILE", "MUSTER_CA_FILE", "MUSTER_MUNGE_SOCKET",
+                           "MUSTER_COORDINATOR_USER"})
+    if (const char* value = std::getenv(name)) environment[name] = value;
+}
+
 Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
                              const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
   WantedJob out{{}, "", options.target.ns};
@@ -86,6 +97,8 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   auto environment = exported(environ, options.exported, here);
   if (!environment) return environment.error();
   out.job.environment = std::move(*environment);
+  if (options.exported.what == Export::What::all)
+    add_coordinator(out.job.environment, options.target);
   out.job.dir = std::move(here);
   if (!options.no_limits) out.job.process = shell_settings();
   for (const auto& [text, flag, file] :
@@ -100,7 +113,7 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
                        " is the same file for all indexes; add %a, the task or index");
     *file = std::move(*pattern);
   }
-  out.job.process.joined = options.files.has_value();  // they hold both, in order
+  out.job.process.joined = options.files && !options.err_files;  // they hold both, in order
   if (const int64_t threads = threads_of(options.resources); threads > 0) {
     out.job.environment.try_emplace("OMP_NUM_THREADS", std::to_string(threads));
     out.job.environment["SLURM_CPUS_PER_TASK"] = std::to_string(threads);
@@ -192,6 +205,8 @@ Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
                                                : array_inputs(options.each.array, at_once);
   if (!inputs) return inputs.error();
   if (options.parallelism == 0) options.parallelism = at_once;
+  if (inputs->returns)
+    std::cerr << "muster: warning: the lines of the inputs end in CR LF: the CR is dropped\n";
   if (inputs->blank > 0)
     std::cerr << "muster: warning: " << inputs->blank << " of " << inputs->rows.size()
               << " inputs are empty: blank lines count\n";

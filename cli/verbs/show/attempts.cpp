@@ -75,14 +75,15 @@ void add_runs(const Json& attempt, const Requested& requested,
 int execute(const AttemptsOptions& options) {
   const auto client = connect(options.target);
   const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
-  std::string query = options.failed ? "failed=true" : "", index = options.index;
+  std::string query = "uncounted=true", index = options.index;
+  if (options.failed) query += "&failed=true";
   if (!options.task.empty()) {
     if (!job) return fail(job.error());
     auto indexes = indexes_of_tasks(*job, options.task);
     if (!indexes) return fail(indexes.error());
     index = std::move(*indexes);
   }
-  if (!index.empty()) query += (query.empty() ? "" : "&") + ("index=" + url_encoded(index));
+  if (!index.empty()) query += "&index=" + url_encoded(index);
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows;
   if (options.headers)

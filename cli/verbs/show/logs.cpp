@@ -1,4 +1,5 @@
-// muster logs: what pods wrote, stdout and then stderr (with -f both as they arrive).
+// muster logs: what pods wrote, stdout and stderr in the order of the times that their node noted
+// (with -f, of a running pod, as they arrive).
 //
 // For a job, -f follows all attempts of all its pods until it is over.
 //
@@ -35,6 +36,10 @@ using Chosen = std::map<int64_t, int64_t>;
 bool write(std::string_view part) {
   raw_out().write(part.data(), static_cast<std::streamsize>(part.size())).flush();
   return static_cast<bool>(raw_out());
+}
+
+std::string stream_of(const LogsOptions& o) {
+  return !o.err ? "All" : *o.err ? "Stderr" : "Stdout";
 }
 
 int print_log(ApiClient& client, const std::string& path, const std::string& lead) {
@@ -106,7 +111,7 @@ class JobLogs {
     for (auto [index, attempt] : *chosen) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(index) +
-                               "&attempt=" + std::to_string(attempt) + "&stream=All" + options();
+                               "&attempt=" + std::to_string(attempt) + options();
       const std::string lead = !o_.prefix.value_or(chosen->size() > 1 || o_.failed)
                                    ? ""
                                    : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
@@ -114,7 +119,7 @@ class JobLogs {
       if (!files.any()) continue;
       const auto node = files.on_node() ? node_of(index, attempt) : std::string();
       if (!node) return fail(node.error());
-      if (int failed = print_files(files.paths(index, attempt, *node), tail(), lead);
+      if (int failed = print_files(files.paths(index, attempt, *node, o_.err), tail(), lead);
           failed != kDone)
         code = failed;
     }
@@ -142,7 +147,7 @@ class JobLogs {
     return o_.tail || !o_.failed ? o_.tail : std::optional(kFailedTail);
   }
   std::string options() const {
-    return (o_.follow ? "&follow=true" : "") +
+    return "&stream=" + stream_of(o_) + (o_.follow ? "&follow=true" : "") +
            (tail() ? "&tailLines=" + std::to_string(*tail()) : std::string());
   }
 
@@ -211,7 +216,7 @@ class JobLogs {
     for (const Json& pod : *pods) {
       const std::string name = text_at(pod, {"metadata", "name"});
       const std::string path =
-          object_path(Kind::pod, o_.target.ns, name) + "/log?stream=All" + options();
+          object_path(Kind::pod, o_.target.ns, name) + "/log?" + options().substr(1);
       if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "");
           code != kDone)
         return code;
@@ -230,7 +235,7 @@ class JobLogs {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(number_at(one, {"number"})) +
                                "&attempt=" + std::to_string(number_at(one, {"attempt"})) +
-                               "&stream=All" + options();
+                               options();
       const bool several = o_.prefix.value_or(ended.size() > 1);
       if (int code = print(path, several ? text_at(one, {"pod"}) + " | " : ""); code != kDone)
         return code;
@@ -248,6 +253,7 @@ class JobLogs {
     wishes.prefixed = o_.prefix.value_or(wanted.size() != 1 && has_several_pods(job));
     wishes.as_log = true;
     wishes.live_max = o_.live_max;
+    wishes.err = o_.err;
     wishes.tail = o_.tail;
     if (!o_.indexes.empty()) wishes.only = wanted;
     Signals signals;
@@ -293,7 +299,7 @@ class JobLogs {
 int log_of_pod(const LogsOptions& o, ApiClient& client) {
   const auto pod = object(client, object_path(Kind::pod, o.target.ns, o.pod));
   if (!pod) return fail(pod.error());
-  std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=All";
+  std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=" + stream_of(o);
   if (o.follow) path += "&follow=true";
   if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);
   const std::string lead = o.prefix.value_or(false) ? o.pod + " | " : "";
@@ -303,14 +309,15 @@ int log_of_pod(const LogsOptions& o, ApiClient& client) {
   if (!index || !attempt || name.empty()) return kDone;
   const auto job = object(client, object_path(Kind::job, o.target.ns, name));
   if (!job) return kDone;  // its pods outlive it
-  return print_files(OwnFiles(*job).paths(*index, *attempt, text_at(*pod, {"spec", "nodeName"})),
-                     o.tail, lead);
+  return print_files(
+      OwnFiles(*job).paths(*index, *attempt, text_at(*pod, {"spec", "nodeName"}), o.err), o.tail,
+      lead);
 }
 
 struct LogsWords {
   LogsOptions o;
   std::string what;
-  bool prefix = false;
+  bool prefix = false, out = false, err = false;
 };
 
 std::optional<Usage> read_logged(const std::string& what, LogsOptions& o) {
@@ -364,6 +371,8 @@ Verb logs_verb() {
             {"--index", "--task"}},
            {"--attempt", "K", "Attempt of the index or task, from 0 (default: the latest)",
             &o.attempt, whole(0, kIndexMax)},
+           {"--stdout", "", "Only standard output", &w->out},
+           {"--stderr", "", "Only standard error", &w->err, kAnything, 0, {"--stdout"}},
            {"-f,--follow", "",
             "Print output as it arrives, until the pod, or the job with all its attempts, is over",
             &o.follow},
@@ -380,9 +389,14 @@ Verb logs_verb() {
           "Examples:\n  muster logs job/sweep --failed\n  muster logs job/sweep --index 3,7-9\n"
           "  muster logs job/sweep --index 7 --attempt 0 --tail 20\n"
           "  muster logs -f sweep-7-x2bqd\n  muster logs -f job/sweep\n"
-          "  muster logs -f -l app=train --tail 1",
+          "  muster logs -f -l app=train --tail 1\n"
+          "Standard output and error come as one text, in the order in which they were written, as "
+          "far as the pod's node has seen it: lines of one that are less than 100 ms older or "
+          "newer "
+          "than lines of the other may change places with them.",
       .finish = [w](const Given& given) -> Judged {
         if (given.flags.contains("--prefix")) w->o.prefix = w->prefix;
+        if (w->out || w->err) w->o.err = w->err;
         return judged(read_logged(w->what, w->o), w->o);
       }};
 }

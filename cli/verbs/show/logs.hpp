@@ -16,6 +16,7 @@ struct LogsOptions {
   std::string tasks{};             // in place of `indexes`, by the numbers of --array
   bool failed = false;             // of a job: only indexes that failed
   std::optional<int64_t> attempt;  // unset: the newest
+  std::optional<bool> err{};       // only stderr, or only stdout
   bool follow = false;
   std::optional<int64_t> tail;  // lines of each stream; absent: all
   std::optional<bool> prefix;   // unset: with several pods

@@ -70,7 +70,7 @@ class SelectedLogs {
       if (one.over || phase == "Pending") continue;
       if (!over && o_.follow && ++live > o_.live_max) continue;
       take_log(client_, object_path(Kind::pod, o_.target.ns, name) + "/log?", one.streams, printer_,
-               tail);
+               tail, over);
       one.over = over;
       if (over || !o_.follow) {
         for (auto& [key, stream] : one.streams) printer_.finish(stream);
@@ -81,12 +81,13 @@ class SelectedLogs {
     return open;
   }
 
-  static LogStreams new_streams(const Json& pod, const std::string& lead) {
+  LogStreams new_streams(const Json& pod, const std::string& lead) const {
     LogStreams streams;
     for (const char* list : {"initContainers", "containers"}) {
       for (const Json& container : at(pod, {"spec", list})) {
         for (const bool err : {false, true})
-          streams[{text_at(container, {"name"}), err}] = {.lead = lead};
+          if (err == o_.err.value_or(err))
+            streams[{text_at(container, {"name"}), err}] = {.lead = lead};
       }
     }
     return streams;

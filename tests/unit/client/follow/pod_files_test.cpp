@@ -55,7 +55,7 @@ TEST_F(PodFilesTest, PodTruncatesItsFileAndDirectoriesAreCreated) {
   EXPECT_TRUE(fs::is_directory(dir_ + "/a/j"));
   put("a/j/3", "of yesterday");
   put("a/j/4", "of yesterday");
-  auto three = f.file_of(pod(3, 0)), four = f.file_of(pod(4, 0));
+  auto three = f.file_of(pod(3, 0), false), four = f.file_of(pod(4, 0), false);
   f.write(three, "one\n");
   f.write(three, "two\n");
   f.begin(four, true);  // it printed nothing
@@ -66,20 +66,20 @@ TEST_F(PodFilesTest, PodTruncatesItsFileAndDirectoriesAreCreated) {
 
 TEST_F(PodFilesTest, NewestAttemptOwnsTheFile) {
   PodFiles f = files("%i");
-  auto first = f.file_of(pod(3, 0)), second = f.file_of(pod(3, 1));
+  auto first = f.file_of(pod(3, 0), false), second = f.file_of(pod(3, 1), false);
   f.write(first, "first\n");
   f.write(second, "second\n");
   f.write(first, "late\n");  // the first attempt is still terminating
   EXPECT_EQ(text("3"), "second\n");
-  auto silent = f.file_of(pod(3, 0));
+  auto silent = f.file_of(pod(3, 0), false);
   f.begin(silent, true);
   EXPECT_EQ(text("3"), "second\n");
-  auto third = f.file_of(pod(3, 2));
+  auto third = f.file_of(pod(3, 2), false);
   f.begin(third, true);
   EXPECT_EQ(text("3"), "") << "the newest printed nothing";
 
   PodFiles each = files("%i.%a");
-  auto a = each.file_of(pod(3, 0)), b = each.file_of(pod(3, 1));
+  auto a = each.file_of(pod(3, 0), false), b = each.file_of(pod(3, 1), false);
   each.write(a, "a");
   each.write(b, "b");
   each.write(a, "a");
@@ -89,11 +89,11 @@ TEST_F(PodFilesTest, NewestAttemptOwnsTheFile) {
 TEST_F(PodFilesTest, CompleteFileIsNotRewritten) {
   put("3", "whole\n");
   PodFiles f = files("%i");
-  auto file = f.file_of(pod(3, 1));
+  auto file = f.file_of(pod(3, 1), false);
   EXPECT_FALSE(f.holds(file, 5));
   ASSERT_TRUE(f.holds(file, 6));
   f.keep(file);
-  auto older = f.file_of(pod(3, 0));
+  auto older = f.file_of(pod(3, 0), false);
   f.write(older, "older\n");
   EXPECT_EQ(text("3"), "whole\n");
   f.write(file, "more\n");
@@ -103,7 +103,7 @@ TEST_F(PodFilesTest, CompleteFileIsNotRewritten) {
 TEST_F(PodFilesTest, MissingLogLeavesFileUnchanged) {
   put("3", "of an earlier run\n");
   PodFiles f = files("%i");
-  auto file = f.file_of(pod(3, 0));
+  auto file = f.file_of(pod(3, 0), false);
   f.begin(file, false);
   EXPECT_EQ(text("3"), "of an earlier run\n");
 }
@@ -121,7 +121,8 @@ TEST_F(PodFilesTest, AFailureIsReportedOnceAndEndsThisPodOnly) {
   PodFiles f = files("%i");
   fs::create_directory(dir_ + "/3");
   fs::create_directory(dir_ + "/4");
-  auto three = f.file_of(pod(3, 0)), four = f.file_of(pod(4, 0)), five = f.file_of(pod(5, 0));
+  auto three = f.file_of(pod(3, 0), false), four = f.file_of(pod(4, 0), false),
+       five = f.file_of(pod(5, 0), false);
   testing::internal::CaptureStderr();
   f.write(three, "x\n");
   f.write(three, "x\n");
@@ -137,7 +138,7 @@ TEST_F(PodFilesTest, AFailureIsReportedOnceAndEndsThisPodOnly) {
 TEST_F(PodFilesTest, APipeDoesNotBlock) {
   ASSERT_EQ(mkfifo((dir_ + "/3").c_str(), 0600), 0);
   PodFiles f = files("%i");
-  auto file = f.file_of(pod(3, 0));
+  auto file = f.file_of(pod(3, 0), false);
   testing::internal::CaptureStderr();
   f.write(file, "x\n");
   (void)testing::internal::GetCapturedStderr();
@@ -146,7 +147,7 @@ TEST_F(PodFilesTest, APipeDoesNotBlock) {
 
 TEST_F(PodFilesTest, LinesOfStdoutAndStderrDoNotMix) {
   PodFiles f = files("%i");
-  auto file = f.file_of(pod(3, 0));
+  auto file = f.file_of(pod(3, 0), false);
   Printer printer;
   printer.set_files(&f);
   Printer::Stream out{.file = &file}, err{.err = true, .file = &file};

@@ -130,6 +130,21 @@ TEST_F(InputsOfFiles, ErrorsNameTheFileAndThePlace) {
               HasSubstr("too many inputs: 1002001 (at most"));
 }
 
+TEST_F(InputsOfFiles, DropsTheReturnsOfAllLinesOrOfNone) {
+  for (const char* text : {"a\r\nb\r\n", "a\r\nb"}) {
+    const auto read = read_inputs({.files = {file("w", text)}});
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->rows, (std::vector<core::Input>{{"a"}, {"b"}})) << text;
+    EXPECT_TRUE(read->returns);
+  }
+  for (const auto& [text, first] : {std::pair("a\r\nb\n", "a\r"), std::pair("a\nb\r\n", "a")}) {
+    const auto read = read_inputs({.files = {file("w", text)}});
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->rows[0][0], first);
+    EXPECT_FALSE(read->returns);
+  }
+}
+
 TEST(InputsOfArrays, RangesAreThoseOfSlurm) {
   int32_t at_once = 0;
   const auto values = [&at_once](const std::string& text) {
