@@ -1,5 +1,7 @@
 #include "keeper/kernel/privileges.hpp"
 
+#include "keeper/kernel/in_child.hpp"
+
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -12,9 +14,7 @@ constexpr int kBits = 32;  // of a capability set in each word
 
 }  // namespace
 
-// Runs between clone and exec, in the keeper's memory.
-__attribute__((no_sanitize("address", "undefined", "thread"))) bool give_up(
-    const Privileges& privileges) {
+MUSTER_IN_CHILD bool give_up(const Privileges& privileges) {
   bool none_new = privileges.none_new;
   if (privileges.dropped != 0) {
     for (int cap = 0; cap < 2 * kBits; ++cap) {

@@ -1,6 +1,7 @@
 #include "keeper/kernel/start_settings.hpp"
 
 #include "core/spec/values/rlimits.hpp"
+#include "keeper/kernel/in_child.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ StartSettings::StartSettings(const core::ProcessSettings& settings, mode_t mask,
     if (const auto* known = core::find_resource(name)) limits_.push_back({known->resource, value});
 }
 
-__attribute__((no_sanitize("address", "undefined", "thread"))) void StartSettings::apply() const {
+MUSTER_IN_CHILD void StartSettings::apply() const {
   umask(mask_);
   const SoftLimit* const limits = limits_.data();
   for (size_t i = 0, count = limits_.size(); i < count; ++i) {
@@ -44,8 +45,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) void StartSetting
   close(group);
 }
 
-__attribute__((no_sanitize("address", "undefined", "thread"))) const char* StartSettings::redirect()
-    const {
+MUSTER_IN_CHILD const char* StartSettings::redirect() const {
   const char* const paths[] = {out_.c_str(), err_.c_str()};
   for (int i = 0; i < 2; ++i) {
     if (paths[i][0] == '\0') continue;
@@ -60,8 +60,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) const char* Start
   return nullptr;
 }
 
-__attribute__((no_sanitize("address", "undefined", "thread"))) void StartSettings::begin_files()
-    const {
+MUSTER_IN_CHILD void StartSettings::begin_files() const {
   if (!truncate_) return;
   const char* const paths[] = {out_.c_str(), err_.c_str()};
   for (int i = 0; i < 2; ++i)  // others, such as devices, cannot be emptied

@@ -1,5 +1,7 @@
 #include "keeper/users/secrets.hpp"
 
+#include "keeper/kernel/in_child.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -7,9 +9,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-// The child may run in its parent's memory, on a stack that sanitizers do not know.
-#define MUSTER_IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread")))
 
 namespace muster::keeper {
 
