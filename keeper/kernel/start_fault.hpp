@@ -6,6 +6,7 @@
 // exit code core::kExitNotHere, and the coordinator places the pod elsewhere.
 #pragma once
 
+#include "base/exec_exit.hpp"
 #include "core/node/values.hpp"
 
 #include <cerrno>
@@ -37,6 +38,11 @@ inline bool is_machines_fault(int error) {
     default:
       return false;
   }
+}
+
+// The exit code of a process that could not be started for this reason.
+inline int exit_of_start(int error) {
+  return is_machines_fault(error) ? core::kExitNotHere : exit_of_exec(error);
 }
 
 }  // namespace muster::keeper

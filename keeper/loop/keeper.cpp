@@ -6,7 +6,7 @@
 // exits when it has had neither processes nor an agent for a minute (MUSTER_KEEPER_IDLE_MS), when
 // the agent orders it, when the directory is gone, or on SIGTERM while nothing runs.
 // MUSTER_KEEPER_SEGMENT_BYTES sets the size of the spool's segments, MUSTER_KEEPER_UMASK (octal)
-// the umask of processes (default: ours). owners.hpp says whose processes it starts, spawn_as.cpp
+// the umask of processes (default: ours). owners.hpp says whose processes it starts, child.hpp
 // how. Each process gets a cgroup, where we may make them; with MUSTER_KEEPER_CGROUP=limits only
 // one that has limits or whose agent asks for it, with off none.
 //

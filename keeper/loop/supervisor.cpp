@@ -234,9 +234,7 @@ void Supervisor::on_spawned(Spawned spawned) {
   process->tried_ns = now_ns_;
   process->outputs = std::move(spawned.outputs);
   process->written = std::move(spawned.written);
-  if (spawned.late) {
-    return turn_away(*process, "it could not be started while its node's lease lasted");
-  }
+  if (spawned.late) return turn_away(*process, kTooLate);
   if (spawned.node_fault) {
     process->exit_code = core::kExitNotHere;
     return turn_away(*process, std::move(spawned.error));

@@ -5,6 +5,8 @@
 #include "keeper/protocol.hpp"
 #include "keeper/start/terminal.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace muster::keeper {
@@ -13,6 +15,11 @@ namespace {
 
 char* mutable_text(std::string_view text) {
   return const_cast<char*>(text.data());  // execve does not write to it
+}
+
+bool is_program(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
 }  // namespace
@@ -32,7 +39,7 @@ void Launch::add_variable(std::string_view variable) {
 // Agents of earlier versions end the frame earlier.
 bool Launch::read(std::string_view order) {
   Reader in(order);
-  cwd = in.text();
+  last.cwd = in.text();
   out = in.text();
   err = in.text();
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
@@ -43,7 +50,7 @@ bool Launch::read(std::string_view order) {
     limits.cpu_millis = in.num<uint64_t>();
     contained = in.num<uint8_t>() != 0 || limits.any();
   }
-  if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
+  if (!in.rest().empty()) last.not_after_ms = in.num<int64_t>();
   if (!in.rest().empty())
     for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
       auto& file = secret_files.emplace_back();
@@ -60,29 +67,24 @@ bool Launch::read(std::string_view order) {
     if (!inner.ok()) return false;
   }
   if (!in.rest().empty()) {
-    privileges.none_new = in.num<uint8_t>() != 0;
-    privileges.dropped = in.num<uint64_t>();
+    last.privileges.none_new = in.num<uint8_t>() != 0;
+    last.privileges.dropped = in.num<uint64_t>();
   }
   if (!in.rest().empty()) settings = core::node::read_settings(in.text());
   return in.ok();
 }
 
-void Launch::read(OwnerCommand built) {
+void Launch::take(OwnerCommand built) {
   command = std::move(built);
-  cwd = std::move(command.cwd);
-  home = command.home;
+  last.cwd = std::move(command.cwd);
+  last.home = command.home;
   secret_files = std::move(command.secrets);
   for (std::string& word : command.argv) argv.push_back(word.data());
   for (const std::string& variable : command.env) add_variable(variable);
 }
 
 SpacePlan Launch::space_plan(int report) const {
-  return {.cwd = cwd,
-          .home = home,
-          .terminal = terminal,
-          .report = report,
-          .not_after_ms = not_after_ms,
-          .dropped = privileges.dropped};
+  return {.last = last, .terminal = terminal, .report = report};
 }
 
 void Launch::wrap(const Fd& plan) {
@@ -93,6 +95,17 @@ void Launch::wrap(const Fd& plan) {
   }
   if (terminal) before.push_back(mutable_text(kTerminalName));
   argv.insert(argv.begin(), before.begin(), before.end());
+  wrapped_ = !before.empty();
+  if (plan) last = {.cwd = "/", .not_after_ms = last.not_after_ms};
+}
+
+std::vector<std::string> Launch::programs(bool own) const {
+  if (wrapped_) return {kOwnProgram};
+  std::vector<std::string> all = programs_named(argv[0], path, own ? last.cwd : ".");
+  if (own && all.size() > 1)
+    for (std::string& one : all)
+      if (is_program(one)) return {std::move(one)};
+  return all;
 }
 
 void Launch::end(Secrets& secrets) {

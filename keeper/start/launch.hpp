@@ -6,8 +6,8 @@
 #include "core/node/space.hpp"
 #include "core/spec/fields/process_settings.hpp"
 #include "keeper/kernel/cgroup.hpp"
-#include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/proc.hpp"
+#include "keeper/start/last_step.hpp"
 #include "keeper/start/search_path.hpp"
 #include "keeper/start/space_main.hpp"
 #include "keeper/users/owners.hpp"
@@ -23,18 +23,15 @@ namespace muster::keeper {
 struct Launch {
   // Null-terminated once end() is called. They point into the order or into `command`, and below.
   std::vector<char*> argv, envp;
-  std::string cwd;
-  bool home = false;  // falls back to "/" if cwd is missing
+  LastStep last{};
   std::string_view path = kDefaultPath;
   std::vector<core::node::SecretFile> secret_files;
   core::node::Space space;
-  Privileges privileges{};  // to give up
   core::ProcessSettings settings{};
   Limits limits{};
   bool contained = false;  // gets a cgroup
   bool input = false;
   bool terminal = false;
-  int64_t not_after_ms = 0;   // boot time; 0: none
   std::string_view out, err;  // the files that it writes to; with a permit, the pod's
   OwnerCommand command{};     // of a permit
 
@@ -48,19 +45,22 @@ struct Launch {
   // this. False: it is malformed.
   bool read(std::string_view order);
   // Takes over a command that was built from a permit.
-  void read(OwnerCommand built);
+  void take(OwnerCommand built);
   // What muster-space does for it, without its space. `report`: where failures are written.
   SpacePlan space_plan(int report) const;
-  // Whether muster-space or muster-terminal is to be started, which look up the command themselves.
-  bool wrapped() const { return terminal || !plan_fd_.empty(); }
-  // Puts them before the command. `plan`: what muster-space reads; none: no mounts are needed.
+  // Puts muster-space and muster-terminal before the command, if it needs them. They look it up and
+  // take its last step. `plan`: what muster-space reads; none: no mounts are needed.
   void wrap(const Fd& plan);
+  // What to execute, in this order: where execvp would look for the command. `own`: as our own
+  // user, so that we may look first.
+  std::vector<std::string> programs(bool own) const;
   // Adds the secrets' variables and ends both lists.
   void end(Secrets& secrets);
 
  private:
   void add_variable(std::string_view variable);
   std::string token_, session_, plan_fd_;
+  bool wrapped_ = false;
 };
 
 }  // namespace muster::keeper

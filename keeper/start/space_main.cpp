@@ -5,9 +5,6 @@
 #include "base/exec_exit.hpp"
 #include "base/fd.hpp"
 #include "base/files/whole_write.hpp"
-#include "keeper/kernel/privileges.hpp"
-#include "keeper/kernel/start_fault.hpp"
-#include "keeper/start/lease.hpp"
 #include "keeper/start/search_path.hpp"
 #include "keeper/start/terminal.hpp"
 
@@ -43,6 +40,7 @@ using core::VolumeKind;
 using core::node::SpaceMount;
 
 constexpr int kJoinPatienceMs = 10'000;
+constexpr size_t kWhyMax = 500;          // bytes of a report
 constexpr size_t kSecretMax = 1u << 20;  // bytes of one file
 constexpr size_t kCoveredMax = 2'000;    // entries of a directory that is rebuilt
 constexpr mode_t kFileMode = 0644;
@@ -465,38 +463,15 @@ class Mounter {
   bool new_root_ = false;  // one of them is the new root
 };
 
-int become(const SpacePlan& plan, char** command, std::string& why) {
-  if (plan.terminal) {
-    execv(kOwnProgram, command);
-    why = std::string("exec ") + kOwnProgram + ": " + std::strerror(errno);
-    return kExitCannotStart;
-  }
-  const std::string name = command[0];
-  int error = ENOENT;
-  const auto run = [&](const std::string& path) {
-    execv(path.c_str(), command);
-    if (errno != ENOENT && errno != ENOTDIR) error = errno;
-    return false;
-  };
-  if (name.find('/') != std::string::npos) {
-    run(name);
-  } else {
-    const char* const path = std::getenv("PATH");
-    search_path(name, path != nullptr ? path : kDefaultPath, ".", run);
-  }
-  why = "exec " + name + ": " + std::strerror(error);
-  if (is_machines_fault(error)) return core::kExitNotHere;
-  return exit_of_exec(error);
-}
-
 }  // namespace
 
 Fd SpacePlan::file() const {
   std::string bytes;
   Writer out(bytes);
   core::node::write_space(out, space);
-  out.text(work_dir).text(cwd).num(uint8_t{home}).num(uint8_t{terminal});
-  out.num(int32_t{report}).num(not_after_ms).num(int32_t{joins}).num(dropped);
+  out.text(work_dir).text(last.cwd).num(uint8_t{last.home}).num(uint8_t{terminal});
+  out.num(int32_t{report}).num(last.not_after_ms).num(int32_t{joins});
+  out.num(last.privileges.dropped);
   Fd made(memfd_create(kSpaceName, MFD_CLOEXEC));
   if (!made || !write_whole_at(made.get(), bytes, 0)) return Fd();
   return made;
@@ -512,13 +487,13 @@ std::optional<SpacePlan> SpacePlan::read(int fd) {
   SpacePlan plan;
   plan.space = core::node::read_space(in);
   plan.work_dir = in.text();
-  plan.cwd = in.text();
-  plan.home = in.num<uint8_t>() != 0;
+  plan.last.cwd = in.text();
+  plan.last.home = in.num<uint8_t>() != 0;
   plan.terminal = in.num<uint8_t>() != 0;
   plan.report = in.num<int32_t>();
-  plan.not_after_ms = in.num<int64_t>();
+  plan.last.not_after_ms = in.num<int64_t>();
   plan.joins = in.num<int32_t>();
-  plan.dropped = in.num<uint64_t>();
+  plan.last.privileges.dropped = in.num<uint64_t>();
   if (!in.ok() || !in.rest().empty()) return std::nullopt;
   return plan;
 }
@@ -577,18 +552,22 @@ int space_main(char** argv) {
       join(plan->joins);
     else
       Mounter(*plan).run();
-    if (chdir(plan->cwd.c_str()) != 0 && !(plan->home && chdir("/") == 0))
-      cannot("cwd " + plan->cwd);
-    if (plan->dropped != 0 && !give_up({true, plan->dropped})) cannot("securityContext");
-    if (too_late(plan->not_after_ms))
-      throw Failure("it could not be started while its node's lease lasted");
-    exit_code = become(*plan, argv + 2, why);
+    StartFailure failure = plan->last.begin();
+    const char* const path = std::getenv("PATH");
+    if (!failure)
+      failure = plan->last.execute(
+          plan->terminal ? std::vector<std::string>{kOwnProgram}
+                         : programs_named(argv[2], path != nullptr ? path : kDefaultPath),
+          argv + 2, environ);
+    exit_code = failure.exit_code;
+    why.resize(kWhyMax);
+    why.resize(failure.describe(why.data(), why.size()));
   } catch (const Failure& failure) {
     why = failure.what();
   }
   if (plan->report < 0)
     std::fprintf(stderr, "muster: %s\n", why.c_str());
-  else if (write(plan->report, why.data(), std::min<size_t>(why.size(), 500)) < 0)
+  else if (write(plan->report, why.data(), std::min(why.size(), kWhyMax)) < 0)
     errno = 0;
   return exit_code;
 }

@@ -17,6 +17,7 @@
 
 #include "base/fd.hpp"
 #include "core/node/space.hpp"
+#include "keeper/start/last_step.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -29,14 +30,11 @@ constexpr const char* kSpaceName = "muster-space";  // argv[0]
 
 struct SpacePlan {
   core::node::Space space;
-  std::string work_dir;  // stays visible where the pod gets its own /tmp
-  std::string cwd;
-  bool home = false;         // falls back to "/" if cwd is missing
-  bool terminal = false;     // the command gets a terminal (terminal.hpp)
-  int report = -1;           // where failures are written; -1: to standard error
-  int64_t not_after_ms = 0;  // boot time; 0: none
-  int joins = 0;             // the pid of the container's process; 0: its own namespaces
-  uint64_t dropped = 0;      // capabilities that the command does not get (privileges.hpp)
+  std::string work_dir;   // stays visible where the pod gets its own /tmp
+  LastStep last{};        // its none_new does not count: nothing here gains privileges
+  bool terminal = false;  // the command gets a terminal (terminal.hpp)
+  int report = -1;        // where failures are written; -1: to standard error
+  int joins = 0;          // the pid of the container's process; 0: its own namespaces
 
   // In a memfd, which its process inherits; none: out of memory.
   Fd file() const;

@@ -1,9 +1,7 @@
 // Spawner: the threads that start processes and reap them.
 //
-// A thread that starts a process is suspended until the exec, so there is a worker per core, and
-// the main thread, which writes the spool and talks to the agent, starts none. Until its exec, the
-// child shares our memory, as with vfork (so the cost is independent of our size), on its own small
-// stack.
+// A thread that starts a process is suspended until the exec (child.hpp), so there is a worker per
+// core, and the main thread, which writes the spool and talks to the agent, starts none.
 //
 // A worker reaps the processes that it started, so it wakes up where its process ran, which keeps
 // cores busy and caches warm. The worker with the fewest processes starts the next one. While a
@@ -15,9 +13,9 @@
 // turns (turns.hpp).
 //
 // Invariants: workers live as long as the keeper, because a process's parent is the thread that
-// started it; nothing is executed at or after the order's not_after, which the child itself checks
-// right before its exec; nothing starts before its intent is written; a pid is never signaled after
-// it has been reaped, because both happen under the mutex.
+// started it; nothing is executed at or after the order's not_after (last_step.hpp); nothing starts
+// before its intent is written; a pid is never signaled after it has been reaped, because both
+// happen under the mutex.
 #pragma once
 
 #include "base/fd.hpp"
@@ -25,15 +23,11 @@
 #include "keeper/files/pod_dirs.hpp"
 #include "keeper/files/spool.hpp"
 #include "keeper/kernel/cgroup.hpp"
-#include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/proc.hpp"
-#include "keeper/kernel/start_settings.hpp"
 #include "keeper/start/child_fds.hpp"
 #include "keeper/start/launch.hpp"
-#include "keeper/start/space_main.hpp"
 #include "keeper/start/turns.hpp"
 #include "keeper/users/owners.hpp"
-#include "keeper/users/secrets.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -68,6 +62,9 @@ struct SpawnJob {
   int joins_cgroup = -1;
   int joins_pid = 0;         // of the container's process
   bool agent_reads = false;  // the agent reads outputs itself
+
+  // Whom it runs as; null: our own user.
+  const core::Owner* owner() const { return as && as->permit ? &as->permit->owner : nullptr; }
 };
 
 // What this keeper can do for pods with volumes.
@@ -104,27 +101,6 @@ struct Exited {
   std::string error{};                 // what failed, if it ended before its exec
   bool left = true;                    // others in its group or cgroup may be alive
   std::vector<std::string> outputs{};  // still to be closed
-};
-
-// How a process of our own user starts; its child reads it from our memory (spawner.cpp).
-struct ChildPlan {
-  const char* path = nullptr;
-  char* const* argv = nullptr;
-  char** envp = nullptr;
-  const char* cwd = nullptr;
-  int in = -1, out = -1, err = -1, cgroup = -1;
-  int report = -1, space = -1;  // kept open for muster-space
-  int shared_from = -1;         // it shares the keeper's descriptors, and needs none from here on
-  const rlimit* limit = nullptr;
-  int64_t not_after_ms = 0;  // boot time; 0: none
-  const StartSettings* settings = nullptr;
-  const char* file = nullptr;  // that could not be opened
-  Privileges privileges{};     // to give up
-  Secrets* secrets = nullptr;  // null: none
-  uid_t uid = 0;               // ours
-  // What failed, written by the child into our memory; null: it has started.
-  const char* volatile failed = nullptr;
-  volatile int error = 0;
 };
 
 class Spawner {
@@ -174,7 +150,7 @@ class Spawner {
     size_t children = 0;
     bool idle = true;  // it starts nothing until it is woken
   };
-  struct Child {
+  struct Running {
     Worker* worker = nullptr;
     int pid = 0, pidfd = -1;
     int report = -1;                 // to read what failed before the exec; -1: none
@@ -188,9 +164,6 @@ class Spawner {
   };
 
   static constexpr size_t kStackBytes = 64u << 10;  // of a child until its exec
-  static std::string read_report(int fd);
-  // Checks and records an enqueued job before it starts. False: its intent cannot be written now.
-  bool begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result);
   void work(Worker& worker);
   std::optional<SpawnJob> next(Worker& worker);
   SpawnJob dequeue_locked();
@@ -201,30 +174,26 @@ class Spawner {
   void signal_locked();
   bool seen_soon(const SpawnJob& job, const Spawned& result) const;
   void wake_locked();
+  // Starts a process; nullopt: its intent could not be written. `report`: to read what failed in
+  // it before its exec; -1: nothing has.
+  std::optional<Spawned> start(const SpawnJob& job, char* stack, int& pidfd, int& report);
+  // Checks and records an enqueued job before it starts. False: its intent cannot be written now.
+  bool begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result);
+  // What the order or its permit asks for. False: it is refused, and `result` says why.
+  bool read(const SpawnJob& job, bool sound, Launch& launch, Spawned& result) const;
   // Makes what a process with volumes needs. Empty, or why it cannot start. `file`: what
   // muster-space reads; none: it needs no mounts.
-  std::string prepare(const SpawnJob& job, const core::node::Space& space, uid_t uid, gid_t gid,
-                      SpacePlan& plan, Fd& file);
+  std::string prepare(const SpawnJob& job, const Launch& launch, int report, Fd& file);
+  // Opens its outputs. Empty, or why they cannot be opened.
+  std::string open_outputs(const SpawnJob& job, const Launch& launch, Output& out, Output& err,
+                           Spawned& result);
+  std::string open_own(const SpawnJob& job, std::string_view path, Output& output, Spawned& result);
   // What a process of this order gets; null: none.
   std::unique_ptr<Cgroup> cgroup_for(const SpawnJob& job, const Launch& launch);
-  // A pipe for what fails before the exec. False: see errno.
-  static bool open_report(Fd& reads, Fd& writes);
-  // Opens an output on a node of one user. False: see errno.
-  bool open_own(const SpawnJob& job, std::string_view path, Output& output, Spawned& result);
-  // Opens the outputs of a pod that a permit names. Empty, or why they cannot be opened.
-  std::string open_outputs_as(const SpawnJob& job, const Permit& permit, Fd& out, Fd& err,
-                              Spawned& result);
-  // The result for a process that is not started; returns its cgroup. `error`: an errno. no_room():
-  // for a reason that concerns any process here.
+  // The result for a process that is not started; returns its cgroup. no_room(): for a reason that
+  // concerns any process here, which errno says.
   Spawned refused(Spawned result, std::string why, int exit_code);
-  Spawned refused(Spawned result, const core::node::PodTemplate& job, const Error& why) {
-    return refused(std::move(result), why.message, core::node::exit_code_of(job, why));
-  }
-  Spawned failed(Spawned result, const std::string& what, int error);
-  Spawned no_room(Spawned result, const std::string& what, int error);
-  Spawned not_started(Spawned result, const ChildPlan& plan, const Launch& launch);
-  std::optional<Spawned> spawn(const SpawnJob& job, char* stack, int& pidfd, int& report);
-  std::optional<Spawned> spawn_as(const SpawnJob& job, char* stack, int& pidfd, int& report);
+  Spawned no_room(Spawned result, const char* what);
 
   Spool& spool_;
   Outputs& outputs_;
@@ -247,7 +216,7 @@ class Spawner {
   size_t room_ = 0;
   std::unordered_set<uint64_t> placed_;  // enqueued jobs that occupy a place of the room
   bool stalled_ = false;                 // the spool could not be written
-  std::unordered_map<uint64_t, Child> children_;
+  std::unordered_map<uint64_t, Running> children_;
   News news_;
   bool told_ = false;  // event_fd_ is readable
   bool gathers_ = false;

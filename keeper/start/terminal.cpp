@@ -3,6 +3,7 @@
 #include "base/exec_exit.hpp"
 #include "base/fd.hpp"
 #include "base/terminal_input.hpp"
+#include "keeper/start/last_step.hpp"
 #include "keeper/start/search_path.hpp"
 
 #include <array>
@@ -130,21 +131,13 @@ class Terminal {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    const std::string name = command_[0];
-    int error = ENOENT;
-    const auto execute = [&](const std::string& path) {
-      execv(path.c_str(), command_);
-      if (errno != ENOENT && errno != ENOTDIR) error = errno;
-      return false;
-    };
-    if (name.find('/') != std::string::npos) {
-      execute(name);
-    } else {
-      const char* const path = std::getenv("PATH");
-      search_path(name, path != nullptr ? path : kDefaultPath, ".", execute);
-    }
-    std::fprintf(stderr, "muster: exec %s: %s\n", name.c_str(), std::strerror(error));
-    _exit(exit_of_exec(error));
+    const char* const path = std::getenv("PATH");
+    const StartFailure failure = LastStep().execute(
+        programs_named(command_[0], path != nullptr ? path : kDefaultPath), command_, environ);
+    char why[512];
+    failure.describe(why, sizeof why);
+    std::fprintf(stderr, "muster: %s\n", why);
+    _exit(exit_of_exec(failure.error));
   }
 
   void type_pending() {
