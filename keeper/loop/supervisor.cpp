@@ -25,6 +25,7 @@ constexpr size_t kGatherFrom = 16;                 // living processes
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
 // As kFreshNs: with many processes, even the shortest take longer, since they share the cores.
 constexpr uint64_t kFreshOfManyNs = 50 * kNsPerMs;
+constexpr uint64_t kUnbornNs = 2 * kNsPerMs, kUnbornMaxNs = 200 * kNsPerMs;
 constexpr int kQuickLooks = 100;  // one every millisecond, then one every ten
 // After so many, a process whose group and cgroup are empty has ended, whatever strays there are.
 constexpr int kStrayLooks = 100;
@@ -217,6 +218,7 @@ int Supervisor::timeout_ms() const {
     const bool runs = first != processes_.end() && first->second->state == State::running;
     until = std::min(until, runs ? first->second->start->at_ns + fresh_ns() : now_ns_);
   }
+  if (!unborn_.empty()) until = std::min(until, next_unborn_ns_);
   uint64_t wait_ms = until > now_ns_ ? (until - now_ns_ + kNsPerMs - 1) / kNsPerMs : 0;
   if (unwritten_ || held_up_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
   for (uint64_t entry : leaving_) {
@@ -247,6 +249,7 @@ void Supervisor::on_spawned(Spawned spawned) {
     return;
   }
   process->start = spawned.start;
+  process->unborn = spawned.unborn;
   process->cgroup = std::move(spawned.cgroup);
   process->input = std::move(spawned.input);
   process->state = State::running;
@@ -438,16 +441,43 @@ void Supervisor::run_timers() {
     Process* process = find(fresh_.front());
     if (process != nullptr && process->state == State::running) {
       if (process->start->at_ns + fresh_ns() > now_ns_) break;
-      ProcStat stat;
-      if (read_stat(process->start->pid, stat)) process->start->ticks = stat.start_ticks;
-      spool_.started(*process);
-      starts_.push_back(process->entry);
-      for (const std::string& path : process->outputs) outputs_.name(path);
-      output_limit_.add(process->entry, std::exchange(process->written, {}));
+      if (!process->unborn || spawner_.begun(process->entry)) {
+        show_start(*process);
+      } else {
+        unborn_.push_back(process->entry);
+        unborn_wait_ns_ = kUnbornNs;
+        next_unborn_ns_ = now_ns_ + unborn_wait_ns_;
+      }
     }
     fresh_.pop_front();
   }
+  look_for_births();
   news_taken_ = false;
+}
+
+// A start is news only once it cannot fail any more: then, it is an attempt. Until then, the
+// process may wait for a disk, or have been stopped by its user.
+void Supervisor::look_for_births() {
+  if (unborn_.empty() || now_ns_ < next_unborn_ns_) return;
+  std::erase_if(unborn_, [this](uint64_t entry) {
+    Process* process = find(entry);
+    if (process == nullptr || process->state != State::running) return true;
+    if (!spawner_.begun(entry)) return false;
+    show_start(*process);
+    return true;
+  });
+  unborn_wait_ns_ = std::min(2 * unborn_wait_ns_, kUnbornMaxNs);
+  next_unborn_ns_ = now_ns_ + unborn_wait_ns_;
+}
+
+void Supervisor::show_start(Process& process) {
+  process.unborn = false;
+  ProcStat stat;
+  if (read_stat(process.start->pid, stat)) process.start->ticks = stat.start_ticks;
+  spool_.started(process);
+  starts_.push_back(process.entry);
+  for (const std::string& path : process.outputs) outputs_.name(path);
+  output_limit_.add(process.entry, std::exchange(process.written, {}));
 }
 
 void Supervisor::stop() {

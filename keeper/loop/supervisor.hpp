@@ -75,6 +75,7 @@ class Supervisor {
     bool start_reported = false;     // as in protocol.hpp
     bool committed = false;          // its end is in the spool
     bool unstarted = false;          // as in protocol.hpp
+    bool unborn = false;             // it was not past its exec when last looked at
     bool no_exec = false;            // it ended before its exec
     int looks = 0;                   // for leftovers, while leaving
     std::optional<uid_t> user{};     // whom it runs as; absent: our own user
@@ -98,6 +99,8 @@ class Supervisor {
   void for_sessions(Key host, Do act);
   int timeout_ms() const;
   uint64_t fresh_ns() const;
+  void look_for_births();
+  void show_start(Process& process);
 
   void on_spawned(Spawned spawned);
   void on_exited(Exited exited);
@@ -168,13 +171,15 @@ class Supervisor {
   std::set<std::pair<uint64_t, uint64_t>> fences_;  // after_ns, entry; living ones only
   std::map<Key, Fence> next_fences_;                // for later orders of this connection
   uint64_t contact_ns_ = 0;                         // the newest; 0: none yet
-  std::deque<uint64_t> fresh_;           // running, start neither reported nor in the spool
-  std::vector<SpawnJob> jobs_, queue_;   // to be submitted, enqueued after the commit
-  std::vector<uint64_t> starts_, ends_;  // to be reported after the commit
-  bool unwritten_ = false;               // the last write to the spool failed
-  uint64_t unwritten_since_ns_ = 0;      // the first in a row that did; 0: none
-  size_t ends_told_ = 0;                 // of ends_, before they are written
-  bool held_up_ = false;                 // a start takes long: spawner_.rescue()
+  std::deque<uint64_t> fresh_;    // running, start neither reported nor in the spool
+  std::vector<uint64_t> unborn_;  // likewise, and they may still fail to start
+  uint64_t next_unborn_ns_ = 0, unborn_wait_ns_ = 0;  // when to look at these
+  std::vector<SpawnJob> jobs_, queue_;                // to be submitted, enqueued after the commit
+  std::vector<uint64_t> starts_, ends_;               // to be reported after the commit
+  bool unwritten_ = false;                            // the last write to the spool failed
+  uint64_t unwritten_since_ns_ = 0;                   // the first in a row that did; 0: none
+  size_t ends_told_ = 0;                              // of ends_, before they are written
+  bool held_up_ = false;                              // a start takes long: spawner_.rescue()
   bool stopping_ = false;
   std::sig_atomic_t sigterms_seen_ = 0;  // as of the last check
   bool gathers_ = false;              // the spawner's news does not wake the loop until news_at_ns_

@@ -162,9 +162,10 @@ void Supervisor::on_hello(Reader in) {
     }
     Frame frame(out_, Type::living);
     process->key.write(frame);
-    ReportedStart::write(frame, reported(process->start, now_ns_));
+    const bool begun = process->start && !process->unborn;
+    ReportedStart::write(frame, begun ? reported(process->start, now_ns_) : std::nullopt);
     frame.num(uint8_t{process->killing}).text(process->note).num(uint8_t{process->enqueued});
-    process->start_reported = process->start.has_value();
+    process->start_reported = begun;
   }
   Frame(out_, Type::inventory_done);
 }

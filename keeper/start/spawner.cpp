@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -112,6 +113,15 @@ bool Spawner::withdraw(uint64_t entry) {
       queue_.remove([entry](const SpawnJob& job) { return job.token.entry == entry; });
   waiting_ -= removed;
   return removed > 0;
+}
+
+// What fails is written to the pipe, and the exec closes it.
+bool Spawner::begun(uint64_t entry) {
+  std::lock_guard lock(mutex_);
+  const auto found = children_.find(entry);
+  if (found == children_.end()) return false;
+  pollfd report{found->second.report, POLLIN, 0};
+  return report.fd < 0 || (poll(&report, 1, 0) == 1 && (report.revents & POLLIN) == 0);
 }
 
 void Spawner::resume() {

@@ -82,6 +82,7 @@ constexpr uint64_t kFreshNs = 5'000'000;
 struct Spawned {
   uint64_t entry = 0;
   std::optional<Start> start{};  // without ticks; absent: it could not be started
+  bool unborn = false;           // it may still fail to start, see begun()
   bool late = false;             // not started because its not_after had passed
   int exit_code = 0;             // to report if not started
   bool node_fault = false;       // not started for a reason that concerns any process here
@@ -119,6 +120,8 @@ class Spawner {
   void resume();
   // Reaps the processes of workers that are held up. True if there are any: call it again soon.
   bool rescue();
+  // Whether a running process is past its exec. False: it may still fail to start, or is reaped.
+  bool begun(uint64_t entry);
   // A process has left nothing behind: frees its place, unless a worker already has.
   void vacate(uint64_t entry);
 

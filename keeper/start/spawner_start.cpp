@@ -231,7 +231,8 @@ std::optional<Spawned> Spawner::start(const SpawnJob& job, char* stack, int& pid
   }
   result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);
-  if (owner != nullptr || plan_file) report = reads.release();
+  result.unborn = owner != nullptr || plan_file;
+  if (result.unborn) report = reads.release();
   return result;
 }
 

@@ -1277,6 +1277,18 @@ class Pam(PamNode):
                           "file size": [str(2**30), str(2**30)]})
         self.assertIn(f"site=lab home={pwd.getpwnam(name('alice')).pw_dir} mine=job\n1\n", text)
 
+    def test_p26_what_does_not_get_to_its_program_has_not_started(self):
+        """However long it takes, so that another node may try: the pod is no attempt yet."""
+        (self.dir / "hang").touch()
+        job = sh_job("j", "true", 1, backoffLimit=0)
+        job["spec"]["template"]["spec"]["containers"][0].update(command=["/no/such/program"], args=[])
+        self.create("alice", job)
+        eventually(self.hooks, "it waits for its session")
+        (self.dir / "hang").unlink()
+        self.assertEqual(self.end("alice", "j"), "Failed")
+        end = self.attempts("alice", "j")[0]
+        self.assertEqual((end["exitCode"], end.get("started")), (127, None), end)
+
     def test_an_account_that_is_refused_runs_nothing(self):
         self.assertEqual(self.finish("alice", sh_job("before", "true", 1)), "Complete")
         subprocess.run(["usermod", "--expiredate", "1970-01-02", name("alice")], check=True)
