@@ -24,7 +24,9 @@ namespace {
 constexpr Millis kConnectPauseMs = 100;
 constexpr size_t kPmiLineMax = 4'096;
 constexpr int kUsage = 2;
+constexpr int kUnfinished = 1;           // for a rank that left the others behind
 constexpr Millis kAbortGraceMs = 1'000;  // for what a rank does about SIGTERM
+constexpr Millis kLetGoMs = 1'000;       // that a rank waits at a fence while it is being ended
 
 using Words = std::map<std::string, std::string>;
 
@@ -73,8 +75,12 @@ class PmiServer {
         stream_(
             io.lowLevelProvider->wrapSocketFd(fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP)) {}
 
-  // Until the rank has closed its socket, or has aborted: with this exit code.
-  std::optional<int> run(const std::string& name) {
+  struct End {
+    std::optional<int> abort;  // the exit code
+    bool unfinished = false;
+  };
+  // Until the rank has closed its socket or has aborted.
+  End run(const std::string& name) {
     auto& wait = io_.waitScope;
     while (true) {
       auto failed = kj::runCatchingExceptions([&] {
@@ -90,8 +96,11 @@ class PmiServer {
     }
     auto exchanging =
         exchange().eagerlyEvaluate([](kj::Exception&& e) { complain(e.getDescription().cStr()); });
+    auto ending = io_.unixEventPort.onSignal(SIGTERM)
+                      .then([this](siginfo_t&&) { return let_go(0); })
+                      .eagerlyEvaluate(nullptr);
     serve().wait(wait);
-    return abort_;
+    return {abort_, rank_->unfinished()};
   }
 
  private:
@@ -128,6 +137,18 @@ class PmiServer {
     KJ_IF_MAYBE (waiting, more_) {
       (*waiting)->fulfill();
     }
+  }
+
+  // Lets the rank pass the fence at which it has been for kLetGoMs. `seen`: where it was then.
+  kj::Promise<void> let_go(uint32_t seen) {
+    kj::Promise<void> sent = kj::READY_NOW;
+    if (seen > passed_) {
+      passed_ = seen;
+      sent = send(rank_->fenced({}));
+    }
+    return sent
+        .then([this] { return io_.provider->getTimer().afterDelay(kLetGoMs * kj::MILLISECONDS); })
+        .then([this, now = rank_->fences()] { return let_go(now); });
   }
 
   // Tells the agent which fence the rank has reached, over the current connection.
@@ -195,7 +216,10 @@ class PmiServer {
 PmiRank::Reply PmiRank::take(std::string_view line) {
   const Words words = words_of(line);
   const std::string command = get(words, "cmd");
-  if (command == "init") return {"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"};
+  if (command == "init") {
+    unfinished_ = true;
+    return {"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"};
+  }
   if (command == "get_maxes")
     return {"cmd=maxes kvsname_max=256 keylen_max=" + std::to_string(kKeyMax) +
             " vallen_max=" + std::to_string(kValueMax) + "\n"};
@@ -223,7 +247,10 @@ PmiRank::Reply PmiRank::take(std::string_view line) {
     ++fences_;
     return {"", true};
   }
-  if (command == "finalize") return {"cmd=finalize_ack rc=0\n"};
+  if (command == "finalize") {
+    unfinished_ = false;
+    return {"cmd=finalize_ack rc=0\n"};
+  }
   if (command == "abort") {
     int code = 1;
     const std::string text = get(words, "exitcode");
@@ -302,17 +329,22 @@ int run_pmi(const std::vector<std::string>& arguments) {
   // The rank gets these too, and decides.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_IGN);
   close(ends[1]);
-  std::optional<int> abort;
+  PmiServer::End end;
   {
     auto io = kj::setupAsyncIo();
-    abort = PmiServer(io, std::move(*local), ends[0]).run(std::string("kvs_") + job);
+    kj::UnixEventPort::captureSignal(SIGTERM);
+    end = PmiServer(io, std::move(*local), ends[0]).run(std::string("kvs_") + job);
   }
-  if (abort) {
+  if (end.abort) {
     end_rank(child);
-    return (*abort & 0xff) == 0 ? 1 : *abort & 0xff;
+    return (*end.abort & 0xff) == 0 ? 1 : *end.abort & 0xff;
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (end.unfinished && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    complain(std::string("rank ") + index + " exited with 0 without MPI_Finalize");
+    return kUnfinished;
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -42,6 +42,8 @@ class PmiRank {
   std::string fenced(KeyValues all);
 
   uint32_t fences() const { return fences_; }  // that the rank has reached
+  // It has called MPI_Init, but not MPI_Finalize.
+  bool unfinished() const { return unfinished_; }
   const KeyValues& puts() const { return puts_; }
 
  private:
@@ -51,11 +53,16 @@ class PmiRank {
   KeyValues known_;   // as of the last fence, and its own
   size_t bytes_ = 0;  // put
   uint32_t fences_ = 0;
+  bool unfinished_ = false;
 };
 
 // muster-pmi [--] COMMAND...: runs the command as rank JOB_COMPLETION_INDEX and exits as it does. A
 // rank that aborts (MPI_Abort) is ended, and the exit code is the one that it gave, or 1 if that
-// would count as success.
+// would count as success. It is also 1 if the rank exits with 0 without MPI_Finalize: the others
+// would wait for it forever.
+//
+// After SIGTERM, which the rank gets, too, the rank waits only briefly for others at fences: they
+// are ended as well, and may not get there.
 int run_pmi(const std::vector<std::string>& arguments);
 
 // PMI_process_mapping for ranks on these nodes.

@@ -34,6 +34,7 @@ LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.hydra"}
 ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
        "OMPI_MCA_hwloc_base_binding_policy": "none"}
 RING = {}  # the program for each MPI
+ENDS = {}  # likewise
 
 
 def setUpModule():
@@ -44,8 +45,9 @@ def setUpModule():
     unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)
     for mpi in LAUNCHERS:
-        RING[mpi] = str(folder / f"ring.{mpi}")
-        subprocess.run([f"mpicc.{mpi}", "-O1", "-o", RING[mpi], ROOT / "tests/e2e/lib/ring.c"], check=True)
+        for programs, name in ((RING, "ring"), (ENDS, "ends")):
+            programs[mpi] = str(folder / f"{name}.{mpi}")
+            subprocess.run([f"mpicc.{mpi}", "-O1", "-o", programs[mpi], ROOT / f"tests/e2e/lib/{name}.c"], check=True)
 
 
 def ip(*words):
@@ -665,6 +667,33 @@ class Failures(Site):
         self.goes_on("one")
         os.kill(self.pods("one")[1][1], signal.SIGKILL)
         self.assertEqual(eventually(lambda: self.over("one"), "its end", 90), "Failed")
+
+
+    def test_a_rank_without_launcher_that_leaves_ends_all(self):
+        """One that aborts, and one that exits without MPI_Finalize, for which the others would wait: each with its code, or 1 if that is 0."""
+        for how, given, code in (("abort", 7, 7), ("exit", 5, 5), ("exit", 0, 1)):
+            for rank in (0, 2):
+                name = f"leaves-{how}-{given}-{rank}"
+                with self.subTest(name):
+                    uid = self.create(name, [ENDS["mpich"], how, str(rank), str(given)], 3, "mpich,direct", seat="mpich", spec={"successPolicy": None})
+                    self.assertEqual(eventually(lambda: self.over(name), "its end", 30), "Failed")
+                    said = next(c["message"] for c in self.job_of(name)["status"]["conditions"] if c["type"] == "Failed")
+                    self.assertEqual(said, f"A rank has failed: index {rank} (attempt 0) failed with exit code {code}")
+                    left = f"muster-pmi: rank {rank} exited with 0 without MPI_Finalize\n"
+                    self.assertEqual(left in self.log(name, rank, stream="Stderr"), given == 0)
+                    self.gone(name, uid)
+
+    def test_ranks_without_launcher_save_and_finalize_when_ended(self):
+        """MPI_Finalize has a barrier, at which ranks that are being ended must not wait for each other until they are killed."""
+        folder = self.dir / "saved"
+        folder.mkdir()
+        self.create("saves", [ENDS["mpich"], "save", str(folder), "0.3"], 3, "mpich,direct", seat="mpich", spec={"successPolicy": None},
+                    terminationGracePeriodSeconds=60)
+        eventually(lambda: all("started" in self.log("saves", i) for i in range(3)), "the ranks")
+        self.assertEqual(self.muster("suspend", "job/saves").returncode, 0)
+        eventually(lambda: not self.pods("saves") and all("finalized" in self.log("saves", i) for i in range(3)), "the end of all ranks", 30)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["0", "1", "2"])
+        self.assertEqual({a["exitCode"] for a in self.attempts("saves")}, {0})
 
 
 class LostNodes(Site):

@@ -12,6 +12,7 @@ std::string said(PmiRank& rank, std::string_view line) {
 // The requests of MPICH 4.0, in its order.
 TEST(Pmi, AnswersRequestsOfMpich) {
   PmiRank rank(3, "kvs_j", "(vector,(0,3,1))");
+  EXPECT_FALSE(rank.unfinished());
   EXPECT_EQ(said(rank, "cmd=init pmi_version=1 pmi_subversion=1"),
             "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
   EXPECT_EQ(said(rank, "cmd=get_maxes"),
@@ -33,7 +34,9 @@ TEST(Pmi, AnswersRequestsOfMpich) {
   EXPECT_EQ(rank.fenced({{"bc-0", "mpi#0A1B$ x=y"}, {"bc-1", "there"}}), "cmd=barrier_out rc=0\n");
   EXPECT_EQ(said(rank, "cmd=get kvsname=kvs_j key=bc-1"),
             "cmd=get_result rc=0 msg=success value=there\n");
+  EXPECT_TRUE(rank.unfinished());
   EXPECT_EQ(said(rank, "cmd=finalize"), "cmd=finalize_ack rc=0\n");
+  EXPECT_FALSE(rank.unfinished());
 }
 
 TEST(Pmi, RefusesUnknownCommandsAndReportsAbort) {
