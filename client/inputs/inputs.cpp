@@ -9,8 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <poll.h>
 #include <string>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -24,6 +29,7 @@ constexpr size_t kRowsMax = 1'000'000;
 // Limit for a manifest: clients that watch the job receive its inputs with each change.
 constexpr size_t kCarriedMax = 64 << 10;  // bytes
 constexpr size_t kNameDigits = 16;
+constexpr int kNoticeMs = 2'000;  // without input
 constexpr std::array<std::string_view, 5> kParts = {"", ".", "/", "//", "/."};
 
 Error too_many(size_t count) {
@@ -429,6 +435,42 @@ bool stdin_is_piped() {
   constexpr std::array kShells = {"sh",   "bash", "dash", "zsh", "ksh",
                                   "mksh", "fish", "csh",  "tcsh"};
   return !shared || std::find(kShells.begin(), kShells.end(), program) == kShells.end();
+}
+
+std::string path_of_stdin() {
+  struct stat found {
+  }, named{};
+  if (fstat(STDIN_FILENO, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size == 0 ||
+      lseek(STDIN_FILENO, 0, SEEK_CUR) != 0)
+    return "";
+  std::error_code gone;
+  const std::string path = std::filesystem::read_symlink("/proc/self/fd/0", gone).string();
+  const bool same = !gone && stat(path.c_str(), &named) == 0 && named.st_dev == found.st_dev &&
+                    named.st_ino == found.st_ino;
+  return same && is_utf8(path) ? path : "";
+}
+
+Result<InputsFile> rest_of_stdin() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  if (poll(&input, 1, kNoticeMs) == 0)
+    std::cerr << "muster: reading stdin, which rank 0 gets, to its end; if there is none, use "
+                 "</dev/null"
+              << std::endl;
+  InputsFile file;
+  std::array<char, 1 << 16> chunk{};
+  for (;;) {
+    const ssize_t size = read(STDIN_FILENO, chunk.data(), chunk.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return invalid(std::string("cannot read stdin: ") + std::strerror(errno));
+    if (size == 0) break;
+    file.bytes.append(chunk.data(), static_cast<size_t>(size));
+    if (file.bytes.size() > core::kInputFileMax)
+      return invalid("stdin: more than " + std::to_string(core::kInputFileMax >> 20) +
+                     " MiB is piped in; use a file that the nodes can read: <FILE");
+  }
+  if (!file.bytes.empty())
+    file.name = "stdin-" + tls::sha256_hex(file.bytes).substr(0, kNameDigits);
+  return file;
 }
 
 bool stdin_waits() {

@@ -73,6 +73,13 @@ class JobInputs {
   std::optional<core::InputTable> table_;
 };
 
+// The path of the file that stdin is, if it has one and nothing of it has been read.
+std::string path_of_stdin();
+// Everything up to the end of stdin, for a file named after its bytes; without a name if there is
+// nothing. Says on stderr what it waits for if nothing comes for two seconds. invalid: more than
+// core::kInputFileMax.
+Result<InputsFile> rest_of_stdin();
+
 // Whether stdin is piped and has data waiting.
 bool stdin_waits();
 // Whether stdin is a pipe or a file, perhaps without data yet. One shared with a parent shell does

@@ -1,5 +1,7 @@
 #include "client/inputs/mpi_job.hpp"
 
+#include "core/spec/values/expansion.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -8,10 +10,15 @@
 #include <unistd.h>
 
 namespace muster::cli {
+
+using core::unexpanded;
+
 namespace {
 
 // By its path, since the PATH that pods get from the shell does not include it.
 constexpr const char* kEntry = "$(MUSTER_RUN_DIR)/bin/muster-mpi-entry";
+// The launcher hands its input to rank 0. "$0" is the file.
+constexpr const char* kReadStdin = "exec \"$@\" <\"$0\"";
 constexpr size_t kVersionMax = 4'096;  // bytes
 
 const char* word_of(core::MpiKind kind) {
@@ -49,6 +56,12 @@ std::string version_of_mpirun() {
 
 }  // namespace
 
+core::MpiKind mpi_kind(std::string_view word) {
+  for (const core::MpiKind kind : {core::MpiKind::openmpi, core::MpiKind::mpich})
+    if (word == word_of(kind)) return kind;
+  return core::MpiKind::any;
+}
+
 MpiLauncher launcher_of(std::string_view version) {
   if (version.find("Open MPI") != std::string_view::npos ||
       version.find("OpenRTE") != std::string_view::npos)
@@ -76,14 +89,49 @@ std::string mpi_annotation(const MpiWishes& wishes) {
   return std::string(word_of(wishes.kind)) + ",slots=" + std::to_string(wishes.slots);
 }
 
+Status check_launcher(const MpiWishes& wishes, const FoundLauncher& launcher) {
+  if (wishes.batch) return Nothing{};
+  const char* const flag = !wishes.mca.empty()       ? "--mca"
+                           : wishes.tag_output       ? "--tag-output"
+                           : !wishes.bind_to.empty() ? "--bind-to"
+                           : !wishes.map_by.empty()  ? "--map-by"
+                           : wishes.oversubscribe    ? "--oversubscribe"
+                                                     : nullptr;
+  if (flag == nullptr) return Nothing{};
+  if (launcher.kind == MpiLauncher::unknown)
+    return invalid(std::string(flag) +
+                   ": cannot identify this machine's mpirun; specify --mpi openmpi or --mpi mpich");
+  if (!wishes.mca.empty() && launcher.kind != MpiLauncher::openmpi)
+    return invalid("--mca is a flag of Open MPI, and " + launcher.program +
+                   " is Hydra; specify --mpi openmpi");
+  return Nothing{};
+}
+
 Json mpi_manifest(Json manifest, const MpiWishes& wishes, const FoundLauncher& launcher) {
   const bool open = launcher.kind == MpiLauncher::openmpi;
   const bool hydra = launcher.kind == MpiLauncher::hydra;
-  Json words = {kEntry, "--", launcher.program};
+  Json words = {kEntry, "--"};
+  if (!wishes.stdin_path.empty())
+    for (const char* word : {"sh", "-c", kReadStdin}) words.push_back(word);
+  if (!wishes.stdin_path.empty()) words.push_back(unexpanded(wishes.stdin_path));
+  if (!wishes.batch) words.push_back(launcher.program);
   if (wishes.ranks > 0) {
     words.push_back("-n");
     words.push_back(std::to_string(wishes.ranks));
   }
+  const auto add = [&words](const char* flag, const std::string& value) {
+    if (value.empty()) return;
+    words.push_back(flag);
+    words.push_back(unexpanded(value));
+  };
+  add(open ? "--bind-to" : "-bind-to", wishes.bind_to);
+  add(open ? "--map-by" : "-map-by", wishes.map_by);
+  for (size_t i = 0; i + 1 < wishes.mca.size(); i += 2) {
+    words.push_back("--mca");
+    words.push_back(unexpanded(wishes.mca[i]));
+    words.push_back(unexpanded(wishes.mca[i + 1]));
+  }
+  if (wishes.oversubscribe && open) words.push_back("--oversubscribe");
   if (wishes.tag_output && open) words.push_back("--tag-output");
   if (wishes.tag_output && hydra) words.push_back("-prepend-rank");
   for (const std::string& name : wishes.passed) {

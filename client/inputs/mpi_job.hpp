@@ -2,6 +2,7 @@
 // other indexes wait for it, and the job ends when the launcher does.
 #pragma once
 
+#include "base/result.hpp"
 #include "client/inputs/wishes.hpp"
 #include "client/terminal/json.hpp"
 
@@ -9,6 +10,9 @@
 #include <string_view>
 
 namespace muster::cli {
+
+// "openmpi", "mpich" or "auto".
+core::MpiKind mpi_kind(std::string_view word);
 
 enum class MpiLauncher { unknown, openmpi, hydra };
 
@@ -25,6 +29,9 @@ FoundLauncher find_launcher(core::MpiKind kind);
 
 // "openmpi,slots=4"
 std::string mpi_annotation(const MpiWishes& wishes);
+
+// Whether this launcher has what is wished. invalid: names the flag and the launcher that has it.
+Status check_launcher(const MpiWishes& wishes, const FoundLauncher& launcher);
 
 // `manifest`: a command_manifest() of the program, with one index per host.
 Json mpi_manifest(Json manifest, const MpiWishes& wishes, const FoundLauncher& launcher);

@@ -26,16 +26,28 @@ bool stays_here(std::string_view name) {
 
 // Variables that a batch system, or the launcher that started us, sets for its own processes: a
 // launcher that sees them assumes that it is one of those.
-bool is_of_launcher(std::string_view name) {
+// `in_mpi`: this shell is itself a process of an MPI job.
+bool is_of_launcher(std::string_view name, bool in_mpi) {
   static constexpr std::array kPrefixes = {std::string_view("SLURM_"), std::string_view("PBS_"),
                                            std::string_view("LSB_"),   std::string_view("SGE_"),
                                            std::string_view("PMI_"),   std::string_view("PMIX_"),
                                            std::string_view("OMPI_"),  std::string_view("HYDRA_")};
+  static constexpr std::array kOfStart = {
+      std::string_view("OMPI_MCA_plm"),          std::string_view("OMPI_MCA_ras"),
+      std::string_view("OMPI_MCA_ess"),          std::string_view("OMPI_MCA_orte_"),
+      std::string_view("OMPI_MCA_pmix"),         std::string_view("OMPI_MCA_routed"),
+      std::string_view("PRTE_MCA_plm"),          std::string_view("PRTE_MCA_ras"),
+      std::string_view("PRTE_MCA_prte_"),        std::string_view("I_MPI_HYDRA_BOOTSTRAP"),
+      std::string_view("I_MPI_HYDRA_HOST_FILE"), std::string_view("I_MPI_HYDRA_IFACE")};
   // Root sets these to let Open MPI run as root.
   if (geteuid() == 0 &&
       (name == "OMPI_ALLOW_RUN_AS_ROOT" || name == "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"))
     return false;
-  return std::ranges::any_of(kPrefixes, [name](std::string_view p) { return name.starts_with(p); });
+  const auto begins = [name](std::string_view prefix) { return name.starts_with(prefix); };
+  // Settings that a user makes, unless they say how processes start, which would win over muster's.
+  if (std::ranges::any_of(kOfStart, begins)) return true;
+  if (name.starts_with("OMPI_MCA_")) return in_mpi;
+  return std::ranges::any_of(kPrefixes, begins);
 }
 
 // Soft limits that say what a program expects. The others (memlock, nproc) say what a machine has
@@ -72,11 +84,12 @@ Result<Variables> exported(const char* const* environ, const Export& wanted,
     if (equals == 0 || equals == std::string_view::npos) continue;
     all.emplace(variable.substr(0, equals), variable.substr(equals + 1));
   }
+  const bool in_mpi = all.contains("OMPI_COMM_WORLD_RANK") || all.contains("MUSTER_RUN_DIR");
   Variables out;
   if (wanted.what == Export::What::all) {
     for (auto& [name, value] : all) {
       if (stays_here(name) || !fits(name, value)) continue;
-      if (wanted.for_mpi && is_of_launcher(name)) continue;
+      if (wanted.for_mpi && is_of_launcher(name, in_mpi)) continue;
       out.emplace(name, value);
     }
   }

@@ -20,7 +20,8 @@ struct Export {
   enum class What { all, none, names };
   What what = What::all;
   std::vector<std::string> names;  // exported in any case
-  bool for_mpi = false;            // ALL omits what another launcher or batch system has set
+  // ALL omits what another launcher or batch system has set, and what says how ranks are started.
+  bool for_mpi = false;
 };
 
 using Variables = std::map<std::string, std::string>;

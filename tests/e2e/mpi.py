@@ -170,7 +170,7 @@ class Site(unittest.TestCase):
 
     @classmethod
     def muster(cls, *args, **more):
-        return subprocess.run([MUSTER, *map(str, args), "--api", f"unix:{cls.dir}/api.sock"], text=True, capture_output=True, timeout=60, **more)
+        return subprocess.run([MUSTER, args[0], "--api", f"unix:{cls.dir}/api.sock", *map(str, args[1:])], text=True, capture_output=True, timeout=60, **more)
 
     @classmethod
     def token(cls, name):
@@ -694,6 +694,83 @@ class Failures(Site):
         eventually(lambda: not self.pods("saves") and all("finalized" in self.log("saves", i) for i in range(3)), "the end of all ranks", 30)
         self.assertEqual(sorted(path.name for path in folder.iterdir()), ["0", "1", "2"])
         self.assertEqual({a["exitCode"] for a in self.attempts("saves")}, {0})
+
+
+class OneLine(Site):
+    """muster mpirun and submit --mpi on a coordinator."""
+    NODES = 2
+
+    def mpirun(self, *args, **env):
+        job = f"line-{len(self.lines)}"
+        self.addCleanup(lambda: self.gone(job, self.job_of(job).get("metadata", {}).get("uid", "-")))
+        command = [MUSTER, "mpirun", "--api", f"unix:{self.dir}/api.sock", "-J", job, *map(str, args)]
+        process = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL if "stdin" not in env else env.pop("stdin"), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env={**os.environ, **ENV, "HOME": str(self.dir), **env})
+        self.lines.append(process)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return job, process
+
+    def setUp(self):
+        super().setUp()
+        self.lines = []
+
+    def test_stdin_goes_to_rank_0(self):
+        """From a pipe and from a file, of which nothing is lost."""
+        file = self.dir / "input"
+        count = 'rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; n=-; if [ $rank = 0 ]; then n=$(wc -c); fi; echo rank $rank read $n'
+        for mpi, lines in (("openmpi", 60_000), ("mpich", 1_000)):  # Hydra by itself fails with much more
+            text = "".join(f"line {i}\n" for i in range(lines))
+            file.write_text(text)
+            for source in ("pipe", "file", "none"):
+                with self.subTest(mpi=mpi, source=source), file.open() as opened:
+                    stdin = {"pipe": subprocess.PIPE, "file": opened, "none": subprocess.DEVNULL}[source]
+                    _, process = self.mpirun("-N", 2, "--mpi", mpi, "--", "sh", "-c", count, stdin=stdin)
+                    out, err = process.communicate(text if source == "pipe" else None, timeout=60)
+                    self.assertEqual(process.returncode, 0, err)
+                    self.assertEqual(sorted(out.splitlines()), [f"rank 0 read {0 if source == 'none' else len(text)}", "rank 1 read -"], err)
+
+    def test_ctrl_c_and_timeout_end_the_ranks(self):
+        """And leave them with --detach."""
+        ways = {"INT": (signal.SIGINT, 130), "TERM": (signal.SIGTERM, 130), "timeout": (None, 124), "detach": (signal.SIGINT, 130)}
+        for mpi in LAUNCHERS:
+            for way, (number, code) in ways.items():
+                with self.subTest(mpi=mpi, way=way):
+                    flags = {"timeout": ("--timeout", "4s"), "detach": ("--detach",)}.get(way, ())
+                    job, process = self.mpirun("-N", 2, "--mpi", mpi, *flags, "--grace", "5s", "--", RING[mpi], self.dir / "never")
+                    ranks = eventually(lambda: len(all := self.ranks(job)) == 2 and {one[5] for one in all}, "the ranks", 30)
+                    if number is not None:
+                        process.send_signal(number)
+                    out, err = process.communicate(timeout=30)
+                    self.assertEqual(process.returncode, code, err)
+                    left = living(lambda pid: pid in ranks)
+                    self.assertEqual(len(left), 2 if way == "detach" else 0, err)
+                    conditions = {c["type"]: c["reason"] for c in self.job_of(job)["status"].get("conditions", []) if c["status"] == "True"}
+                    self.assertEqual(conditions.get("Failed"), None if way == "detach" else "Cancelled")
+
+    def test_settings_of_mpi_reach_ranks_and_launchers(self):
+        """Those of the shell, unless they say how ranks start, and those of flags."""
+        show = "echo $OMPI_MCA_btl $UCX_TLS $OMPI_MCA_mpi_show_handle_leaks"
+        _, process = self.mpirun("-N", 2, "--mpi", "openmpi", "--mca", "mpi_show_handle_leaks", 1, "--", "sh", "-c", show,
+                                 OMPI_MCA_btl="tcp,self", UCX_TLS="tcp", OMPI_MCA_plm_rsh_agent="/bin/false")
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (0, "tcp,self tcp 1\n" * 2), err)
+        for mpi in LAUNCHERS:
+            with self.subTest(mpi):
+                _, process = self.mpirun("-N", 2, "-ppn", 2, "-np", 6, "--mpi", mpi, "--bind-to", "none", "--oversubscribe", "--", RING[mpi])
+                out, err = process.communicate(timeout=60)
+                self.assertEqual((process.returncode, sorted(re.findall(r"^rank (\d+) of 6", out, re.M))), (0, list("012345")), err)
+
+    def test_submit_runs_a_command_that_calls_the_launcher(self):
+        for mpi, launcher in LAUNCHERS.items():
+            with self.subTest(mpi):
+                made = self.muster("submit", "--mpi", mpi, "-N", 2, "--slots", 2, "-J", f"batch-{mpi}", "--grace", "1s", "--", "sh", "-c",
+                                   f"echo before; {launcher} {RING[mpi]}", env={**os.environ, **ENV})
+                self.assertEqual(made.returncode, 0, made.stderr)
+                self.addCleanup(self.gone, f"batch-{mpi}", self.job_of(f"batch-{mpi}")["metadata"]["uid"])
+                self.completed(f"batch-{mpi}")
+                self.assertEqual([rank[:2] for rank in self.ranks(f"batch-{mpi}")], [(i, 4) for i in range(4)])
+                self.assertEqual(self.log(f"batch-{mpi}", 0).count("before"), 1)
 
 
 class LostNodes(Site):

@@ -7,6 +7,7 @@
 #include "client/inputs/resources.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -97,6 +98,15 @@ void add_resource_rows(FlagRows& rows, JobWords& w) {
         &wishes.placement, one_of({"pack", "spread"})}});
 }
 
+void add_resource_rows_if(FlagRows& rows, JobWords& w,
+                          const std::function<bool(std::string_view name)>& wanted) {
+  FlagRows all;
+  add_resource_rows(all, w);
+  for (FlagRow& row : all)
+    if (wanted(std::string_view(row.names).substr(row.names.find("--"))))
+      rows.push_back(std::move(row));
+}
+
 // The flags that define the indexes of a command.
 void add_index_rows(FlagRows& rows, JobWords& w) {
   EachWishes& each = w.o.each;
@@ -128,24 +138,11 @@ void add_index_rows(FlagRows& rows, JobWords& w) {
                    &w.o.parallelism, whole(1, kNumberMax)}});
 }
 
-std::optional<Usage> read_resources(JobWords& w) {
-  if (Status right = check_scratch(w.o.resources); !right) return Usage{right.error().message};
-  for (const ResourceFlag& one : kResourceFlags) {
-    const std::vector<std::string>& given = w.resources[one.name];
-    if (!one.repeats && given.size() > 1)
-      return Usage{std::string(one.name) + ": given more than once"};
-    for (const std::string& text : given)
-      if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
-  }
-  for (const auto check : {check_signal, check_retries})
-    if (Status right = check(w.o.resources); !right) return Usage{right.error().message};
-  return std::nullopt;
-}
-
-// The flag that says what the indexes are; empty: none does.
-std::variant<std::string, Usage> index_flag(const EachWishes& each, bool counted) {
+// The flag that says what the indexes are; empty: none does. `counted`: that of their number, or
+// null.
+std::variant<std::string, Usage> index_flag(const EachWishes& each, const char* counted) {
   std::vector<std::string> flags;
-  if (counted) flags.emplace_back("-n");
+  if (counted) flags.emplace_back(counted);
   if (!each.array.empty()) flags.emplace_back("--array");
   if (!each.files.empty()) flags.emplace_back("--each");
   if (!each.csv.empty()) flags.emplace_back("--each-csv");
@@ -182,7 +179,8 @@ std::optional<Usage> read_program(const std::string& verb, const std::string& fl
   }
   if (o.command.empty())
     return Usage{flag + " needs a command: muster " + verb + " " +
-                 (flag == "-n"        ? "-n 10 -- CMD ARG..."
+                 (flag == "-N"        ? "--mpi auto -N 4 -- mpirun CMD ARG..."
+                  : flag == "-n"      ? "-n 10 -- CMD ARG..."
                   : flag == "--array" ? "--array 1-100 -- CMD {}"
                                       : flag + " FILE -- CMD {}")};
   return std::nullopt;
@@ -192,7 +190,10 @@ std::optional<Usage> read_program(const std::string& verb, const std::string& fl
 std::variant<bool, Usage> read_form(const std::string& verb, JobWords& w, const Given& given) {
   RunOptions& o = w.o;
   const std::vector<std::string>& tail = given.tail;
-  const bool counted = given.flags.contains("--completions");
+  const bool by_number = given.flags.contains("--completions");
+  if (by_number && o.mpi)
+    return Usage{"-n and --mpi are mutually exclusive: -N is the number of an MPI job's hosts"};
+  const char* const counted = o.mpi ? "-N" : by_number ? "-n" : nullptr;
   if (!counted && !o.each.any() && !o.script && has_placeholder(tail) && stdin_is_piped())
     o.each.files = {"-"};
   if (!counted && !o.each.any() && !o.script) {
@@ -236,17 +237,31 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries) {
 }
 
 void add_place_rows(FlagRows& rows, JobWords& w) {
-  constexpr std::string_view kPlaces[] = {"--cpus",          "--mem",      "--gpus",   "--time",
-                                          "--node-selector", "--priority", "--scratch"};
-  FlagRows all;
-  add_resource_rows(all, w);
-  for (FlagRow& row : all)
-    if (std::ranges::find(kPlaces, row.names.substr(row.names.find("--"))) != std::end(kPlaces))
-      rows.push_back(std::move(row));
+  add_resource_rows_if(rows, w, [](std::string_view name) {
+    constexpr std::string_view kPlaces[] = {"--cpus",          "--mem",      "--gpus",   "--time",
+                                            "--node-selector", "--priority", "--scratch"};
+    return std::ranges::find(kPlaces, name) != std::end(kPlaces);
+  });
 }
 
-std::optional<Usage> read_places(JobWords& w) {
-  return read_resources(w);
+// It is a gang anyway, and fails with its first index.
+void add_host_rows(FlagRows& rows, JobWords& w) {
+  add_resource_rows_if(
+      rows, w, [](std::string_view name) { return name != "--gang" && name != "--max-fails"; });
+}
+
+std::optional<Usage> read_resources(JobWords& w) {
+  if (Status right = check_scratch(w.o.resources); !right) return Usage{right.error().message};
+  for (const ResourceFlag& one : kResourceFlags) {
+    const std::vector<std::string>& given = w.resources[one.name];
+    if (!one.repeats && given.size() > 1)
+      return Usage{std::string(one.name) + ": given more than once"};
+    for (const std::string& text : given)
+      if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
+  }
+  for (const auto check : {check_signal, check_retries})
+    if (Status right = check(w.o.resources); !right) return Usage{right.error().message};
+  return std::nullopt;
 }
 
 void add_job_rows(FlagRows& rows, JobWords& w) {

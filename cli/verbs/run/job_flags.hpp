@@ -37,7 +37,9 @@ void add_command_rows(FlagRows& rows, JobWords& w, const char* retries);
 void add_job_rows(FlagRows& rows, JobWords& w);
 // Of the latter, those that say which place an index needs, and how to read them.
 void add_place_rows(FlagRows& rows, JobWords& w);
-std::optional<Usage> read_places(JobWords& w);
+// And those that apply to an MPI program, whose indexes are hosts.
+void add_host_rows(FlagRows& rows, JobWords& w);
+std::optional<Usage> read_resources(JobWords& w);
 // For how the job is run.
 void add_run_rows(FlagRows& rows, JobWords& w);
 // -o is either a form of what is printed or, as in sbatch, the file of --output.

@@ -8,9 +8,11 @@
 #include "cli/verbs/run/wanted_job.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
+#include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
 #include "client/follow/pod_files.hpp"
 #include "client/inputs/run_identity.hpp"
+#include "client/news/attempts.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/safe_output.hpp"
 #include "core/cluster/slots/prefetch.hpp"
@@ -26,6 +28,27 @@
 
 namespace muster::cli {
 namespace {
+
+// Cancels the job of an MPI program and waits until its ranks have ended; returns the exit code.
+int end_ranks(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
+              Followed why, PodOutput* output) {
+  const bool interrupted = why == Followed::interrupted;
+  const std::string title = "job/" + name, ns_flag = ns == "default" ? "" : " -n " + ns;
+  std::cerr << (interrupted ? "interrupted" : "--timeout expired") << ": ending " << title
+            << "; its ranks get SIGTERM and their grace period, Ctrl-C leaves them to that"
+            << std::endl;
+  const int code = interrupted ? kInterrupted : kTimeout;
+  const auto answer = client.replace(own_path(ns, name, "cancel"), "{}");
+  const Status cancelled = !answer        ? Status(answer.error())
+                           : answer->ok() ? Status(Nothing{})
+                                          : Status(refusal(*answer));
+  if (!cancelled)
+    return fail(code, title + " could not be ended: " + cancelled.error().message +
+                          "\n  try again: muster cancel " + title + ns_flag);
+  const Follow end = follow(client, signals, ns, name, {.output = output, .quiet = true});
+  if (end.how == Followed::interrupted) std::cerr << title << " is still ending" << std::endl;
+  return code;
+}
 
 int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   const auto inputs_dir = shared_inputs_dir();
@@ -61,6 +84,9 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
   const std::string back = "\n  reattach: muster wait job/" + name + ns_flag +
                            "\n  delete:   muster delete job/" + name + ns_flag;
+  if (options.mpi && !options.mpi->detach &&
+      (end.how == Followed::interrupted || end.how == Followed::timeout))
+    return end_ranks(*client, signals, job->ns, name, end.how, output.get());
   switch (end.how) {
     case Followed::complete:
     case Followed::failed:
@@ -101,13 +127,17 @@ Result<std::string> dry_inputs_dir(const std::string& data_dir) {
 int run(const RunOptions& given) {
   RunOptions options = given;
   auto inputs = take_inputs(options);
-  if (!inputs) return fail(inputs.error(), given.mpi ? "mpirun" : "run");
+  const std::string verb = given.mpi ? "mpirun" : "run";
+  if (!inputs) return fail(inputs.error(), verb);
+  if (options.mpi && options.mpi->detach && !options.target.named)
+    return fail(kUsage,
+                "mpirun: --detach needs a coordinator; select one with --api or MUSTER_API");
+  if (Status kept = take_stdin(options); !kept) return fail(kept.error(), verb);
   if (options.target.named) {
     if (!options.data_dir.empty() || options.slots > 0 || options.keep) {
-      return fail(kUsage,
-                  std::string(options.mpi ? "mpirun: --data-dir" : "run: --data-dir, --slots") +
-                      " and --keep are for running on this machine; --api or MUSTER_API "
-                      "selects a coordinator");
+      return fail(kUsage, verb + (options.mpi ? ": --data-dir" : ": --data-dir, --slots") +
+                              " and --keep are for running on this machine; --api or MUSTER_API "
+                              "selects a coordinator");
     }
     return options.interactive ? execute(ShellOptions{options}) : run_there(options, *inputs);
   }
@@ -116,8 +146,8 @@ int run(const RunOptions& given) {
                 "run: --pty needs a coordinator; select one with --api or MUSTER_API (on this "
                 "machine, run the command itself)");
   if (!options.resources.after.empty())
-    return fail(kUsage, std::string(options.mpi ? "mpirun" : "run") +
-                            ": --after needs a coordinator; select one with --api or MUSTER_API");
+    return fail(kUsage,
+                verb + ": --after needs a coordinator; select one with --api or MUSTER_API");
   if (options.retry && options.completions == 0 && options.file.empty()) return retry_here(options);
   if (options.retry)
     if (auto kept = kept_run(options.data_dir); !kept) return fail(kept.error());
@@ -174,7 +204,8 @@ std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
 int execute(const RunOptions& options) {
   const int code = run(options);
   // The input came too late to be refused.
-  if (code != kRejected && options.file != "-" && !options.each.reads_stdin() && stdin_waits())
+  if (code != kRejected && !options.mpi && options.file != "-" && !options.each.reads_stdin() &&
+      stdin_waits())
     std::cerr << "muster: warning: the piped input was not read" << std::endl;
   return code;
 }

@@ -146,7 +146,7 @@ Verb shell_verb() {
       .takes_command = true,
       .finish = [w](const Given& given) -> Judged {
         if (auto wrong = read_surroundings(*w)) return *wrong;
-        if (auto wrong = read_places(*w)) return *wrong;
+        if (auto wrong = read_resources(*w)) return *wrong;
         if (auto wrong = read_command(w->rest, given.tail, w->o.command)) return *wrong;
         return ShellOptions{w->o};
       }};

@@ -8,6 +8,7 @@
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/mpi_job.hpp"
 #include "client/inputs/resources.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "core/spec/values/instant.hpp"
@@ -102,12 +103,60 @@ void add_later_rows(FlagRows& rows, JobWords& w, std::string& begin) {
                 &w.o.resources.hold}});
 }
 
+// The flags of an MPI job whose command calls the launcher.
+struct MpiWords {
+  std::string mpi;  // empty: it is none
+  int32_t hosts = 0;
+  uint32_t slots = 1;
+};
+
+void add_mpi_rows(FlagRows& rows, MpiWords& w) {
+  rows.insert(rows.end(),
+              {{"--mpi", "MPI",
+                "MPI job: CMD or SCRIPT runs on the first of -N hosts and calls mpirun, which "
+                "starts ranks on all of them: openmpi, mpich or auto",
+                &w.mpi, one_of({"auto", "openmpi", "mpich"})},
+               {"-N,--hosts",
+                "N",
+                "With --mpi, number of hosts, which start together",
+                &w.hosts,
+                whole(1, kNumberMax),
+                0,
+                {},
+                "--mpi"},
+               {"--slots",
+                "S",
+                "With --mpi, ranks on each host (default)",
+                &w.slots,
+                whole(1, core::kMpiSlotsMax),
+                0,
+                {},
+                "--mpi"}});
+}
+
+std::optional<Usage> read_mpi(const MpiWords& w, RunOptions& o) {
+  if (w.mpi.empty()) return std::nullopt;
+  if (w.hosts == 0)
+    return Usage{"--mpi needs -N, the number of hosts: --mpi " + w.mpi +
+                 " -N 4 -- mpirun CMD ARG..."};
+  if (o.each.any())
+    return Usage{"--mpi and inputs (--array, --each, --commands) are mutually exclusive"};
+  MpiWishes wishes;
+  wishes.kind = mpi_kind(w.mpi);
+  wishes.slots = w.slots;
+  wishes.batch = true;
+  o.mpi = wishes;
+  o.completions = o.parallelism = w.hosts;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Verb submit_verb() {
   struct Words : JobWords {
     bool wait = false;
     std::string begin;
+    MpiWords mpi;
   };
   auto w = std::make_shared<Words>();
   FlagRows rows;
@@ -125,9 +174,11 @@ Verb submit_verb() {
         &w->o.out_file},
        {"-e,--error", "FILE", "Likewise, for stderr (default: the file of --output)",
         &w->o.err_file}});
+  add_mpi_rows(rows, w->mpi);
   add_later_rows(rows, *w, w->begin);
-  w->of_command.insert(w->of_command.end(), {"--output", "--error", "--mail", "--notify",
-                                             "--notify-on", "--begin", "--hold"});
+  w->of_command.insert(w->of_command.end(),
+                       {"--output", "--error", "--mail", "--notify", "--notify-on", "--begin",
+                        "--hold", "--mpi", "--hosts", "--slots"});
   add_dry_run_rows(rows, *w,
                    "Short for --output; yaml, json or name print the created job in this form, or "
                    "with --dry-run its manifest (yaml by default, never name)");
@@ -140,6 +191,7 @@ Verb submit_verb() {
           "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
           "  muster submit --array 1-100%10 -- ./step --seed {}\n"
           "  muster submit --array 1-100%10 job.sh ARG\n"
+          "  muster submit --mpi openmpi -N 4 --slots 8 -- mpirun ./solver\n"
           "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
           "CMD runs as typed, with this shell's environment and directory, on nodes that have "
           "its files. Without -j, as many run at once as the nodes have slots for. A command "
@@ -151,7 +203,9 @@ Verb submit_verb() {
       .finish = [w](const Given& given) -> Judged {
         RunOptions& o = w->o;
         if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+        if (auto wrong = read_mpi(w->mpi, o)) return *wrong;
         if (auto wrong = read_job("submit", *w, given)) return *wrong;
+        o.exported.for_mpi = o.mpi.has_value();
         if (given.flags.contains("--begin")) {
           const auto at = parse_begin(w->begin, wall_now());
           if (!at) return Usage{"--begin: " + at.error().message};

@@ -72,8 +72,8 @@ void add_coordinator(Variables& environment, const Target& target) {
   if (!target.named) return;
   environment["MUSTER_API"] = target.api;
   if (target.ns != "default") environment["MUSTER_NAMESPACE"] = target.ns;
-  for (const char* name : {"MUSTER_TOKEN_FILE", "MUSTER_CA_FILE", "MUSTER_MUNGE_SOCKET",
-                           "MUSTER_COORDINATOR_USER"})
+  for (const char* name :
+       {"MUSTER_TOKEN_FILE", "MUSTER_CA_FILE", "MUSTER_MUNGE_SOCKET", "MUSTER_COORDINATOR_USER"})
     if (const char* value = std::getenv(name)) environment[name] = value;
 }
 
@@ -114,7 +114,10 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
     *file = std::move(*pattern);
   }
   out.job.process.joined = options.files && !options.err_files;  // they hold both, in order
-  if (const int64_t threads = threads_of(options.resources); threads > 0) {
+  int64_t threads = threads_of(options.resources);
+  if (options.mpi && threads > 0)  // of each rank
+    threads = std::max<int64_t>(1, threads / options.mpi->slots);
+  if (threads > 0) {
     out.job.environment.try_emplace("OMP_NUM_THREADS", std::to_string(threads));
     out.job.environment["SLURM_CPUS_PER_TASK"] = std::to_string(threads);
   }
@@ -138,12 +141,9 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
     add_script_variables(out.job.manifest, std::filesystem::current_path(ignored));
   }
   if (options.mpi) {
-    const FoundLauncher launcher = find_launcher(options.mpi->kind);
-    if (options.mpi->tag_output && launcher.kind == MpiLauncher::unknown)
-      return Error{Errc::invalid,
-                   "--tag-output: cannot identify this machine's mpirun; specify --mpi openmpi or "
-                   "--mpi mpich",
-                   {}};
+    const FoundLauncher launcher =
+        options.mpi->batch ? FoundLauncher() : find_launcher(options.mpi->kind);
+    if (Status right = check_launcher(*options.mpi, launcher); !right) return right.error();
     out.job.manifest = mpi_manifest(std::move(out.job.manifest), *options.mpi, launcher);
   }
   if (inputs) out.job.inputs = add_inputs(out.job.manifest, *inputs);
@@ -193,7 +193,8 @@ Status dependencies_exist(ApiClient& client, const std::string& ns, const Json& 
 Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
   for (const std::string& warning : options.warnings)
     std::cerr << "muster: warning: " << warning << std::endl;
-  const bool reads = options.file == "-" || options.each.reads_stdin();
+  const bool for_rank = options.mpi && !options.mpi->batch;  // take_stdin()
+  const bool reads = for_rank || options.file == "-" || options.each.reads_stdin();
   if (!reads && stdin_waits())
     return invalid(
         "the piped input would not be read: use --each - to run CMD for each of its lines, or "
@@ -212,6 +213,21 @@ Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
               << " inputs are empty: blank lines count\n";
   options.completions = static_cast<int32_t>(inputs->rows.size());
   return std::optional<Inputs>(std::move(*inputs));
+}
+
+Status take_stdin(RunOptions& options) {
+  if (!options.mpi || options.mpi->batch || options.dry_run || !stdin_is_piped()) return Nothing{};
+  if (std::string path = path_of_stdin(); !path.empty()) {
+    options.mpi->stdin_path = std::move(path);
+    return Nothing{};
+  }
+  auto file = rest_of_stdin();
+  if (!file) return file.error();
+  if (file->name.empty()) return Nothing{};
+  const auto dir = shared_inputs_dir();
+  if (!dir) return dir.error();
+  options.mpi->stdin_path = *dir + "/" + file->name;
+  return options.target.named ? share_inputs(*dir, *file) : write_inputs(*dir, *file);
 }
 
 Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,

@@ -34,6 +34,9 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists 
 // number of its indexes. Also invalid: something is piped to stdin that nothing would read.
 Result<std::optional<Inputs>> take_inputs(RunOptions& options);
 
+// Keeps what is piped to `muster mpirun` for rank 0, after having read all of it.
+Status take_stdin(RunOptions& options);
+
 // Default parallelism of a command on a coordinator, where nodes may join later: the most that an
 // Indexed job of any size may have.
 constexpr int64_t kParallelismMax = 10'000;

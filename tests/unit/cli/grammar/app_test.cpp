@@ -258,6 +258,44 @@ TEST(App, MpirunTakesFlagsOfOtherMpiruns) {
   EXPECT_FALSE(options<RunOptions>({"run", "-n", "1", "--", "true"}).mpi.has_value());
 }
 
+TEST(App, MpirunTakesResourcesAndSettingsOfLaunchers) {
+  const auto o = options<RunOptions>(
+      {"mpirun", "-N",    "2",        "-ppn",   "4",     "--bind-to", "core",    "-map-by",
+       "node",   "--mca", "btl",      "tcp",    "--mca", "a",         "b c",     "-oversubscribe",
+       "-np",    "9",     "-c",       "8",      "--mem", "2Gi",       "-t",      "2h",
+       "-p",     "night", "--detach", "--gpus", "1",     "--after",   "ok:prep", "--dry-run",
+       "-o",     "json",  "--",       "./ring"});
+  EXPECT_EQ(o.mpi->slots, 4u);
+  EXPECT_EQ(o.mpi->ranks, 9);
+  EXPECT_TRUE(o.mpi->oversubscribe && o.mpi->detach && o.dry_run && !o.mpi->batch);
+  EXPECT_EQ(o.mpi->bind_to, "core");
+  EXPECT_EQ(o.mpi->map_by, "node");
+  EXPECT_EQ(o.mpi->mca, (std::vector<std::string>{"btl", "tcp", "a", "b c"}));
+  EXPECT_EQ(o.resources.cpus, "8");
+  EXPECT_EQ(o.resources.memory, "2Gi");
+  EXPECT_EQ(o.resources.time_s, 7200);
+  EXPECT_EQ(o.resources.queue, "night");
+  EXPECT_EQ(o.resources.after, "ok:prep");
+  EXPECT_EQ(o.output, Output::json);
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "--mca", "btl", "--", "true"}).find("name and a value"),
+            std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "-o", "json", "--", "true"}).find("needs --dry-run"),
+            std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "--gang", "--", "true"}).find("unknown flag"),
+            std::string::npos);
+}
+
+TEST(App, SubmitRefusesIncompleteMpiJobs) {
+  const std::pair<std::vector<const char*>, const char*> wrong[] = {
+      {{"submit", "--mpi", "auto", "--", "mpirun"}, "--mpi needs -N"},
+      {{"submit", "-N", "4", "--", "mpirun"}, "--hosts requires --mpi"},
+      {{"submit", "--mpi", "auto", "-N", "2"}, "-N needs a command"},
+      {{"submit", "--mpi", "auto", "-N", "2", "-n", "3", "--", "a"}, "mutually exclusive"},
+      {{"submit", "--mpi", "auto", "-N", "2", "-a", "1-3", "--", "a"}, "mutually exclusive"}};
+  for (const auto& [words, why] : wrong)
+    EXPECT_NE(complaint(words).find(why), std::string::npos) << complaint(words);
+}
+
 TEST(App, MpirunDerivesHostsFromRanks) {
   const auto o = options<RunOptions>({"mpirun", "-np", "2", "--", "true"});
   EXPECT_EQ(o.completions, 2);
@@ -269,7 +307,8 @@ TEST(App, MpirunDerivesHostsFromRanks) {
   const std::string said = complaint({"mpirun", "-N", "2", "-np", "3", "--", "true"});
   EXPECT_NE(
       said.find(
-          "--np 3: there is room for 2 ranks (2 hosts with --slots 1): use -N 3 or --slots 2"),
+          "--np 3: there is room for 2 ranks (2 hosts with --slots 1): use -N 3 or --slots 2, "
+          "or --oversubscribe"),
       std::string::npos)
       << said;
 }
@@ -281,7 +320,7 @@ TEST(App, P34UnknownMpirunFlagsAreErrorsNotHelp) {
               std::string::npos)
         << flag;
   EXPECT_NE(
-      complaint({"mpirun", "-npernode", "2", "--", "true"}).find("`--npernode`: unknown flag"),
+      complaint({"mpirun", "-report-pid", "2", "--", "true"}).find("`--report-pid`: unknown flag"),
       std::string::npos);
   EXPECT_NE(complaint({"get", "-hosts"}).find("unknown flag"), std::string::npos);
 }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <unistd.h>
 
 namespace muster::cli {
@@ -59,6 +60,42 @@ TEST(MpiJob, PassesFlagsInSyntaxOfEachLauncher) {
                    "$$HOME"}));
 }
 
+TEST(MpiJob, PassesSettingsOfLaunchers) {
+  MpiWishes wishes;
+  wishes.bind_to = "core";
+  wishes.map_by = "ppr:1:$x";
+  wishes.oversubscribe = true;
+  const FoundLauncher hydra{"mpiexec.hydra", MpiLauncher::hydra},
+      open{"mpirun.openmpi", MpiLauncher::openmpi}, unknown{"mpirun", MpiLauncher::unknown};
+  const Words before = {"$(MUSTER_RUN_DIR)/bin/muster-mpi-entry", "--"},
+              after = {"./ring", "$$HOME"};
+  const auto between = [&](Words words) {
+    words.insert(words.begin(), before.begin(), before.end());
+    words.insert(words.end(), after.begin(), after.end());
+    return words;
+  };
+  EXPECT_EQ(words_of(made(wishes, hydra)),
+            between({"mpiexec.hydra", "-bind-to", "core", "-map-by", "ppr:1:$$x"}));
+  EXPECT_TRUE(check_launcher(wishes, hydra));
+  EXPECT_NE(check_launcher(wishes, unknown).error().message.find("--bind-to: cannot identify"),
+            std::string::npos);
+  wishes.mca = {"btl", "tcp"};
+  EXPECT_EQ(words_of(made(wishes, open)),
+            between({"mpirun.openmpi", "--bind-to", "core", "--map-by", "ppr:1:$$x", "--mca", "btl",
+                     "tcp", "--oversubscribe"}));
+  EXPECT_TRUE(check_launcher(wishes, open));
+  EXPECT_NE(check_launcher(wishes, hydra).error().message.find("--mca is a flag of Open MPI"),
+            std::string::npos);
+  wishes = {};
+  EXPECT_TRUE(check_launcher(wishes, unknown));
+  wishes.stdin_path = "/in $x";
+  EXPECT_EQ(words_of(made(wishes, open)),
+            between({"sh", "-c", "exec \"$@\" <\"$0\"", "/in $$x", "mpirun.openmpi"}));
+  wishes = {};
+  wishes.batch = true;
+  EXPECT_EQ(words_of(made(wishes, {})), between({}));
+}
+
 TEST(MpiJob, RecognizesLaunchersByVersionText) {
   EXPECT_EQ(launcher_of("mpirun (Open MPI) 4.1.4\n"), MpiLauncher::openmpi);
   EXPECT_EQ(launcher_of("mpirun.real (OpenRTE) 2.1.1\n"), MpiLauncher::openmpi);
@@ -77,6 +114,7 @@ TEST(MpiJob, ExportsNoVariablesOfOtherLaunchers) {
                                "SGE_ROOT=/s",
                                "PMI_RANK=3",
                                "PMIX_RANK=3",
+                               "OMPI_COMM_WORLD_RANK=0",
                                "OMPI_MCA_a=b",
                                "HYDRA_HOST_FILE=f",
                                "SLURMISH=yes",
@@ -84,7 +122,7 @@ TEST(MpiJob, ExportsNoVariablesOfOtherLaunchers) {
                                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                                nullptr};
   Export all;
-  EXPECT_EQ(exported(shell, all, "")->size(), 12u);
+  EXPECT_EQ(exported(shell, all, "")->size(), 13u);
   all.for_mpi = true;
   Variables expected = {{"PATH", "/bin"}, {"SLURMISH", "yes"}};
   if (geteuid() == 0) {
@@ -92,6 +130,19 @@ TEST(MpiJob, ExportsNoVariablesOfOtherLaunchers) {
     expected["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   }
   EXPECT_EQ(*exported(shell, all, ""), expected);
+  expected["OMPI_MCA_btl"] = "tcp";
+  expected["UCX_TLS"] = "tcp";
+  const char* settings[] = {"PATH=/bin", "SLURMISH=yes", "OMPI_MCA_btl=tcp", "UCX_TLS=tcp",
+                            "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                            // They would win over what muster sets.
+                            "OMPI_MCA_plm_rsh_agent=ssh", "OMPI_MCA_orte_default_hostfile=f",
+                            "PRTE_MCA_plm_ssh_agent=ssh", "I_MPI_HYDRA_BOOTSTRAP=slurm", nullptr,
+                            nullptr};
+  EXPECT_EQ(*exported(settings, all, ""), expected);
+  for (const char* name : {"OMPI_COMM_WORLD_RANK=1", "MUSTER_RUN_DIR=/d"}) {
+    settings[std::size(settings) - 2] = name;  // a process of another job
+    EXPECT_FALSE(exported(settings, all, "")->contains("OMPI_MCA_btl")) << name;
+  }
   all.names = {"OMPI_MCA_a"};  // named with -x
   EXPECT_EQ(exported(shell, all, "")->at("OMPI_MCA_a"), "b");
 }
