@@ -164,6 +164,8 @@ Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken
     const auto amounts = taken.amounts.find(node.id);
     auto found = misfit(node, slots == taken.slots.end() ? 0 : slots->second,
                         amounts == taken.amounts.end() ? kNothing : amounts->second, demand, now);
+    const bool holds = !found || found->brief == "full" || found->brief.starts_with("short of ");
+    if (holds) out.room += core::times_in(core::capacity_of(node), demand.amounts, node.slots);
     if (!found) {
       ++out.fit;
       found = Misfit{"", "fits, but its free slots are reserved or about to be assigned"};

@@ -37,6 +37,7 @@ struct Misfits {
     std::optional<Shortage> most;  // of the node that has most
   };
   uint64_t all = 0, fit = 0;               // nodes
+  uint64_t room = 0;                       // for such pods, if no other pods were there
   std::map<std::string, uint64_t> briefs;  // "full"; how many
   // By brief and text ("all 2 slots are in use"); of nodes that fit, the brief is empty.
   std::map<std::pair<std::string, std::string>, Nodes> reasons;

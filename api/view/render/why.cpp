@@ -226,7 +226,8 @@ void tell_raised(const View& view, const core::Job& job, Millis now, Explanation
   if (job.raised().empty() || job.on_hold()) return;
   const Taken taken = taken_now(view);
   for (const auto& [steps, pods] : job.raised()) {
-    const auto [all, fit, briefs, reasons] = misfits(view, demand_with(job, steps), taken, now);
+    const auto [all, fit, room, briefs, reasons] =
+        misfits(view, demand_with(job, steps), taken, now);
     std::string text = count_of(pods.size(), "pod") + " waiting for a slot with " +
                        has_text(job, steps) + ": " + std::to_string(fit) + " of " +
                        std::to_string(all) + (fit == 1 ? " nodes fits" : " nodes fit") +
@@ -261,8 +262,13 @@ void explain_place(const View& view, const core::Job& job, core::Steps steps,
     out.summary += ": " + queue_wait_text(*wait);
     return;
   }
-  const auto [all, fit, briefs, reasons] = misfits(view, demand, taken, now);
-  if (all == 0 && !demand.node_name.empty()) {
+  const auto [all, fit, room, briefs, reasons] = misfits(view, demand, taken, now);
+  if (demand.gang && room > 0 && room < wanted) {
+    out.summary += ": " + std::to_string(wanted) +
+                   " pods must start together, and the nodes that "
+                   "could take them have room for " +
+                   std::to_string(room) + ", even if idle";
+  } else if (all == 0 && !demand.node_name.empty()) {
     out.summary += ": spec.nodeName is " + demand.node_name + ", and there is no such node";
   } else if (all == 0) {
     out.summary += ": there are no nodes (start one with `muster agent`)";

@@ -47,6 +47,24 @@ TEST_F(WhyTest, SaysWhyANodeWithPodsIsNotReady) {
                                      "none is lost"});
 }
 
+TEST_F(WhyTest, SaysThatAGangNeedsMoreThanThereIs) {
+  auto object = std::make_shared<core::JobObject>(*make_job("g", uid_of(2), 7));
+  object->meta.annotations["muster.dev/gang"] = "true";
+  feed.admit(2, object);
+  for (uint32_t i = 0; i < 7; ++i) feed.create(2, i, 1);
+  const auto said = [this] {
+    return why_job(view, *view.job("default", "g")->job, kStart, {}).summary;
+  };
+  feed.node(make_node(1, "n1", Health::ready));  // 4 slots, of which one is in use
+  EXPECT_EQ(said(),
+            "7 pods are waiting for a slot: 7 pods must start together, and the nodes that could "
+            "take them have room for 4, even if idle");
+  feed.node(make_node(2, "n2", Health::suspect));
+  EXPECT_THAT(said(), ::testing::HasSubstr("have room for 4"));
+  feed.node(make_node(2, "n2", Health::ready));
+  EXPECT_EQ(said(), "7 pods are waiting for a slot: 2 of 2 nodes fit");
+}
+
 TEST_F(WhyTest, SaysWhoHoldsAJobSinceWhenAndWhy) {
   feed.node(make_node(1, "n1", Health::ready));
   feed.create(1, 1, 1);
