@@ -4,6 +4,7 @@
 #include "base/files/whole_write.hpp"
 #include "base/hex.hpp"
 #include "base/log.hpp"
+#include "base/network/interfaces.hpp"
 #include "base/secret.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/fields/mpi.hpp"
@@ -15,9 +16,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <ifaddrs.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <set>
@@ -78,26 +76,6 @@ std::string quoted(const std::string& text) {
     if (static_cast<unsigned char>(c) >= ' ') out += c;
   }
   return out + "\"";
-}
-
-// The interface that has this address; empty: none.
-std::string interface_of(const std::string& ip) {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return "";
-  std::string found;
-  for (const ifaddrs* one = all; one != nullptr && found.empty(); one = one->ifa_next) {
-    if (one->ifa_addr == nullptr) continue;
-    const int family = one->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    std::array<char, NI_MAXHOST> text{};
-    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (getnameinfo(one->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) ==
-            0 &&
-        ip == text.data())
-      found = one->ifa_name;
-  }
-  freeifaddrs(all);
-  return found;
 }
 
 std::optional<uint64_t> number(std::string_view& text) {
@@ -278,10 +256,11 @@ std::optional<std::vector<std::string>> RunDirs::nodes_of(JobId job) const {
 
 void RunDirs::set_ip(const std::string& ip) {
   iface_ = interface_of(ip);
+  network_ = network_of(iface_);
 }
 
 core::node::MpiFacts RunDirs::facts(PodId pod) const {
-  core::node::MpiFacts facts{path(pod), "", iface_};
+  core::node::MpiFacts facts{path(pod), "", iface_, network_, has_rdma()};
   const auto known = hosts_.find(pod.job);
   if (known == hosts_.end()) return facts;
   for (const JobHosts::Host& host : known->second.hosts)

@@ -77,7 +77,7 @@ class RunDirs {
 
   const std::string work_dir_, run_, secret_, program_;
   bool public_ = false;
-  std::string iface_;
+  std::string iface_, network_;
   std::map<PodId, core::node::PodTemplatePtr> made_;
   std::map<JobId, JobHosts> hosts_;
 };

@@ -8,6 +8,7 @@
 #include "core/spec/values/names.hpp"
 #include "core/spec/values/well_known.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <iterator>
 #include <map>
@@ -235,12 +236,21 @@ void CommandBuilder::set_ours(const DeviceMap& devices, const std::string& scrat
   set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
   set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
   if (!scratch.empty()) set(std::string(kScratchVariable), scratch);
+  // Open MPI allows only one of include and exclude.
+  const auto sets_excludes = [this](const std::string& name) {
+    constexpr std::string_view kInclude = "_if_include";
+    if (!name.ends_with(kInclude)) return false;
+    const std::string other = name.substr(0, name.size() - kInclude.size()) + "_if_exclude";
+    return std::ranges::any_of(container.env,
+                               [&other](const EnvVar& one) { return one.name == other; });
+  };
   if (mpi != nullptr) {
     if (const auto path = all.inherited("PATH"); path)
       set("PATH", mpi->run_dir + "/bin:" + std::string(*path));
-    set_mpi_variables(
-        job, names.index, *mpi,
-        [this](const std::string& name, const std::string& value) { set(name, value); });
+    set_mpi_variables(job, names.index, *mpi,
+                      [this, &sets_excludes](const std::string& name, const std::string& value) {
+                        if (!sets_excludes(name)) set(name, value);
+                      });
   }
   for (const auto& [resource, numbers] : devices) {
     std::string list = list_of(numbers);

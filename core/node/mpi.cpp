@@ -57,6 +57,10 @@ void set_mpi_variables(
   set("MASTER_PORT", port);
   set("NNODES", std::to_string(count));
   set("NODE_RANK", index);
+  // UCX connects over any interface whose address the other side has, too, container bridges
+  // included.
+  if (options.kind != MpiKind::openmpi && !iface.empty() && !facts.rdma)
+    set("UCX_NET_DEVICES", iface);
   if (options.direct) return;
   if (options.kind != MpiKind::mpich) {
     const std::string hosts = facts.run_dir + "/" + kOpenMpiHosts;
@@ -67,9 +71,11 @@ void set_mpi_variables(
     set("PRTE_MCA_plm_ssh_agent", rsh);
     set("PRTE_MCA_prte_default_hostfile", hosts);
     set("PRTE_MCA_prte_keep_fqdn_hostnames", "false");
-    if (!options.iface.empty()) {
-      set("OMPI_MCA_oob_tcp_if_include", options.iface);
-      set("OMPI_MCA_btl_tcp_if_include", options.iface);
+    // Open MPI gives the leader's setting to all nodes; interfaces may have other names there.
+    const std::string& network = options.iface.empty() ? facts.network : options.iface;
+    if (!network.empty()) {
+      set("OMPI_MCA_oob_tcp_if_include", network);
+      set("OMPI_MCA_btl_tcp_if_include", network);
     }
   }
   if (options.kind != MpiKind::openmpi) {

@@ -19,9 +19,12 @@ struct MpiFacts {
   std::string run_dir;         // of the pod: host files, the token of muster-rsh, bin/
   std::string leader_address;  // an IP address; empty: not known yet
   std::string iface;  // the interface that reaches the other nodes; empty: the launcher's choice
+  std::string network{};  // of that interface, as "10.78.0.0/24"; empty: unknown
+  bool rdma = false;      // the node has devices that MPI should prefer to that interface
 
   // Drops values that are not an address or an interface name: where a keeper builds a command for
-  // another user, facts come from an agent that is not trusted.
+  // another user, facts come from an agent that is not trusted. The keeper finds out the network
+  // and `rdma` itself.
   MpiFacts checked() const;
 };
 

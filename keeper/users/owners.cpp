@@ -1,6 +1,7 @@
 #include "keeper/users/owners.hpp"
 
 #include "base/hex.hpp"
+#include "base/network/interfaces.hpp"
 #include "core/pod_name.hpp"
 #include "keeper/kernel/proc.hpp"
 #include "keeper/kernel/start_fault.hpp"
@@ -154,6 +155,8 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
       {}};
   const core::Container& what = permit.job.containers[container].what;
   core::node::MpiFacts mpi = order.mpi.checked();
+  mpi.network = network_of(mpi.iface);
+  mpi.rdma = has_rdma();
   mpi.run_dir = settings_.work_dir + "/run/" + order.run;
   // The run directory is the agent's, and comes first in PATH: only MPI jobs, which are served
   // through it, get one.

@@ -120,6 +120,13 @@ class Site(unittest.TestCase):
             ip("-n", head, "link", "set", f"to-{node.name}", "master", "bridge", "up")
             ip("-n", space, "address", "add", f"{node.address}/24", "dev", "eth0")
             ip("-n", space, "link", "set", "eth0", "up")
+            # As Docker makes it: the same address on every node.
+            ip("-n", space, "link", "add", "docker0", "type", "bridge")
+            ip("-n", space, "address", "add", "172.17.0.1/16", "dev", "docker0")
+            ip("-n", space, "link", "add", "container0", "type", "veth", "peer", "name", "inside0")
+            ip("-n", space, "link", "set", "container0", "master", "docker0", "up")
+            for device in ("inside0", "docker0"):
+                ip("-n", space, "link", "set", device, "up")
             cls.nodes.append(node)
 
     @classmethod
@@ -363,6 +370,25 @@ class Ranks(Site):
                 name, stop = self.start_ring(mpi, name=f"same-{mpi}", slots=2)
                 self.check_ranks(name, 3, 2, lambda index, pod: "-" if index == 0 else pod, 1)
                 self.check_ring(name, stop)
+
+    def test_ranks_use_the_network_of_the_agents(self):
+        """Every node has a bridge with the same address. Between namespaces, UCX would use shared memory, so MPICH must be told to use TCP."""
+        if not self.apart:
+            self.skipTest("the agents share a network")
+        for mpi, launcher in LAUNCHERS.items():
+            for form in ("", ",iface=eth0") + (("direct",) if mpi == "mpich" else ()):
+                name = f"wire-{mpi}{form}".replace(",iface=", "-")
+                with self.subTest(name):
+                    direct = form == "direct"
+                    program = [RING[mpi]] if direct else ["muster-mpi-entry", "--", launcher, RING[mpi]]
+                    job = self.job(name, program, 2, "mpich,direct" if direct else f"{mpi}{form}", seat=mpi, spec={"successPolicy": None} if direct else ())
+                    job["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "UCX_TLS", "value": "tcp,self"})
+                    code, made = self.ask("POST", JOBS, job)
+                    self.assertEqual(code, 201, made)
+                    self.addCleanup(self.gone, name, made["metadata"]["uid"])
+                    self.completed(name)
+                    said = "".join(self.log(name, index) for index in range(2))
+                    self.assertEqual(sorted(re.findall(r"^rank (\d) of 2 sum 1 ", said, re.M)), ["0", "1"])
 
     def test_launchers_reach_more_than_64_hosts(self):
         """Open MPI starts at most 64 hosts directly, unless configured otherwise."""

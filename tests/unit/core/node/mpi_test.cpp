@@ -67,15 +67,16 @@ TEST(MpiVariables, EachLauncherGetsItsVariables) {
       {"I_MPI_HYDRA_BOOTSTRAP", "ssh"},
       {"I_MPI_HYDRA_BOOTSTRAP_EXEC", "/run/x/bin/muster-rsh"},
       {"I_MPI_HYDRA_HOST_FILE", "/run/x/hostfile.hydra"}};
+  const std::map<std::string, std::string> ucx = {{"UCX_NET_DEVICES", "eth1"}};
   auto with = [&common](std::initializer_list<std::map<std::string, std::string>> more) {
     auto all = common;
     for (const auto& one : more) all.insert(one.begin(), one.end());
     return all;
   };
-  EXPECT_EQ(variables("auto"), with({openmpi, mpich}));
+  EXPECT_EQ(variables("auto"), with({openmpi, mpich, ucx}));
   EXPECT_EQ(variables("openmpi"), with({openmpi}));
-  EXPECT_EQ(variables("mpich,slots=4"), with({mpich}));
-  EXPECT_EQ(variables("mpich,direct"), common);
+  EXPECT_EQ(variables("mpich,slots=4"), with({mpich, ucx}));
+  EXPECT_EQ(variables("mpich,direct"), with({ucx}));
 }
 
 TEST(MpiVariables, InterfaceSetsVariablesOfEachLauncher) {
@@ -83,7 +84,24 @@ TEST(MpiVariables, InterfaceSetsVariablesOfEachLauncher) {
   EXPECT_EQ(all["OMPI_MCA_oob_tcp_if_include"], "ib0");
   EXPECT_EQ(all["OMPI_MCA_btl_tcp_if_include"], "ib0");
   EXPECT_EQ(all["HYDRA_IFACE"], "ib0");
+  EXPECT_EQ(all["UCX_NET_DEVICES"], "ib0");
   EXPECT_FALSE(variables("auto", 3, {"/run/x", "", ""}).contains("HYDRA_IFACE"));
+}
+
+// Each node has its own name for it, so Open MPI, which has one setting for all, gets the network.
+TEST(MpiVariables, RanksUseTheNetworkOfTheAgents) {
+  const MpiFacts facts{"/run/x", "10.0.0.1", "eth1", "10.0.0.0/24"};
+  auto all = variables("auto", 3, facts);
+  EXPECT_EQ(all["OMPI_MCA_oob_tcp_if_include"], "10.0.0.0/24");
+  EXPECT_EQ(all["OMPI_MCA_btl_tcp_if_include"], "10.0.0.0/24");
+  EXPECT_EQ(all["UCX_NET_DEVICES"], "eth1");
+  all = variables("auto,iface=ib0", 3, facts);
+  EXPECT_EQ(all["OMPI_MCA_btl_tcp_if_include"], "ib0");
+  EXPECT_EQ(all["UCX_NET_DEVICES"], "ib0");
+  // UCX prefers RDMA devices, and this would exclude them.
+  for (const char* mpi : {"auto", "auto,iface=ib0"})
+    EXPECT_FALSE(variables(mpi, 3, {"/run/x", "10.0.0.1", "eth1", "10.0.0.0/24", true})
+                     .contains("UCX_NET_DEVICES"));
 }
 
 TEST(MpiVariables, UnknownLeaderAddressIsOmitted) {
@@ -135,6 +153,16 @@ TEST(MpiCommand, HasTheProgramsOnItsPathAndTheContainersVariablesWin) {
   EXPECT_THAT(command->env, Not(Contains("HYDRA_LAUNCHER=ssh")));
   EXPECT_THAT(command->env, Contains("NODE_RANK=1"));
   EXPECT_THAT(command->argv, ElementsAre("mpirun", "2"));
+}
+
+TEST(MpiCommand, ExcludesOfTheContainerReplaceIncludes) {
+  const MpiFacts facts{"/run/x", "10.0.0.1", "eth1", "10.0.0.0/24"};
+  auto job = mpi_job("auto");
+  job.containers[0].what.env.push_back({"OMPI_MCA_btl_tcp_if_exclude", "docker0", ""});
+  const auto command = command_of(job, job.containers[0].what, {7, 1, 2}, kNode, {}, &facts);
+  ASSERT_TRUE(command.ok());
+  EXPECT_THAT(command->env, Not(Contains(testing::StartsWith("OMPI_MCA_btl_tcp_if_include="))));
+  EXPECT_THAT(command->env, Contains("OMPI_MCA_oob_tcp_if_include=10.0.0.0/24"));
 }
 
 TEST(SessionCommand, HasEnvironmentOfPodAndItsOwnArguments) {
