@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   const std::string program = called_as(argc > 0 ? argv[0] : nullptr);
   if (program == "muster-rsh" || program == "ssh" || program == "rsh")
     return muster::agent::run_rsh({argv + 1, argv + argc});
+  if (program == "scp") return muster::agent::refuse_scp();
   if (program == "muster-pmi") return muster::agent::run_pmi({argv + 1, argv + argc});
   if (program == "muster-mpi-entry") return muster::agent::run_mpi_entry({argv + 1, argv + argc});
   // Runs in the pods of a drill's canary; not a verb for users.

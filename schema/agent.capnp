@@ -157,10 +157,11 @@ interface Session {
   leave @2 () -> ();
   # The agent drains (SIGTERM): send no new pods to this node.
 
-  exec @3 (from :T.PodId, host :Text, session :Text, attempt :Int32, command :List(Text)) -> (result :Executed);
+  exec @3 (from :T.PodId, host :Text, session :Text, attempt :Int32, command :List(Text), input :Bool) -> (result :Executed);
   # For muster-rsh in `from`, a pod of an MPI job on this node: runs a command in the pod of the same job that `host` names
   # (its host name or index). Waits until that pod runs; dropping the call cancels it. `attempt`: -1, or the attempt that the
   # session joined before. Idempotent by `session`, so a call after a lost connection finds the command that is running.
+  # `input`: as in Agent.exec.
 
   fence @4 (pod :T.PodId, number :UInt32, puts :List(T.Pair)) -> (group :UInt64);
   # For a rank of an MPI job without a launcher: returns once each rank has reached this fence or a later one. `puts`:

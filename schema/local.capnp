@@ -7,7 +7,7 @@ using T = import "types.capnp";
 $Cxx.namespace("muster::wire");
 
 interface Local {
-  exec @0 (token :Text, host :Text, session :Text, attempt :Int32, command :List(Text)) -> (result :Agent.Executed);
+  exec @0 (token :Text, host :Text, session :Text, attempt :Int32, command :List(Text), input :Bool) -> (result :Agent.Executed);
   # Like Session.exec. When the connection closes, everything that it started is ended.
 
   giveUp @1 (token :Text, message :Text, lost :Bool) -> ();

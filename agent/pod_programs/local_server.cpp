@@ -264,6 +264,7 @@ kj::Promise<LocalServer::ExecResult> LocalServer::ask(PodId pod,
     request.setSession(params.getSession());
     request.setAttempt(params.getAttempt());
     request.setCommand(params.getCommand());
+    request.setInput(params.getInput());
     return request.send().dropPipeline();
   });
 }

@@ -5,17 +5,23 @@
 #include "base/exec_exit.hpp"
 #include "base/files/whole_write.hpp"
 #include "base/secret.hpp"
+#include "core/node/mpi.hpp"
 
 #include <kj/async-io.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <iterator>
 #include <string_view>
+#include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -28,13 +34,13 @@ constexpr Millis kConnectAgainMs = 100;
 constexpr Millis kGiveUpWaitMs = 2'000;
 constexpr uint32_t kChunkMax = 256u << 10;
 constexpr size_t kSessionBytes = 16;
+constexpr size_t kInputMax = 64u << 10;  // bytes of a write
 constexpr std::string_view kFlags = "46AaCfGgKkMNnqsTtVvXxYy";
 constexpr std::string_view kWithValue = "BbcDEeFIiJLlmOopQRSWw";
 
-// Valid in index 0 only; a launcher would pass them on.
-constexpr const char* kOfIndex[] = {
-    "JOB_COMPLETION_INDEX", "MUSTER_ATTEMPT", "MUSTER_POD_NAME", "MUSTER_POD_UID",
-    "MUSTER_RUN_DIR",       "NODE_RANK",      "HOSTNAME",        "MUSTER_NODE_NAME"};
+// Of the shell and of launchers, for their own children only.
+constexpr std::string_view kNotSent[] = {"PWD", "OLDPWD", "SHLVL", "_"};
+constexpr std::string_view kNotSentPrefixes[] = {"PMI_", "PMIX_", "HYDRA_"};
 
 // Runs before the command, on the remote side. Open MPI's daemons name their session directory
 // after the machine and the job, and its ranks their shared memory after the machine and their
@@ -51,6 +57,9 @@ if [ -n "$MUSTER_RUN_DIR" ] && (umask 077; mkdir -p "$muster_shm") 2>/dev/null &
   export OMPI_MCA_orte_tmpdir_base PRTE_MCA_prte_tmpdir_base
 fi
 )";
+
+// Then the script on stdin, of a launcher's environment.
+constexpr const char* kTakeEnvironment = "eval \"$(cat)\"\nexec </dev/null\n";
 
 int fail(const std::string& message) {
   std::fprintf(stderr, "muster-rsh: %s\n", message.c_str());
@@ -75,11 +84,22 @@ std::string_view to_view(capnp::Data::Reader data) {
 // Retries over new connections to the agent.
 class Rsh {
  public:
-  Rsh(RshLine line, LocalClient local, Millis timeout)
-      : line_(std::move(line)), local_(std::move(local)), timeout_ms_(timeout) {}
+  // `input`: what the command reads first. `stdin_fd`: what it then reads; -1: nothing.
+  Rsh(RshLine line, LocalClient local, Millis timeout, std::string input, int stdin_fd)
+      : line_(std::move(line)),
+        local_(std::move(local)),
+        timeout_ms_(timeout),
+        input_(std::move(input)),
+        reads_(stdin_fd >= 0 || !input_.empty()),
+        input_ends_(stdin_fd < 0),
+        stdin_fd_(stdin_fd) {}
 
   int run() {
     auto io = kj::setupAsyncIo();
+    KJ_DEFER(stdin_ = nullptr);  // before io
+    if (stdin_fd_ >= 0)
+      stdin_ =
+          io.lowLevelProvider->wrapInputFd(stdin_fd_, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP);
     Millis deadline = boot_now() + timeout_ms_;
     std::string why = "its agent does not respond";
     while (boot_now() < deadline) {
@@ -110,6 +130,7 @@ class Rsh {
     request.setHost(line_.host);
     request.setSession(session_);
     request.setAttempt(attempt_);
+    request.setInput(reads_);
     // Without words, a session is only joined, and not started a second time if it is over.
     if (attempt_ < 0) {
       auto words = request.initCommand(3);
@@ -139,10 +160,36 @@ class Rsh {
       }
       const auto ran = result.getRan();
       attempt_ = static_cast<int32_t>(ran.getAttempt());
-      return follow(io, *connection, ran.getProcess());
+      auto process = ran.getProcess();
+      // A lost connection is noticed by follow().
+      auto feeding = (reads_ ? feed(process) : kj::Promise<void>(kj::READY_NOW))
+                         .eagerlyEvaluate([](kj::Exception&&) {});
+      return follow(io, *connection, process);
     }
     why = "its pod does not run";
     return std::nullopt;
+  }
+
+  // Writes input to the command until it ends or the command takes no more.
+  kj::Promise<void> feed(wire::Process::Client process) {
+    if (input_.empty() && !input_ends_)
+      return stdin_->tryRead(chunk_, 1, sizeof chunk_).then([this, process](size_t size) mutable {
+        input_.append(chunk_, size);
+        input_ends_ = size == 0;
+        return feed(process);
+      });
+    auto request = process.writeRequest();
+    const std::string_view now = std::string_view(input_).substr(0, kInputMax);
+    request.setOffset(taken_);
+    request.setData({reinterpret_cast<const kj::byte*>(now.data()), now.size()});
+    request.setEof(input_ends_ && now.size() == input_.size());
+    return request.send().then([this, process](auto&& answer) mutable -> kj::Promise<void> {
+      const uint64_t taken = std::min<uint64_t>(answer.getTaken() - taken_, input_.size());
+      input_.erase(0, taken);
+      taken_ += taken;
+      if (answer.getClosed()) return kj::READY_NOW;
+      return feed(process);
+    });
   }
 
   std::optional<int> follow(kj::AsyncIoContext& io, Connection& connection,
@@ -196,19 +243,27 @@ class Rsh {
   const std::string session_ = random_hex(kSessionBytes);
   int32_t attempt_ = -1;  // of the pod that the command runs in
   uint64_t out_ = 0, err_ = 0;
+  std::string input_;  // that the command has not taken yet
+  uint64_t taken_ = 0;
+  const bool reads_;
+  bool input_ends_;
+  const int stdin_fd_;
+  kj::Own<kj::AsyncInputStream> stdin_;
+  char chunk_[1 << 16];
   bool answered_ = false;
 };
 
 }  // namespace
 
-std::optional<RshLine> parse_rsh(const std::vector<std::string>& arguments) {
-  RshLine line;
-  size_t at = 0;
+namespace {
+
+// Reads ssh's options from `at` on. False: one is unknown.
+bool read_options(const std::vector<std::string>& arguments, size_t& at, RshLine& line) {
   for (; at < arguments.size() && arguments[at].size() > 1 && arguments[at][0] == '-'; ++at) {
     const std::string& option = arguments[at];
     if (option == "--") {
       ++at;
-      break;
+      return true;
     }
     // Like getopt: flags, of which the last may take a value, here or in the next word.
     for (size_t i = 1; i < option.size(); ++i) {
@@ -216,33 +271,132 @@ std::optional<RshLine> parse_rsh(const std::vector<std::string>& arguments) {
         if (i + 1 == option.size()) ++at;
         break;
       }
-      if (kFlags.find(option[i]) == std::string_view::npos) return std::nullopt;
+      if (kFlags.find(option[i]) == std::string_view::npos) return false;
+      line.no_input = line.no_input || option[i] == 'n';
     }
   }
-  if (at >= arguments.size()) return std::nullopt;
+  return true;
+}
+
+// Whether there is something to read on stdin: it is open, and is not /dev/null.
+bool has_stdin() {
+  struct stat in {
+  }, null{};
+  if (fstat(STDIN_FILENO, &in) != 0) return false;
+  const bool devices = S_ISCHR(in.st_mode) && stat("/dev/null", &null) == 0;
+  return !devices || in.st_rdev != null.st_rdev;
+}
+
+// A pipe with what is on stdin, which may be a file and so cannot be waited for.
+int piped_stdin() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  std::thread([out = ends[1]] {
+    std::array<char, 1 << 16> bytes{};
+    for (;;) {
+      const ssize_t size = read(STDIN_FILENO, bytes.data(), bytes.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0 || !write_whole(out, {bytes.data(), static_cast<size_t>(size)})) break;
+    }
+    close(out);
+  }).detach();
+  return ends[0];
+}
+
+// Whether a shell can export a variable of this name.
+bool is_shell_name(std::string_view name) {
+  const auto letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !name.empty() && letter(name[0]) && std::ranges::all_of(name, [&letter](char c) {
+    return letter(c) || (c >= '0' && c <= '9');
+  });
+}
+
+bool is_hydra(const std::string& command) {
+  return command.find("hydra_pmi_proxy") != std::string::npos;
+}
+
+}  // namespace
+
+std::optional<RshLine> parse_rsh(const std::vector<std::string>& arguments) {
+  RshLine line;
+  size_t at = 0;
+  if (!read_options(arguments, at, line) || at >= arguments.size()) return std::nullopt;
   line.host = arguments[at++];
   if (const size_t user = line.host.rfind('@'); user != std::string::npos)
     line.host.erase(0, user + 1);
+  if (!read_options(arguments, at, line) || line.host.empty()) return std::nullopt;
   for (; at < arguments.size(); ++at) {
     if (!line.command.empty()) line.command += ' ';
     line.command += arguments[at];
   }
-  if (line.host.empty() || line.command.empty()) return std::nullopt;
   return line;
+}
+
+std::string environment_script(const char* const* environ, std::string_view own,
+                               const std::string& run_dir) {
+  const std::string list = " " + std::string(own) + " ", bin = run_dir + "/bin:";
+  std::string script;
+  for (; environ != nullptr && *environ != nullptr; ++environ) {
+    const std::string_view variable(*environ);
+    const size_t equals = variable.find('=');
+    const std::string_view name = variable.substr(0, equals);
+    std::string_view value = variable.substr(std::min(equals, variable.size() - 1) + 1);
+    const auto begins = [name](std::string_view prefix) { return name.starts_with(prefix); };
+    if (equals == std::string_view::npos || !is_shell_name(name) ||
+        list.find(" " + std::string(name) + " ") != std::string::npos ||
+        std::ranges::find(kNotSent, name) != std::end(kNotSent) ||
+        std::ranges::any_of(kNotSentPrefixes, begins))
+      continue;
+    script.append("export ").append(name).append("=");
+    if (name == "PATH" && value.starts_with(bin)) {
+      value.remove_prefix(bin.size());
+      script += "\"$MUSTER_RUN_DIR/bin\":";
+    }
+    script += "'";
+    for (const char c : value) script += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    script += "'\n";
+  }
+  return script;
 }
 
 int run_rsh(const std::vector<std::string>& arguments) {
   auto line = parse_rsh(arguments);
   if (!line)
     return fail(
-        "usage: muster-rsh [ssh options] HOST COMMAND...\n"
+        "usage: muster-rsh [ssh options] HOST [COMMAND...]\n"
         "Runs the command with `sh -c` in the pod of the same MPI job that HOST names.");
+  if (line->command.empty() && (line->no_input || isatty(STDIN_FILENO) == 1))
+    return fail("there is no command, and muster-rsh opens no terminal; use muster exec -it");
   auto local = LocalClient::of_environment();
   if (!local) return fail(local.error().message);
   const auto timeout = timeout_ms();
   if (!timeout) return fail("MUSTER_RSH_TIMEOUT must be a number of seconds above 0");
   std::signal(SIGPIPE, SIG_IGN);
-  return Rsh(std::move(*line), std::move(*local), *timeout).run();
+  if (line->command.empty()) line->command = "exec sh";
+  std::string input;
+  bool carries = !line->no_input && has_stdin();
+  const char* const own = std::getenv(core::node::kOwnVariables);
+  const char* const hydra_env = std::getenv("HYDRA_ENV");
+  const char* const run_dir = std::getenv("MUSTER_RUN_DIR");
+  if (is_hydra(line->command)) {
+    carries = false;
+    if (own != nullptr && run_dir != nullptr && hydra_env != nullptr &&
+        std::string_view(hydra_env) == "none") {
+      input = environment_script(environ, own, run_dir);
+      line->command.insert(0, kTakeEnvironment);
+    }
+  }
+  const int in = carries ? piped_stdin() : -1;
+  return Rsh(std::move(*line), std::move(*local), *timeout, std::move(input), in).run();
+}
+
+int refuse_scp() {
+  return fail(
+      "scp is not available; to copy a file, use ssh HOST 'cat >FILE' <FILE, or for directories "
+      "tar "
+      "or rsync over ssh");
 }
 
 int run_mpi_entry(const std::vector<std::string>& arguments) {
@@ -271,7 +425,6 @@ int run_mpi_entry(const std::vector<std::string>& arguments) {
     }
     return 0;
   }
-  for (const char* variable : kOfIndex) unsetenv(variable);
   std::vector<char*> words;
   for (; at < arguments.size(); ++at) words.push_back(const_cast<char*>(arguments[at].c_str()));
   words.push_back(nullptr);

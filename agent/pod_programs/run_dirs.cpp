@@ -30,7 +30,7 @@ namespace {
 
 constexpr size_t kNameDigits = 32;
 constexpr const char* kPrograms[] = {"muster-rsh", "muster-mpi-entry", "muster-pmi"};
-constexpr const char* kShims[] = {"ssh", "rsh"};
+constexpr const char* kShims[] = {"ssh", "rsh", "scp"};
 
 std::string this_program() {
   std::error_code failed;

@@ -91,6 +91,7 @@ kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node, Millis unknown_
   if (!here || !found->running) return wait();
   KJ_IF_MAYBE (agent, nodes_.agent(found->node)) {
     Command command;
+    command.input = params.getInput();
     for (auto word : params.getCommand()) command.words.push_back(text_of(word));
     const Target target{
         {from.job, found->pod.index, found->pod.attempt}, found->node, list->object};

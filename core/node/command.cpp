@@ -195,7 +195,16 @@ struct CommandBuilder {
   bool has_index = false;  // the job sets JOB_COMPLETION_INDEX itself
   std::string part{};      // of the input; valid until the next call of find()
 
+  std::string own{};  // variables that launchers must not pass to other pods
+
   void set(const std::string& name, const std::string& value) { all.set(name, value); }
+  void set_own(const std::string& name, const std::string& value) {
+    all.set(name, value);
+    note_own(name);
+  }
+  void note_own(const std::string& name) {
+    if (mpi != nullptr) own += (own.empty() ? "" : " ") + name;
+  }
 
   // What $(NAME) stands for.
   std::optional<std::string_view> find(const std::string& name) {
@@ -226,16 +235,17 @@ void CommandBuilder::set_ours(const DeviceMap& devices, const std::string& scrat
     all.set(variable.substr(0, equals), variable.substr(equals + 1), false);
   }
   all.set("HOSTNAME", names.hostname, false);
-  set("MUSTER_JOB_NAME", job.job_name);
-  set("MUSTER_JOB_UID", job.job_uid);
-  set("MUSTER_NAMESPACE", job.ns);
-  set("MUSTER_POD_NAME", names.name);
-  set("MUSTER_POD_UID", names.uid);
-  set("MUSTER_NODE_NAME", node.node_name);
-  set("MUSTER_ATTEMPT", names.attempt);
-  set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
-  set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
-  if (!scratch.empty()) set(std::string(kScratchVariable), scratch);
+  note_own("HOSTNAME");
+  set_own("MUSTER_JOB_NAME", job.job_name);
+  set_own("MUSTER_JOB_UID", job.job_uid);
+  set_own("MUSTER_NAMESPACE", job.ns);
+  set_own("MUSTER_POD_NAME", names.name);
+  set_own("MUSTER_POD_UID", names.uid);
+  set_own("MUSTER_NODE_NAME", node.node_name);
+  set_own("MUSTER_ATTEMPT", names.attempt);
+  set_own("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
+  set_own("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+  if (!scratch.empty()) set_own(std::string(kScratchVariable), scratch);
   // Open MPI allows only one of include and exclude.
   const auto sets_excludes = [this](const std::string& name) {
     constexpr std::string_view kInclude = "_if_include";
@@ -249,17 +259,17 @@ void CommandBuilder::set_ours(const DeviceMap& devices, const std::string& scrat
       set("PATH", mpi->run_dir + "/bin:" + std::string(*path));
     set_mpi_variables(job, names.index, *mpi,
                       [this, &sets_excludes](const std::string& name, const std::string& value) {
-                        if (!sets_excludes(name)) set(name, value);
+                        if (!sets_excludes(name)) set_own(name, value);
                       });
   }
   for (const auto& [resource, numbers] : devices) {
     std::string list = list_of(numbers);
-    for (const std::string& name : variables_of(resource)) set(name, list);
+    for (const std::string& name : variables_of(resource)) set_own(name, list);
   }
   if (!input) return;
-  set(std::string(kInputVariable), input_text(*input));
+  set_own(std::string(kInputVariable), input_text(*input));
   for (size_t i = 0; input->size() > 1 && i < input->size(); ++i)
-    set(std::string(kInputVariable) + "_" + std::to_string(i + 1), (*input)[i]);
+    set_own(std::string(kInputVariable) + "_" + std::to_string(i + 1), (*input)[i]);
 }
 
 Status CommandBuilder::set_config_map(const EnvSource& source) {
@@ -309,6 +319,7 @@ Status CommandBuilder::set_variable(const EnvVar& variable) {
       return Error{Errc::invalid, what + ": the user that the pod runs as has no home directory"};
     all.set_secret(
         {variable.name, secret_path(node.home, *variable.secret), variable.secret->optional});
+    note_own(variable.name);  // each pod reads it itself
     return Nothing{};
   }
   std::optional<std::string> value;
@@ -317,6 +328,8 @@ Status CommandBuilder::set_variable(const EnvVar& variable) {
   if (!there) return Nothing{};
   if (!value) return too_long(what);
   set(variable.name, *value);
+  if (!variable.field_path.empty() || variable.value.find("$(") != std::string::npos)
+    note_own(variable.name);
   if (all.cost_of_all() > kStringsMax) return too_much(what);
   return Nothing{};
 }
@@ -373,6 +386,8 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
   for (const EnvVar& variable : container.env)
     if (Status ok = builder.set_variable(variable); !ok) return ok.error();
   if (job.indexed && !builder.has_index) builder.set("JOB_COMPLETION_INDEX", names.index);
+  builder.note_own("JOB_COMPLETION_INDEX");
+  if (mpi != nullptr) builder.set(kOwnVariables, builder.own);
   return builder.words();
 }
 

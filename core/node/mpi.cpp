@@ -83,6 +83,8 @@ void set_mpi_variables(
     set("HYDRA_LAUNCHER", "ssh");
     set("HYDRA_LAUNCHER_EXEC", rsh);
     set("HYDRA_HOST_FILE", hosts);
+    // Ranks inherit their own pod's variables; muster-rsh adds what a script has set.
+    set("HYDRA_ENV", "none");
     if (!iface.empty()) set("HYDRA_IFACE", iface);
     set("I_MPI_HYDRA_BOOTSTRAP", "ssh");
     set("I_MPI_HYDRA_BOOTSTRAP_EXEC", rsh);

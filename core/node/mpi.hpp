@@ -35,6 +35,10 @@ inline constexpr const char* kRshToken = "token";
 inline constexpr const char* kRsh = "bin/muster-rsh";
 inline constexpr const char* kPmi = "bin/muster-pmi";
 
+// The names of all variables that differ between the pods of a job, separated by spaces, including
+// those of the container that are expanded, and secrets. Launchers must not pass these on.
+inline constexpr const char* kOwnVariables = "MUSTER_OWN_VARIABLES";
+
 // The port for rendezvous on the leader's node (MASTER_PORT), derived from the job's uid, so all
 // members know it before any of them runs. From 20000 to 29999, below the kernel's ephemeral ports.
 uint16_t leader_port(const std::string& job_uid);

@@ -324,8 +324,8 @@ def child_of_keeper(pid):
 class Ranks(Site):
     """Where ranks run and what their pods get."""
 
-    def check_ranks(self, name, pods, slots, own_env, nodes):
-        """Checks that each rank is in its own pod: by process tree, host name and network, and by environment unless the launcher replaces it."""
+    def check_ranks(self, name, pods, slots, nodes):
+        """Checks that each rank is in its own pod: by process tree, host name, network and environment."""
         ranks = eventually(lambda: len(all := self.ranks(name)) == pods * slots and all, f"ranks of {name}", 60)
         self.assertEqual([one[:3] for one in ranks], [(r, pods * slots, sum(range(pods * slots))) for r in range(pods * slots)])
         pods_now = self.pods(name)
@@ -335,12 +335,12 @@ class Ranks(Site):
         for rank, _, _, host, said, pid in ranks:
             top, keeper = child_of_keeper(pid)
             pod = leader[1] if top == leader[0] else variable(top, "MUSTER_POD_NAME")
-            index, node = running[pod]
+            _, node = running[pod]
             self.assertIn(str(self.dir / node), read(keeper, "cmdline"), f"rank {rank} is below another node's keeper")
             if self.apart:
                 self.assertEqual(host, node)
                 self.assertEqual(os.readlink(f"/proc/{pid}/ns/net"), os.readlink(f"/proc/{keeper}/ns/net"))
-            self.assertEqual(said, own_env(index, pod), f"rank {rank}")
+            self.assertEqual(said, pod, f"rank {rank}")
             by_pod.setdefault(pod, []).append(rank)
         self.assertEqual({pod: len(of) for pod, of in by_pod.items()}, {pod: slots for pod in running})
         self.assertEqual(len({node for _, node in running.values()}), nodes)
@@ -355,11 +355,7 @@ class Ranks(Site):
                     words = ["muster-mpi-entry", "--", launcher, RING[mpi], str(stop)]
                     script = f"if [ $JOB_COMPLETION_INDEX = 0 ]; then {launcher} {RING[mpi]} {stop}; else exec sleep 600; fi"
                     uid = self.create(name, words if form == "entry" else script, 3, "auto,slots=2", seat=mpi)
-                    leader = eventually(lambda: self.pods(name).get(0), "the leader")[2]
-                    # Hydra gives every rank the leader's variables, from which muster-mpi-entry removes those of index 0.
-                    self.check_ranks(name, 3, 2, {
-                        "openmpi-entry": lambda index, pod: "-" if index == 0 else pod, "openmpi-script": lambda index, pod: pod,
-                        "mpich-entry": lambda index, pod: "-" if index == 0 else pod, "mpich-script": lambda index, pod: leader}[name], 3)
+                    self.check_ranks(name, 3, 2, 3)
                     self.check_ring(name, stop)
                     self.assertEqual([(a["index"], a["exitCode"]) for a in self.attempts(name) if a["index"] == 0], [(0, 0)])
                     self.gone(name, uid)
@@ -368,8 +364,31 @@ class Ranks(Site):
         for mpi in LAUNCHERS:
             with self.subTest(mpi):
                 name, stop = self.start_ring(mpi, name=f"same-{mpi}", slots=2)
-                self.check_ranks(name, 3, 2, lambda index, pod: "-" if index == 0 else pod, 1)
+                self.check_ranks(name, 3, 2, 1)
                 self.check_ring(name, stop)
+
+    def test_each_rank_has_the_variables_of_its_pod(self):
+        """Those that muster sets, devices, and those of the container that are expanded; also what the leader's script has set, but only that."""
+        show = 'echo "saw $JOB_COMPLETION_INDEX $NODE_RANK $MUSTER_ATTEMPT $OUT $MUSTER_NODE_NAME $MUSTER_RUN_DIR $MUSTER_RESOURCE_example_com_%s $ADDED"'
+        for mpi, launcher in LAUNCHERS.items():
+            for form in ("entry", "script"):
+                name = f"own-{mpi}-{form}"
+                with self.subTest(name):
+                    export = "export ADDED=\"it's 1\" CUDA_VISIBLE_DEVICES=7; " + launcher + (" -x ADDED" if mpi == "openmpi" else "")
+                    run = f"{export} sh -c '{show % mpi}; sleep 0.2'"
+                    script = run if form == "entry" else f"if [ $JOB_COMPLETION_INDEX = 0 ]; then {run}; else exec sleep 600; fi"
+                    words = ["muster-mpi-entry", "--", "sh", "-c", script.replace("$", "$$")] if form == "entry" else script
+                    job = self.job(name, words, 3, "auto,slots=2", seat=mpi)
+                    job["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "OUT", "value": "/out/$(NODE_RANK)"})
+                    code, made = self.ask("POST", JOBS, job)
+                    self.assertEqual(code, 201, made)
+                    self.addCleanup(self.gone, name, made["metadata"]["uid"])
+                    self.completed(name)
+                    saw = sorted(re.findall(r"^saw (\d) (\d) (\d) (\S+) (\S+) (\S+) (\d) (.*)$", self.log(name, 0), re.M))
+                    nodes = {a["index"]: a["node"] for a in self.attempts(name)}
+                    self.assertEqual([one[:5] + one[6:] for one in saw],
+                                     [(str(i), str(i), "0", f"/out/{i}", nodes[i], "0", "it's 1") for i in range(3) for _ in range(2)])
+                    self.assertEqual(len({one[5] for one in saw}), 3)
 
     def test_ranks_use_the_network_of_the_agents(self):
         """Every node has a bridge with the same address. Between namespaces, UCX would use shared memory, so MPICH must be told to use TCP."""
@@ -472,11 +491,29 @@ class Shells(Site):
         return (self.log(name, 0, stream="Stdout") + self.log(name, 0, stream="Stderr")).splitlines()
 
     def test_rsh_refuses_unknown_hosts(self):
-        self.assertEqual(self.rsh("names", "for h in other-1 names-7 7 c9; do muster-rsh $h true; echo $?; done; muster-rsh names-1; echo $?"),
+        self.assertEqual(self.rsh("names", "for h in other-1 names-7 7 c9; do muster-rsh $h true; echo $?; done; muster-rsh -z names-1 true; echo $?"),
                          ["255"] * 5 + [f"muster-rsh: no pod of this job is called {h}; they are called names-0, names-1"
                                         for h in ("other-1", "names-7", "7", "c9")] +
-                         ["muster-rsh: usage: muster-rsh [ssh options] HOST COMMAND...",
+                         ["muster-rsh: usage: muster-rsh [ssh options] HOST [COMMAND...]",
                           "Runs the command with `sh -c` in the pod of the same MPI job that HOST names."])
+
+    def test_rsh_carries_input(self):
+        """As ssh does: from files and pipes, any bytes, to the end; not with -n. Options may follow the host, and without a command, a shell reads."""
+        data = self.dir / "bytes"
+        data.write_bytes(os.urandom(3_000_000))
+        digest = subprocess.run(["sha256sum"], input=data.read_bytes(), capture_output=True, check=True).stdout.decode()
+        said = self.rsh("reads", f"muster-rsh reads-1 sha256sum <{data}; cat {data} | muster-rsh reads-1 -q -- sha256sum; "
+                        f"muster-rsh -n reads-1 wc -c <{data}; muster-rsh reads-1 wc -c; "
+                        "echo 'echo at $JOB_COMPLETION_INDEX' | muster-rsh reads-1; "
+                        "for i in 1 2 3; do echo $i; done | while read i; do muster-rsh -n reads-1 echo loop $i; done; "
+                        "(echo one; while [ ! -e $MUSTER_RUN_DIR/on ]; do sleep 0.05; done; echo two) | muster-rsh reads-1 cat | "
+                        "while read line; do echo $line; touch $MUSTER_RUN_DIR/on; done; muster-rsh reads-1 head -c 1 <" + f"{data} | wc -c; echo end")
+        self.assertEqual(said, [digest.strip()] * 2 + ["0", "0", "at 1", "loop 1", "loop 2", "loop 3", "one", "two", "1", "end"])
+
+    def test_scp_says_what_to_do(self):
+        said = self.rsh("copy", "scp a copy-1:b; echo $?", mpi="auto,ssh-shim")
+        self.assertEqual(said[0], "255")
+        self.assertTrue(said[1].startswith("muster-rsh: scp is not available; to copy a file, use ssh HOST 'cat >FILE' <FILE"), said)
 
     def test_a_worker_that_does_not_start(self):
         """The leader's node has no seat left for the worker."""

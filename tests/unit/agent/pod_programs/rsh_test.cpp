@@ -33,16 +33,49 @@ TEST(ParseRsh, SkipsOptionsOfSsh) {
   EXPECT_EQ(parsed({"--", "h", "a"}), "h | a");
   EXPECT_EQ(parsed({"me@h", "a"}), "h | a");
   EXPECT_EQ(parsed({"h", "a", "", "b"}), "h | a  b");
+  EXPECT_EQ(parsed({"h", "-q", "-p", "22", "--", "a", "-n"}), "h | a -n");
+  EXPECT_EQ(parsed({"h", "--", "-a"}), "h | -a");
 }
 
-TEST(ParseRsh, RejectsCallsWithoutHostOrCommand) {
+TEST(ParseRsh, WithoutCommandRunsShell) {
+  EXPECT_EQ(parsed({"h"}), "h | ");
+  EXPECT_EQ(parsed({"-x", "h", "-T"}), "h | ");
+  EXPECT_FALSE(parse_rsh({"h"})->no_input);
+  EXPECT_TRUE(parse_rsh({"-xn", "h", "a"})->no_input);
+  EXPECT_TRUE(parse_rsh({"h", "-n", "a"})->no_input);
+  EXPECT_FALSE(parse_rsh({"h", "a", "-n"})->no_input);
+}
+
+TEST(EnvironmentScript, HasWhatIsNotOfThePod) {
+  const char* const environ[] = {"A=it's $(x) and \"y\"",
+                                 "EMPTY=",
+                                 "JOB_COMPLETION_INDEX=0",
+                                 "CUDA_VISIBLE_DEVICES=3",
+                                 "CUDA=1",
+                                 "PATH=/run/x/bin:/usr/bin:/run/x/bin",
+                                 "PWD=/w",
+                                 "_=/usr/bin/env",
+                                 "PMI_FD=4",
+                                 "BASH_FUNC_f%%=() { :; }",
+                                 "a.b=1",
+                                 "1a=1",
+                                 "=odd",
+                                 "odd",
+                                 nullptr};
+  EXPECT_EQ(environment_script(environ, "JOB_COMPLETION_INDEX CUDA_VISIBLE_DEVICES", "/run/x"),
+            "export A='it'\\''s $(x) and \"y\"'\n"
+            "export EMPTY=''\n"
+            "export CUDA='1'\n"
+            "export PATH=\"$MUSTER_RUN_DIR/bin\":'/usr/bin:/run/x/bin'\n");
+  EXPECT_EQ(environment_script(nullptr, "", "/run/x"), "");
+}
+
+TEST(ParseRsh, RejectsCallsWithoutHost) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{},
-                                                {"h"},
                                                 {"-x"},
-                                                {"-x", "h"},
                                                 {"-o", "V"},
                                                 {"me@", "a"},
-                                                {"h", ""},
+                                                {"h", "-z", "a"},
                                                 {"-z", "h", "a"},
                                                 {"--what", "h", "a"}})
     EXPECT_EQ(parsed(words), "-");

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -63,6 +64,7 @@ TEST(MpiVariables, EachLauncherGetsItsVariables) {
       {"HYDRA_LAUNCHER", "ssh"},
       {"HYDRA_LAUNCHER_EXEC", "/run/x/bin/muster-rsh"},
       {"HYDRA_HOST_FILE", "/run/x/hostfile.hydra"},
+      {"HYDRA_ENV", "none"},
       {"HYDRA_IFACE", "eth1"},
       {"I_MPI_HYDRA_BOOTSTRAP", "ssh"},
       {"I_MPI_HYDRA_BOOTSTRAP_EXEC", "/run/x/bin/muster-rsh"},
@@ -153,6 +155,32 @@ TEST(MpiCommand, HasTheProgramsOnItsPathAndTheContainersVariablesWin) {
   EXPECT_THAT(command->env, Not(Contains("HYDRA_LAUNCHER=ssh")));
   EXPECT_THAT(command->env, Contains("NODE_RANK=1"));
   EXPECT_THAT(command->argv, ElementsAre("mpirun", "2"));
+}
+
+TEST(MpiCommand, NamesTheVariablesOfThePod) {
+  auto job = mpi_job("auto");
+  auto& env = job.containers[0].what.env;
+  env.push_back({"SAME", "for all", ""});
+  env.push_back({"OUT", "/out/$(JOB_COMPLETION_INDEX)", ""});
+  env.push_back({"WHERE", "", "spec.nodeName"});
+  env.push_back({"KEY", "", ""});
+  env.back().secret = SecretRef{"store", "key"};
+  NodeFacts node = kNode;
+  node.home = "/home/u";
+  const DeviceMap gpus = {{"nvidia.com/gpu", {2}}};
+  const auto command = command_of(job, job.containers[0].what, {7, 1, 2}, node, gpus, &kFacts);
+  ASSERT_TRUE(command.ok());
+  const auto found = std::ranges::find_if(command->env, [](const std::string& one) {
+    return one.starts_with("MUSTER_OWN_VARIABLES=");
+  });
+  ASSERT_NE(found, command->env.end());
+  const std::string own = found->substr(found->find('=') + 1) + " ";
+  for (const char* name : {"JOB_COMPLETION_INDEX", "MUSTER_POD_NAME", "MUSTER_NODE_NAME",
+                           "MUSTER_ATTEMPT", "MUSTER_RUN_DIR", "NODE_RANK", "HOSTNAME", "OUT",
+                           "KEY", "WHERE", "CUDA_VISIBLE_DEVICES", "UCX_NET_DEVICES"})
+    EXPECT_NE((" " + own).find(std::string(" ") + name + " "), std::string::npos) << name;
+  for (const char* name : {"SAME", "PATH", "HOME"})
+    EXPECT_EQ((" " + own).find(std::string(" ") + name + " "), std::string::npos) << name;
 }
 
 TEST(MpiCommand, ExcludesOfTheContainerReplaceIncludes) {
