@@ -641,7 +641,7 @@ class Failures(Site):
 
     def test_killed_worker_without_retries_is_named_as_cause(self):
         """Whether the leader or the worker is reported first, the failure is charged to the worker, and every message names it."""
-        limits = {"index": {"maxFailedIndexes": 0}, "job": {"backoffLimit": 0, "backoffLimitPerIndex": None}}
+        limits = {"index": {"maxFailedIndexes": 0}, "alone": {}, "job": {"backoffLimit": 0, "backoffLimitPerIndex": None}}
         why = "index 1 (attempt 0) failed with exit code 137"
         for mpi in LAUNCHERS:
             for limit, spec in limits.items():
@@ -653,7 +653,7 @@ class Failures(Site):
                     status = self.job_of(name)["status"]
                     said = next(c["message"] for c in status["conditions"] if c["type"] == "Failed")
                     self.assertTrue(said.endswith(f": {why}"), [said, self.attempts(name)])
-                    self.assertEqual((status["failed"], status.get("failedIndexes", "")), (1, "1" if limit == "index" else ""))
+                    self.assertEqual((status["failed"], status.get("failedIndexes", "")), (1, "" if limit == "job" else "1"))
                     leader, worker = (next(a for a in self.attempts(name) if a["index"] == index) for index in (0, 1))
                     self.assertEqual((leader.get("disruption"), leader["counted"]), ("WorkerFailed", "released"), leader)
                     self.assertIn(why, leader.get("message", why))
@@ -731,6 +731,35 @@ class Failures(Site):
         os.kill(self.pods("one")[1][1], signal.SIGKILL)
         self.assertEqual(eventually(lambda: self.over("one"), "its end", 90), "Failed")
 
+
+    def test_ranks_save_their_work_when_they_are_ended(self):
+        """Whatever ends the job, the leader's launcher gets SIGTERM first, and all its grace. Open MPI's kills ranks a second after SIGTERM."""
+        if not self.apart:
+            self.skipTest("the pods' nodes must differ")
+
+        def evict(name, index):  # as drain does
+            pod = self.pods(name)[index][2]
+            self.ask("POST", f"/api/v1/namespaces/default/pods/{pod}/eviction",
+                     {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": "default"}})
+        ways = {"suspend": lambda name: self.muster("suspend", f"job/{name}"), "cancel": lambda name: self.muster("cancel", f"job/{name}"),
+                "delete": lambda name: self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"}),
+                "evict-leader": lambda name: evict(name, 0), "evict-worker": lambda name: evict(name, 1),
+                "deadline": lambda name: self.send("PATCH", f"{JOBS}/{name}", {"spec": {"activeDeadlineSeconds": 1}}, "application/merge-patch+json")}
+        for mpi, seconds in (("openmpi", "0.3"), ("mpich", "2")):
+            for way, end in ways.items():
+                name = f"saves-{mpi}-{way}"
+                with self.subTest(name):
+                    folder = self.dir / name
+                    folder.mkdir()
+                    self.create(name, ["muster-mpi-entry", "--", LAUNCHERS[mpi], ENDS[mpi], "save", str(folder), seconds], 3, mpi, seat=mpi,
+                                terminationGracePeriodSeconds=20)
+                    eventually(lambda: self.log(name, 0).count("started") == 3, "the ranks", 30)
+                    leader = self.pods(name)[0][1]
+                    self.note_run_dirs()
+                    end(name)
+                    eventually(lambda: not living(lambda pid: pid == leader), "the end of the leader", 30)
+                    self.assertEqual(sorted(path.name for path in folder.iterdir()), ["0", "1", "2"])
+                    self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
 
     def test_a_rank_without_launcher_that_leaves_ends_all(self):
         """One that aborts, and one that exits without MPI_Finalize, for which the others would wait: each with its code, or 1 if that is 0."""

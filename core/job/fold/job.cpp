@@ -783,11 +783,36 @@ Millis Job::kill_deadline(const Pod& pod) const {
   return pod.stopping_at.value_or(0) + pod.grace_ms.value_or(template_s * 1000);
 }
 
+namespace {
+
+// Whether this pod is a worker of an MPI job whose leader is ended with it, or because of it, and
+// has not ended yet. Such a worker is ended after its leader, whose launcher passes SIGTERM on to
+// the ranks in all pods, so that they can save their work.
+bool waits_for_leader(const Job& job, PodKey pod) {
+  constexpr uint32_t kLeader = 0;
+  if (!job.gang().leads || pod.index == kLeader) return false;
+  const JobState& s = job.state();
+  // A worker that was deleted breaks the gang as soon as it is judged (rules/gang.cpp), unless that
+  // is when it has ended.
+  const bool will_break = job.unjudged().contains(pod) && !job.spec().replace_only_failed() &&
+                          !s.broken && !s.deleted_at && !job.decided();
+  for (auto it = s.open.lower_bound({kLeader, 0}); it != s.open.end() && it->first.index == kLeader;
+       ++it) {
+    const Pod& leader = it->second;
+    if (!leader.bound() || leader.ended) continue;
+    if (leader.stopping_at || (leader.active() && (will_break || (s.broken && leader.spared))))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 KillPods Job::kills(const std::vector<PodKey>& pods) const {
   KillPods kill;
   for (const PodKey key : pods) {
     auto pod = state_.open.find(key);
-    if (pod != state_.open.end() && pod->second.bound())
+    if (pod != state_.open.end() && pod->second.bound() && !waits_for_leader(*this, key))
       kill.pods.push_back({key, pod->second.node, kill_deadline(pod->second)});
   }
   return kill;
@@ -799,6 +824,7 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
   KillPods kill;
   for (const auto& [key, pod] : state_.open) {
     if (!pod.bound() || (node != kNoNode && pod.node != node)) continue;
+    if (pod.stopping_at && waits_for_leader(*this, key)) continue;
     if (pod.stopping_at)
       kill.pods.push_back({key, pod.node, kill_deadline(pod)});
     else if (pod.to_launch() && !known.contains(key))

@@ -4,6 +4,8 @@
 #include "core/job/rules/sync.hpp"
 #include "core/spec/values/well_known.hpp"
 
+#include <set>
+
 namespace muster::core {
 
 namespace {
@@ -25,6 +27,28 @@ void settle_launches(Sync& sync) {
   for (const NodeReady& ready : sync.ready)
     for (Effect& effect : sync.job.desired_effects(ready.node, ready.known, ready.registration))
       sync.order(std::move(effect));
+}
+
+// The pods of an MPI job that are to be ended now; workers wait for their leader.
+std::set<PodKey> ending_pods(const Job& job) {
+  std::set<PodKey> ending;
+  if (!job.gang().leads) return ending;
+  for (const Effect& effect : job.desired_effects(kNoNode))
+    if (const auto* kill = std::get_if<KillPods>(&effect))
+      for (const KillPods::One& one : kill->pods)
+        if (!job.pod(one.pod)->ended) ending.insert(one.pod);
+  return ending;
+}
+
+// Ends the workers that have waited for their leader. `before`: those that were ordered to end
+// earlier.
+void end_workers(Sync& sync, const std::set<PodKey>& before) {
+  std::set<PodKey> ending = ending_pods(sync.job);
+  for (const PodKey key : before) ending.erase(key);
+  for (const Effect& effect : sync.out.effects)
+    if (const auto* kill = std::get_if<KillPods>(&effect))
+      for (const KillPods::One& one : kill->pods) ending.erase(one.pod);
+  kill_pods(sync, {ending.begin(), ending.end()});
 }
 
 std::optional<bool> end_of(const Job& job) {
@@ -83,6 +107,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
                 Hearing& hearing) {
   Sync sync{job, std::max(now, job.state().last_record_ms), knobs, hearing};
   const AskSlots wanted_before = job.slots_wanted();
+  const std::set<PodKey> ending = ending_pods(job);
   ingest(sync, events);
   bool deleted = job.state().deleted_at.has_value();
   if (managed(sync) && (!deleted || job.state().deletion_waits) && !job.finished()) {
@@ -102,6 +127,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   }
   finish_when_empty(sync);
   check_status(job);
+  end_workers(sync, ending);
   settle_launches(sync);
   if (auto ask = hearing.settle(sync.waits); !ask.empty()) {
     // Ask before any kill, so that the answers do not include pods that the kill ends.

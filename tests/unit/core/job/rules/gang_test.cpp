@@ -250,6 +250,49 @@ TEST(MpiGang, DeletedEvictedAndLostWorkersEndTheLeader) {
   }
 }
 
+// The pods that a node is ordered to end, by what the state calls for.
+std::string orders(Play& play) {
+  std::string text;
+  for (const Effect& effect : play.job().desired_effects(kNoNode))
+    if (const auto* kill = std::get_if<KillPods>(&effect))
+      for (const KillPods::One& one : kill->pods)
+        text += (text.empty() ? "" : ",") + std::to_string(one.pod.index);
+  return text;
+}
+
+// The ranks in a worker's pod would be killed with it; so the leader's launcher ends them first.
+TEST(MpiGang, WorkersAreEndedAfterTheirLeader) {
+  {
+    Play play = running(spec_of(3), kMpi);
+    play.remove({1, 0}, PodsDeletion::Why::taint);
+    EXPECT_TRUE(play.pod({1, 0})->stopping_at);
+    EXPECT_EQ(orders(play), "0") << "of a worker's deletion, too";
+    play.restart();
+    EXPECT_EQ(orders(play), "0");
+    play.end({0, 0}, 143, EndCause::killed);
+    EXPECT_EQ(orders(play), "1");
+  }
+  {
+    Play play = running(spec_of(3), kMpi);
+    play.end({0, 0}, 0);
+    EXPECT_EQ(orders(play), "") << "without a success policy, nothing ends the workers";
+    play.remove({1, 0});
+    EXPECT_EQ(orders(play), "1") << "no leader is left";
+  }
+  {
+    JobSpec spec = spec_of(3);
+    spec.pod_replacement_policy = "Failed";
+    Play play = running(std::move(spec), kMpi);
+    play.remove({1, 0});
+    EXPECT_EQ(orders(play), "1") << "its end is what ends the leader";
+  }
+  {
+    Play play = running(spec_of(3), kWhole);
+    play.remove({1, 0});
+    EXPECT_EQ(orders(play), "0,1,2") << "no pod leads";
+  }
+}
+
 TEST(MpiGang, WorkerDeletionIsCauseOfLeaderFailure) {
   JobSpec spec = spec_of(2);
   spec.pod_replacement_policy = "Failed";
