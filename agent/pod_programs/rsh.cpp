@@ -416,10 +416,11 @@ int run_mpi_entry(const std::vector<std::string>& arguments) {
     return 2;
   }
   if (std::strcmp(index, "0") != 0) {
-    sigset_t signals;
+    sigset_t all, signals;
+    sigfillset(&all);  // also the one that announces a time limit; the launcher passes that on
+    sigprocmask(SIG_BLOCK, &all, nullptr);
     sigemptyset(&signals);
     for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
-    sigprocmask(SIG_BLOCK, &signals, nullptr);
     int got = 0;
     while (sigwait(&signals, &got) != 0) {
     }

@@ -39,7 +39,7 @@ std::string environment_script(const char* const* environ, std::string_view own,
 int refuse_scp();
 
 // muster-mpi-entry [--] COMMAND...: in index 0, becomes the command; in all others, waits for
-// SIGTERM.
+// SIGTERM and ignores other signals.
 int run_mpi_entry(const std::vector<std::string>& arguments);
 
 }  // namespace muster::agent

@@ -761,6 +761,17 @@ class Failures(Site):
                     self.assertEqual(sorted(path.name for path in folder.iterdir()), ["0", "1", "2"])
                     self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
 
+    def test_ranks_are_warned_of_the_time_limit(self):
+        """muster.dev/signal reaches the ranks of all pods, through the launcher; the pods of the workers ignore it."""
+        for mpi in LAUNCHERS:
+            with self.subTest(mpi):
+                folder = self.dir / f"warned-{mpi}"
+                folder.mkdir()
+                self.create(f"warned-{mpi}", ["muster-mpi-entry", "--", LAUNCHERS[mpi], ENDS[mpi], "save", str(folder), "0.5"], 3, mpi, seat=mpi,
+                            annotations={"muster.dev/signal": "USR1@20"}, activeDeadlineSeconds=25)
+                self.completed(f"warned-{mpi}")
+                self.assertEqual(sorted(path.name for path in folder.iterdir()), ["0", "1", "2"])
+
     def test_a_rank_without_launcher_that_leaves_ends_all(self):
         """One that aborts, and one that exits without MPI_Finalize, for which the others would wait: each with its code, or 1 if that is 0."""
         for how, given, code in (("abort", 7, 7), ("exit", 5, 5), ("exit", 0, 1)):

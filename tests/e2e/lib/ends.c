@@ -2,7 +2,7 @@
 //
 //   ends exit RANK CODE    RANK exits with CODE without MPI_Finalize; the others wait for it
 //   ends abort RANK CODE   RANK calls MPI_Abort
-//   ends save DIR SECONDS  ranks wait for SIGTERM; RANK then takes SECONDS to write DIR/RANK, and
+//   ends save DIR SECONDS  ranks wait for SIGTERM or SIGUSR1; RANK then takes SECONDS to write DIR/RANK, and
 //                          calls MPI_Finalize
 #include <mpi.h>
 #include <signal.h>
@@ -30,6 +30,7 @@ static void save(const char* folder, double seconds, int rank) {
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   signal(SIGTERM, end);
+  signal(SIGUSR1, end);
   int rank = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
