@@ -66,6 +66,8 @@ void set_mpi_variables(
     const std::string hosts = facts.run_dir + "/" + kOpenMpiHosts;
     set("OMPI_MCA_plm_rsh_agent", rsh);
     set("OMPI_MCA_orte_default_hostfile", hosts);
+    // By default, it binds the first rank of each pod to the first core of the node.
+    set("OMPI_MCA_hwloc_base_binding_policy", "none");
     // Otherwise daemons on workers would start the daemons of other hosts.
     if (count >= kTreeFrom) set("OMPI_MCA_routed_radix", std::to_string(count));
     set("PRTE_MCA_plm_ssh_agent", rsh);

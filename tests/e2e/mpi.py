@@ -30,9 +30,8 @@ MUSTER = os.path.abspath(os.environ["MUSTER"])
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 MINE = "/apis/muster.dev/v1/namespaces/default/jobs"
 LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.hydra"}
-# The first two let root run mpirun; the others help on a machine with few cores.
-ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-       "OMPI_MCA_hwloc_base_binding_policy": "none"}
+# The first two let root run mpirun; the last one helps on a machine with few cores.
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 RING = {}  # the program for each MPI
 ENDS = {}  # likewise
 
@@ -389,6 +388,21 @@ class Ranks(Site):
                     self.assertEqual([one[:5] + one[6:] for one in saw],
                                      [(str(i), str(i), "0", f"/out/{i}", nodes[i], "0", "it's 1") for i in range(3) for _ in range(2)])
                     self.assertEqual(len({one[5] for one in saw}), 3)
+
+    def test_ranks_of_pods_on_one_node_do_not_share_a_core(self):
+        """Each may run on all cores, unless the launcher is told to bind them."""
+        all_cores = re.search(r"^Cpus_allowed_list:\s*(.*)$", read(os.getpid(), "status"), re.M)[1]
+        for mpi, launcher in LAUNCHERS.items():
+            for bound in (False, True):
+                name = f"cores-{mpi}-{bound}".lower()
+                with self.subTest(name):
+                    flags = ["--bind-to" if mpi == "openmpi" else "-bind-to", "core"] if bound else []
+                    self.create(name, ["muster-mpi-entry", "--", launcher, *flags, "grep", "Cpus_allowed_list", "/proc/self/status"], 2, mpi,
+                                nodeSelector={"kubernetes.io/hostname": "c1"})
+                    self.completed(name)
+                    cores = re.findall(r"^Cpus_allowed_list:\s*(.*)$", self.log(name, 0), re.M)
+                    self.assertEqual(cores, [cores[0] if bound else all_cores] * 2)
+                    self.assertEqual(cores[0] == all_cores, not bound)
 
     def test_ranks_use_the_network_of_the_agents(self):
         """Every node has a bridge with the same address. Between namespaces, UCX would use shared memory, so MPICH must be told to use TCP."""

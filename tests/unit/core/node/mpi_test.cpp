@@ -57,6 +57,7 @@ TEST(MpiVariables, EachLauncherGetsItsVariables) {
   const std::map<std::string, std::string> openmpi = {
       {"OMPI_MCA_plm_rsh_agent", "/run/x/bin/muster-rsh"},
       {"OMPI_MCA_orte_default_hostfile", "/run/x/hostfile.openmpi"},
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
       {"PRTE_MCA_plm_ssh_agent", "/run/x/bin/muster-rsh"},
       {"PRTE_MCA_prte_default_hostfile", "/run/x/hostfile.openmpi"},
       {"PRTE_MCA_prte_keep_fqdn_hostnames", "false"}};
