@@ -878,6 +878,18 @@ class OneLine(Site):
                 out, err = process.communicate(timeout=60)
                 self.assertEqual((process.returncode, sorted(re.findall(r"^rank (\d+) of 6", out, re.M))), (0, list("012345")), err)
 
+    def test_programs_run_one_after_another_in_an_allocation(self):
+        for mpi, launcher in LAUNCHERS.items():
+            with self.subTest(mpi):
+                made = self.muster("submit", "--mpi", mpi, "-N", 2, "--slots", 2, "-J", f"alloc-{mpi}", "--grace", "1s", "--", "sleep", "infinity",
+                                   env={**os.environ, **ENV})
+                self.assertEqual(made.returncode, 0, made.stderr)
+                self.addCleanup(self.gone, f"alloc-{mpi}", self.job_of(f"alloc-{mpi}")["metadata"]["uid"])
+                eventually(lambda: len(self.pods(f"alloc-{mpi}")) == 2, "its pods")
+                for _ in range(2):
+                    done = self.muster("exec", f"job/alloc-{mpi}", "--index", 0, "--", launcher, RING[mpi])
+                    self.assertEqual((done.returncode, sorted(re.findall(r"^rank (\d+) of 4 sum 6 ", done.stdout, re.M))), (0, list("0123")), done.stderr)
+
     def test_submit_runs_a_command_that_calls_the_launcher(self):
         for mpi, launcher in LAUNCHERS.items():
             with self.subTest(mpi):
