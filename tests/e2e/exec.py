@@ -953,7 +953,7 @@ class Mpirun(unittest.TestCase):
     def check(self, kind):
         program = self.program(kind)
         done = self.mpirun("-N", 3, "--mpi", kind, "--name", "ring", "-x", "PASSED_A", "-x", "PASSED_B=two words", "--", program,
-                           PASSED_A="1", SLURM_JOB_ID="7", SLURM_NODELIST="nowhere", PMI_RANK="5", OMPI_MCA_btl="none")
+                           PASSED_A="1", SLURM_JOB_ID="7", SLURM_NODELIST="nowhere", PMI_RANK="5", OMPI_MCA_plm_rsh_agent="none")
         ranks = self.ranks(done)
         self.assertEqual([" ".join(words[:6]) for words in ranks], [f"rank {i} of 3 sum 3" for i in range(3)], done.stdout)
         self.assertEqual(len({words[7] for words in ranks}), 3, "each rank in its own pod: " + done.stdout)
