@@ -878,6 +878,16 @@ class OneLine(Site):
                 out, err = process.communicate(timeout=60)
                 self.assertEqual((process.returncode, sorted(re.findall(r"^rank (\d+) of 6", out, re.M))), (0, list("012345")), err)
 
+    def test_hosts_are_on_different_nodes(self):
+        """As many as there are, where sites pack their jobs on few; with --placement pack they are on one."""
+        if not self.apart:
+            self.skipTest("the agents share a host name")
+        for flags, nodes in (((), 2), (("--placement", "pack"), 1)):
+            _, process = self.mpirun("-N", 2, "--mpi", "openmpi", *flags, "--", RING["openmpi"])
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertEqual(len(set(re.findall(r" host (\S+) ", out))), nodes, out)
+
     def test_programs_run_one_after_another_in_an_allocation(self):
         for mpi, launcher in LAUNCHERS.items():
             with self.subTest(mpi):

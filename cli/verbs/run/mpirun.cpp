@@ -69,6 +69,7 @@ std::optional<Usage> read_mpirun(MpirunWords& w, const std::vector<std::string>&
   if (auto wrong = read_surroundings(w)) return wrong;
   if (auto wrong = read_resources(w)) return wrong;
   if (!w.printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
+  if (o.resources.placement.empty()) o.resources.placement = "spread";
   o.output = read_output(w.printed);
   o.exported.for_mpi = true;
   if (auto wrong = read_passed(w.passed, o)) return wrong;
@@ -127,7 +128,8 @@ Verb mpirun_verb() {
           "  muster mpirun -N 2 --mpi mpich -x OMP_NUM_THREADS=4 --tag-output -- ./solver\n"
           "  muster mpirun -N 2 --mca btl tcp,self --bind-to core --time 2h -- ./solver "
           "<input.dat\n"
-          "Each host is an index of a job, to which --cpus, --mem and so on apply.\n"
+          "Each host is an index of a job, to which --cpus, --mem and so on apply. Hosts are on "
+          "different nodes where possible, unless --placement pack is given.\n"
           "CMD runs as typed, with this shell's environment and directory, but without what "
           "another launcher or batch system has set (SLURM_*, PBS_*, LSB_*, SGE_*, PMI_*, PMIX_*, "
           "OMPI_*, HYDRA_*). Settings of MPI itself (OMPI_MCA_*, UCX_*, FI_*, I_MPI_*) are passed, "

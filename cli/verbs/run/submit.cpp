@@ -206,6 +206,7 @@ Verb submit_verb() {
         if (auto wrong = read_mpi(w->mpi, o)) return *wrong;
         if (auto wrong = read_job("submit", *w, given)) return *wrong;
         o.exported.for_mpi = o.mpi.has_value();
+        if (o.mpi && o.resources.placement.empty()) o.resources.placement = "spread";
         if (given.flags.contains("--begin")) {
           const auto at = parse_begin(w->begin, wall_now());
           if (!at) return Usage{"--begin: " + at.error().message};

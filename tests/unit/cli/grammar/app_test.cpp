@@ -275,6 +275,10 @@ TEST(App, MpirunTakesResourcesAndSettingsOfLaunchers) {
   EXPECT_EQ(o.resources.memory, "2Gi");
   EXPECT_EQ(o.resources.time_s, 7200);
   EXPECT_EQ(o.resources.queue, "night");
+  EXPECT_EQ(o.resources.placement, "spread");
+  EXPECT_EQ(options<RunOptions>({"mpirun", "-N", "2", "--placement", "pack", "--", "true"})
+                .resources.placement,
+            "pack");
   EXPECT_EQ(o.resources.after, "ok:prep");
   EXPECT_EQ(o.output, Output::json);
   EXPECT_NE(complaint({"mpirun", "-N", "2", "--mca", "btl", "--", "true"}).find("name and a value"),
