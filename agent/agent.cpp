@@ -47,6 +47,14 @@ kj::Promise<void> obey_signals(kj::UnixEventPort& port, Agent& agent, int signal
   });
 }
 
+// While the loop runs.
+kj::Promise<void> stay_alive(kj::Timer& timer, const ServiceManager& manager) {
+  manager.alive();
+  return timer.afterDelay(manager.alive_each_ms() * kj::MILLISECONDS).then([&timer, &manager] {
+    return stay_alive(timer, manager);
+  });
+}
+
 kj::Promise<void> obey_control(kj::UnixEventPort::FdObserver& seen, Agent& agent,
                                AgentControl& control) {
   agent.obey(control.take());
@@ -117,7 +125,14 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   }
   obeying = obeying.eagerlyEvaluate(
       [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
-  return left.wait(io.waitScope);
+  if (!agent.finished()) options.manager.ready();
+  kj::Promise<void> living = options.manager.alive_each_ms() > 0
+                                 ? stay_alive(io.provider->getTimer(), options.manager)
+                                 : kj::Promise<void>(kj::NEVER_DONE);
+  living = living.eagerlyEvaluate(nullptr);
+  auto result = left.wait(io.waitScope);
+  options.manager.stopping();
+  return result;
 }
 
 AgentThread::AgentThread(AgentOptions options)

@@ -51,6 +51,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   // Resolves to the exit code, or to why the agent can't continue.
   kj::Promise<Result<int>> run();
   void obey(AgentControl::Command command);
+  bool finished() const { return result_.has_value(); }
 
  private:
   class Server;  // wire::Agent, for one link

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/process/service_manager.hpp"
 
 #include <cstdint>
 #include <map>
@@ -43,6 +44,7 @@ struct AgentOptions {
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;
+  ServiceManager manager{};  // is told once the agent has its keeper, and while its loop runs
 };
 
 // Commands a running agent from any thread, as signals do for the daemon.

@@ -172,6 +172,8 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
 
+  void call(std::function<void()> f) override { post(std::move(f)); }
+
   void synced(bool indexed, core::SyncAction action, double seconds) override {
     constexpr const char* kNames[] = {"tracking", "reconciling", "pods_created", "pods_deleted"};
     metrics_.synced(indexed, kNames[static_cast<int>(action)], seconds);

@@ -84,6 +84,8 @@ class ApiThread {
   // processes. `done` is called on the API's thread. not_found: the pod is not bound to this node.
   virtual void pod_configs(PodId pod, NodeId node,
                            std::function<void(Result<api::PodConfigs>)> done) = 0;
+  // Calls f on the API's thread.
+  virtual void call(std::function<void()> f) = 0;
   // Counts a job's decision in the metrics.
   virtual void synced(bool indexed, core::SyncAction action, double seconds) = 0;
   // Ends watches and connections and joins the thread.

@@ -93,6 +93,12 @@ class Running final : public Coordinator {
   std::string listen_tls_address() const override { return rpc_->tls_address(); }
   std::string api_socket() const override { return api_->socket(); }
   std::string listen_socket() const override { return rpc_->socket(); }
+  bool responds(Millis within_ms) const override {
+    auto reached = std::make_shared<std::promise<void>>();
+    auto answer = reached->get_future();
+    api_->call([reached] { reached->set_value(); });
+    return answer.wait_for(std::chrono::milliseconds(within_ms)) == std::future_status::ready;
+  }
 
   Status start() {
     if (Status ok = check_options(); !ok) return ok;

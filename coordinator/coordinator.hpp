@@ -94,6 +94,8 @@ class Coordinator {
   virtual std::string listen_tls_address() const = 0;
   virtual std::string api_socket() const = 0;     // its path; empty: none
   virtual std::string listen_socket() const = 0;  // likewise
+  // Whether the API's thread does what it is asked within this time.
+  virtual bool responds(Millis within_ms) const = 0;
   // Stops serving, finishes pending writes, closes the journal. Pods keep running.
   virtual void stop() = 0;
 };

@@ -15,9 +15,11 @@ namespace muster::cli {
 int execute(const AgentOptions& options) {
   std::signal(SIGINT, SIG_DFL);
   close_umask();
+  agent::AgentOptions with = options.options;
+  with.manager = ServiceManager::take();
   agent::forget_environment();
   log::setup_queued("agent", options.log_level);
-  auto code = agent::run_agent(options.options);
+  auto code = agent::run_agent(with);
   if (!code) return fail_daemon(code.error(), "agent");
   return *code;
 }

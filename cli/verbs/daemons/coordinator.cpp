@@ -6,6 +6,7 @@
 #include "base/lines/line_queue.hpp"
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
+#include "base/process/service_manager.hpp"
 #include "cli/verbs/daemons/daemon_options.hpp"
 #include "client/follow/signals.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -59,9 +60,18 @@ void tell_serving(const coordinator::Coordinator& coordinator, const std::string
   if (out) LineQueue(std::move(out), [](uint64_t) { return ""; }).write(std::move(line));
 }
 
+// Until a signal ends us. The watchdog hears of us only while the API's thread is not stuck.
+void serve(const coordinator::Coordinator& coordinator, Signals& signals,
+           const ServiceManager& manager) {
+  const Millis each_ms = manager.alive_each_ms();
+  while (signals.next(each_ms > 0 ? each_ms : Signals::kForever) == 0)
+    if (each_ms > 0 && coordinator.responds(each_ms)) manager.alive();
+}
+
 }  // namespace
 
 int execute(const CoordinatorOptions& options) {
+  const ServiceManager manager = ServiceManager::take();
   Signals signals;  // before the first thread
   close_umask();
   log::setup_queued("coordinator", options.log_level);
@@ -71,8 +81,9 @@ int execute(const CoordinatorOptions& options) {
   auto coordinator = coordinator::Coordinator::start(with_sockets(options));
   if (!coordinator) return fail_daemon(coordinator.error(), "coordinator");
   tell_serving(**coordinator, options.options.data_dir);
-  while (signals.next(Signals::kForever) == 0) {
-  }
+  manager.ready();
+  serve(**coordinator, signals, manager);
+  manager.stopping();
   (*coordinator)->stop();
   return kDone;
 }
