@@ -1,6 +1,6 @@
 // muster-keeper: the parent of all processes of one node's pods.
 //
-//   muster-keeper WORK_DIR CLUSTER_ID
+//   muster-keeper WORK_DIR CLUSTER_ID      (docs/man/muster-keeper.8.scd)
 //
 // Started by the agent, and outlives it. Its lock, socket, spool and log are in WORK_DIR/keeper. It
 // exits when it has had neither processes nor an agent for a minute (MUSTER_KEEPER_IDLE_MS), when
@@ -15,6 +15,8 @@
 #include "base/files/standard_fds.hpp"
 #include "base/lines/stderr_lines.hpp"
 #include "base/peer/unix_address.hpp"
+#include "base/process/service_manager.hpp"
+#include "base/version.hpp"
 #include "keeper/files/pod_dirs.hpp"
 #include "keeper/files/spool.hpp"
 #include "keeper/kernel/adopted.hpp"
@@ -41,7 +43,9 @@
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -289,7 +293,39 @@ void serve_outputs_at(int dir_fd, const Owners& owners) {
   serve_outputs(fd, owners);
 }
 
-[[noreturn]] void run(const char* work_dir, const char* cluster) {
+constexpr char kHelp[] =
+    "Run and watch the processes of a node's pods, for its agent.\n"
+    "Usage: muster-keeper WORK_DIR CLUSTER_ID\n\n"
+    "Arguments:\n"
+    "  WORK_DIR                    The agent's --work-dir\n"
+    "  CLUSTER_ID                  The cluster that the node belongs to; empty: any, or none "
+    "yet\n\n"
+    "Flags:\n"
+    "  -h,--help                   Show this help\n"
+    "  --version                   Show the versions of this executable\n\n"
+    "An agent starts its keeper by itself. Where pods run as the users who submitted them, root "
+    "starts\nit, with the settings of its node in MUSTER_KEEPER_* variables: see "
+    "muster-keeper(8).\nSIGTERM ends a keeper that runs no processes; any other stays, and its log "
+    "says so.\n";
+
+// The exit code, if the arguments ask for words.
+std::optional<int> say(int argc, char** argv) {
+  const std::string_view word = argc == 2 ? argv[1] : "";
+  if (word == "-h" || word == "--help") {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (word == "--version") {
+    std::printf("muster-keeper %s\nprotocols: keeper %u, keeperOldest %u, spool %u\n",
+                muster::kVersion, kVersion, kOldestVersion, kSpoolVersion);
+    return 0;
+  }
+  if (argc == 3) return std::nullopt;
+  std::fputs("usage: muster-keeper WORK_DIR CLUSTER_ID (see muster-keeper --help)\n", stderr);
+  return 2;
+}
+
+[[noreturn]] void run(const char* work_dir, const char* cluster, const ServiceManager& manager) {
   close_range(3, ~0u, 0);
   ChildFds child_fds;
   set_signals();
@@ -313,7 +349,6 @@ void serve_outputs_at(int dir_fd, const Owners& owners) {
   if (chdir("/") < 0) fail("/");  // keep no file system busy
   take_lock(dirs, *settings ? kLockPatienceMs : 0);
   child_fds.hold(dirs.lock);
-
   uint64_t keeper = random_number();
   uint64_t before = swap_number(dirs.lock, keeper);
   auto segment_bytes =
@@ -358,6 +393,7 @@ void serve_outputs_at(int dir_fd, const Owners& owners) {
        .sigterms = &sigterms},
       spool, outputs, spawner, several, cgroups, spaces);
   for (auto& record : found.records) supervisor.adopt(std::move(record));
+  manager.ready();
   supervisor.run();
   if (cgroups != nullptr) {
     cgroups->kill_all();
@@ -381,9 +417,6 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], muster::keeper::kPamFlag) == 0)
     return muster::keeper::pam_session_main(argc, argv);
   muster::open_standard_fds();
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: muster-keeper WORK_DIR CLUSTER_ID\n");
-    return 2;
-  }
-  muster::keeper::run(argv[1], argv[2]);
+  if (const auto said = muster::keeper::say(argc, argv)) return *said;
+  muster::keeper::run(argv[1], argv[2], muster::ServiceManager::take());
 }
