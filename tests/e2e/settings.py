@@ -52,6 +52,23 @@ class Config(cli.Case):
         self.muster("completion", "bash")
         self.muster("get", "--help")
 
+    def test_config_check_says_whether_the_daemons_would_start(self):
+        self.file("system.yaml", "namespace: site\n")
+        self.file("c.yaml", "data-dir: /var/lib/muster\nnode-grace: 1m\n")
+        self.file("a.yaml", "work-dir: /local/muster\nlabel: {disk: ssd}\n")
+        files = ("--coordinator-config", "c.yaml", "--agent-config", "a.yaml")
+        checked = self.muster("config", "check", *files).stdout.splitlines()
+        self.assertEqual(checked, [f"{self.dir}/system.yaml: no errors", "c.yaml: no errors", "a.yaml: no errors"])
+        for file, text, error in (("c.yaml", "data-dir: d\nnode-grace: 1ms\n", "c.yaml:2: coordinator.node-grace: must be at least 1s"),
+                                  ("c.yaml", "data-dir: d\nnode-grce: 1s\n", "c.yaml:2: unknown key node-grce of coordinator; did you mean node-grace?"),
+                                  ("c.yaml", "node-grace: 1s\n", "c.yaml: --data-dir D is required"),
+                                  ("a.yaml", "work-dir: w\nslots: none\n", "a.yaml:2: agent.slots: ")):
+            self.file("c.yaml", "data-dir: d\n")
+            self.file("a.yaml", "work-dir: w\n")
+            self.file(file, text)
+            self.assertIn(error, self.muster("config", "check", *files, code=2).stderr)
+        self.assertFalse((self.dir / "d").exists())
+
     def test_each_config_key_is_documented(self):
         table = (ROOT / "docs/configuration.md").read_text()
         for key, setting in self.view().items():
@@ -95,7 +112,7 @@ class Completion(Bash, cli.Case):
         self.assertEqual(self.complete("muster get a"), ["all", "attempts"])
         self.assertEqual(self.complete("muster coordinator --log-level d"), ["debug"])
         self.assertEqual(self.complete("muster completion f"), ["fish"])
-        self.assertEqual(self.complete("muster config "), ["view", "path"])
+        self.assertEqual(self.complete("muster config "), ["view", "path", "check"])
         self.assertEqual(self.complete("muster nonsense "), [])
 
     def test_bash_completes_files_and_directories(self):

@@ -1,5 +1,6 @@
 // muster config: `view` shows effective settings and where each comes from, `path` the paths of the
-// files.
+// files, `check` whether the daemons would start with theirs.
+#include "cli/verbs/daemons/daemon_options.hpp"
 #include "cli/verbs/verb.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -12,14 +13,21 @@
 namespace muster::cli {
 
 struct ConfigOptions {
-  enum class What { view, path };
+  enum class What { view, path, check };
   What what = What::view;
   std::vector<Setting> settings;  // of all sections
   std::string user_path, system_path;
   Output output = Output::table;
+  std::vector<std::string> checked{};  // files without errors
 };
+int execute(const ConfigOptions& options);
 
 namespace {
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return !path.empty() && std::filesystem::exists(path, ignored);
+}
 
 Json json_of(const Setting& setting) {
   Json json = {{"key", full_name(setting.section, *setting.key)},
@@ -47,15 +55,54 @@ void print_table(const ConfigOptions& options) {
 }
 
 void print_path(const char* whose, const std::string& path) {
-  std::error_code ignored;
   std::cout << whose << (path.empty() ? "nowhere: HOME is not set" : path)
-            << (!path.empty() && !std::filesystem::exists(path, ignored) ? " (not found)" : "")
-            << "\n";
+            << (!path.empty() && !exists(path) ? " (not found)" : "") << "\n";
+}
+
+// Whether the daemon would start with this file, if it is given or the default one exists. Adds it
+// to `checked`.
+template <class T>
+Status check_daemon(const Config& config, Section section, std::string file,
+                    Result<T> (*read)(const Settings&), std::vector<std::string>& checked) {
+  const std::string usual = std::string("/etc/muster/") + name_of(section) + ".yaml";
+  if (file.empty() && exists(usual)) file = usual;
+  auto settings = config.resolve(section, {}, file);
+  if (!settings) return settings.error();
+  if (file.empty()) return Nothing{};
+  if (auto options = read(*settings); !options)
+    return invalid((options.error().message.starts_with(file) ? "" : file + ": ") +
+                   options.error().message);
+  checked.push_back(file);
+  return Nothing{};
+}
+
+struct DaemonFiles {
+  std::string coordinator, agent;
+};
+
+Judged check_all(const Given& given, const DaemonFiles& files) {
+  ConfigOptions o{.what = ConfigOptions::What::check};
+  for (const std::string& path : {given.config.user_path(), given.config.system_path()})
+    if (exists(path)) o.checked.push_back(path);
+  if (Status ok = check_daemon(given.config, Section::coordinator, files.coordinator,
+                               coordinator_options, o.checked);
+      !ok)
+    return Usage{ok.error().message};
+  if (Status ok = check_daemon(given.config, Section::agent, files.agent, agent_options, o.checked);
+      !ok)
+    return Usage{ok.error().message};
+  return o;
 }
 
 }  // namespace
 
 int execute(const ConfigOptions& options) {
+  for (const std::string& path : options.checked) std::cout << path << ": no errors\n";
+  if (options.what == ConfigOptions::What::check) {
+    if (options.checked.empty()) std::cout << "there are no configuration files\n";
+    std::cout.flush();
+    return kDone;
+  }
   if (options.what == ConfigOptions::What::path) {
     print_path("user    ", options.user_path);
     print_path("system  ", options.system_path);
@@ -74,20 +121,31 @@ Verb config_verb() {
   struct Words {
     Target target;
     std::string what, output;
+    DaemonFiles files;
   };
   auto w = std::make_shared<Words>();
   return {
       .title = {"About", "config", "Show effective settings and where each comes from"},
-      .rows = {{"what", "view | path",
-                "view (settings and their origin) or path (configuration files)", &w->what,
-                one_of({"view", "path"}), kRequired},
+      .rows = {{"what", "view | path | check",
+                "view (settings and their origin), path (configuration files) or check (whether "
+                "the daemons would start with their files)",
+                &w->what, one_of({"view", "path", "check"}), kRequired},
+               {"--coordinator-config", "F.yaml",
+                "File of the coordinator to check (default: /etc/muster/coordinator.yaml, if it "
+                "exists)",
+                &w->files.coordinator},
+               {"--agent-config", "F.yaml",
+                "File of the agent to check (default: /etc/muster/agent.yaml, if it exists)",
+                &w->files.agent},
                {"-o,--output", "FORM", "Output format:", &w->output,
                 one_of({"wide", "json", "yaml"})}},
       .asks = {&w->target},
       .footer =
           "Examples:\n  muster config view\n  muster config view -o yaml\n  muster config path\n"
+          "  muster config check && systemctl restart muster-coordinator\n"
           "Order of precedence: flag, MUSTER_* variable, user file, system file, default.",
       .finish = [w](const Given& given) -> Judged {
+        if (w->what == "check") return check_all(given, w->files);
         ConfigOptions o{w->what == "path" ? ConfigOptions::What::path : ConfigOptions::What::view,
                         given.settings.all(), given.config.user_path(), given.config.system_path(),
                         read_output(w->output)};
