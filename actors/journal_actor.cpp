@@ -23,6 +23,7 @@ class Journaling : public journal_actor::base {
         journal_(journal),
         show_(std::move(options.show)),
         failed_(std::move(options.failed)),
+        written_(std::move(options.written)),
         gather_(options.gather),
         held_(options.held) {
     end_on_exceptions(*this);
@@ -80,10 +81,14 @@ class Journaling : public journal_actor::base {
 
   static bool is_large(const Append& append) {
     if (!append.may_wait) return false;
+    return size_of(append.rows) >= kLargeBytes;
+  }
+
+  static size_t size_of(const std::vector<storage::Row>& rows) {
     size_t bytes = 0;
-    for (const storage::Row& row : append.rows)
+    for (const storage::Row& row : rows)
       bytes += row.key.size() + (row.value ? row.value->size() : 0);
-    return bytes >= kLargeBytes;
+    return bytes;
   }
 
   void commit() {
@@ -106,12 +111,15 @@ class Journaling : public journal_actor::base {
         batch.kept.push_back(std::move(change));
       }
     }
+    const auto begun = std::chrono::steady_clock::now();
     if (Status written = journal_.commit(rows); !written) {
       failed_(written.error().message);
       dead_ = true;  // reached only in the simulation, which then drops the whole system
       waiting_.clear();
       return;
     }
+    written_(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(),
+             size_of(rows));
     batch.commit = journal_.last_commit();
     show_(batch);
     for (const Append& append : waiting_)
@@ -122,6 +130,7 @@ class Journaling : public journal_actor::base {
   storage::Journal& journal_;
   std::function<void(core::Committed)> show_;
   std::function<void(const std::string&)> failed_;
+  std::function<void(double seconds, uint64_t bytes)> written_;
   std::vector<Append> waiting_;
   bool dead_ = false;
   std::chrono::microseconds gather_;

@@ -15,6 +15,7 @@
 #include <caf/actor_system.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 namespace muster::actors {
@@ -23,6 +24,8 @@ struct JournalOptions {
   std::function<void(core::Committed)> show;  // hands a durable batch to the read model
   // Called with the reason when a write fails; must not return in production.
   std::function<void(const std::string&)> failed;
+  // Called after a write, with how long it took and the size of its keys and values.
+  std::function<void(double seconds, uint64_t bytes)> written = [](double, uint64_t) {};
   // Minimum time between the starts of two commits while all waiting appends have may_wait set, so
   // that at high rates one sync serves many of them and no other append is delayed.
   std::chrono::microseconds gather{0};

@@ -10,6 +10,7 @@
 #include "base/lines/line_log.hpp"
 #include "base/log.hpp"
 #include "coordinator/desks/mail_desk.hpp"
+#include "coordinator/last_backup.hpp"
 #include "coordinator/threads/address.hpp"
 #include "coordinator/threads/descriptors.hpp"
 #include "coordinator/threads/inbox.hpp"
@@ -88,7 +89,7 @@ class Thread final : public ApiThread, public api::Backend {
   explicit Thread(ApiOptions options)
       : options_(std::move(options)),
         mail_(options_.mail_program),
-        metrics_(options_.version, wall_now) {
+        metrics_(options_.version, wall_now, site_facts()) {
     view_.observe(&metrics_);
     view_.load_with(options_.load_job);
     view_.brief_with(options_.load_brief);
@@ -171,6 +172,8 @@ class Thread final : public ApiThread, public api::Backend {
       done(api::pod_configs(view_, core::launched_object(*shown->job, shown->pod->steps)));
     });
   }
+
+  void written(double seconds, uint64_t bytes) override { metrics_.committed(seconds, bytes); }
 
   void call(std::function<void()> f) override { post(std::move(f)); }
 
@@ -302,7 +305,11 @@ class Thread final : public ApiThread, public api::Backend {
   void back_up(std::string dir, std::function<void(Result<core::BackupInfo>)> done) override {
     read_all<core::BackupInfo>(std::move(done), [this, dir = std::move(dir)] {
       auto made = storage::make_backup(options_.journal, dir, options_.data_dir);
-      if (made.ok()) log::info("backup of commit {} in {}", made->commit, dir);
+      if (!made.ok()) return made;
+      log::info("backup of commit {} in {}", made->commit, dir);
+      metrics_.backed_up(wall_now());
+      if (const Status noted = note_backup(options_.data_dir, wall_now()); !noted)
+        log::warn("cannot note the time of the backup: {}", noted.error().message);
       return made;
     });
   }
@@ -407,6 +414,17 @@ class Thread final : public ApiThread, public api::Backend {
   // Brings an actor's answer to this thread.
   std::function<void(Status)> back(std::function<void(Status)> done) {
     return replies_.across(std::move(done));
+  }
+
+  api::SiteFacts site_facts() const {
+    api::SiteFacts facts{.data_dir = options_.data_dir,
+                         .user_pods_max = options_.quotas.pods_max,
+                         .users_shown = !options_.access.private_jobs,
+                         .backed_up_ms = last_backup(options_.data_dir)};
+    if (options_.trust != nullptr)
+      if (const auto found = tls::read_certificate(options_.trust->authority()); found.ok())
+        facts.certificates["authority"] = found->until_ms;
+    return facts;
   }
 
   void post(std::function<void()> task) { door_->post(std::move(task)); }

@@ -88,6 +88,8 @@ class ApiThread {
   virtual void call(std::function<void()> f) = 0;
   // Counts a job's decision in the metrics.
   virtual void synced(bool indexed, core::SyncAction action, double seconds) = 0;
+  // Counts a commit, likewise.
+  virtual void written(double seconds, uint64_t bytes) = 0;
   // Ends watches and connections and joins the thread.
   virtual void stop() = 0;
 };

@@ -443,6 +443,15 @@ class Running final : public Coordinator {
             options_.keeps_history() ? options_.history_max : 0};
   }
 
+  actors::JournalOptions journal_options() {
+    return {.show = [this](core::Committed batch) { api_->show(std::move(batch)); },
+            .failed = [](const std::string& why) { stop_loudly(why); },
+            .written = [this](double seconds, uint64_t bytes) { api_->written(seconds, bytes); },
+            .gather = kGather,
+            .detached = true,
+            .held = true};
+  }
+
   void spawn(storage::Recovered recovered, std::vector<core::JobSummary> unloaded,
              std::function<void()> all_here) {
     std::vector<core::Job> shown;
@@ -465,13 +474,7 @@ class Running final : public Coordinator {
                recovered.nodes, recovered.kept);
 
     system_ = std::make_unique<caf::actor_system>(config_);
-    writer_ = actors::spawn_journal(
-        *system_, *journal_,
-        {.show = [this](core::Committed batch) { api_->show(std::move(batch)); },
-         .failed = [](const std::string& why) { stop_loudly(why); },
-         .gather = kGather,
-         .detached = true,
-         .held = true});
+    writer_ = actors::spawn_journal(*system_, *journal_, journal_options());
     actors::ClusterOptions cluster;
     cluster.settings.cluster_id = recovered.cluster_id;
     cluster.settings.cluster_key = recovered.cluster_key;

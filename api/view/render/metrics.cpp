@@ -2,19 +2,17 @@
 
 #include "api/view/render/render.hpp"
 #include "base/lines/stderr_lines.hpp"
+#include "base/process/self_usage.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/job/rules/decide.hpp"
 #include "core/spec/values/well_known.hpp"
 
-#include <cstdio>
-#include <dirent.h>
+#include <algorithm>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <vector>
 
 namespace muster::api {
@@ -40,33 +38,6 @@ std::string mode_of(const core::Job& job) {
   return job.indexed() ? "Indexed" : "NonIndexed";
 }
 
-int64_t open_files() {
-  DIR* dir = opendir("/proc/self/fd");
-  if (!dir) return -1;
-  int64_t count = -3;  // ".", ".." and the directory itself
-  while (readdir(dir)) ++count;
-  closedir(dir);
-  return count;
-}
-
-double resident_bytes() {
-  long pages = 0, resident = 0;
-  if (FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 }  // namespace
 
 struct Metrics::Impl {
@@ -77,6 +48,10 @@ struct Metrics::Impl {
   }
   Family<Gauge>& gauge(const char* name, const char* help) {
     return BuildGauge().Name(name).Help(help).Register(registry);
+  }
+
+  Histogram& histogram(const char* name, const char* help, Histogram::BucketBoundaries bounds) {
+    return BuildHistogram().Name(name).Help(help).Register(registry).Add({}, std::move(bounds));
   }
 
   Family<Counter>& syncs = counter("job_controller_job_syncs_total", "Job syncs.");
@@ -99,15 +74,25 @@ struct Metrics::Impl {
       counter("job_controller_job_finished_indexes_total", "Indexes that finished.");
   Family<Counter>& creations =
       counter("job_controller_job_pods_creation_total", "Pods that were created.");
-  Histogram& ttl = BuildHistogram()
-                       .Name("ttl_after_finished_controller_job_deletion_duration_seconds")
-                       .Help("Delay from the expiry of a job's TTL to its deletion.")
-                       .Register(registry)
-                       .Add({}, doubling(0.1, 14));
+  Histogram& ttl =
+      histogram("ttl_after_finished_controller_job_deletion_duration_seconds",
+                "Delay from the expiry of a job's TTL to its deletion.", doubling(0.1, 14));
   Family<Counter>& pod_cpu = counter("muster_pod_cpu_seconds_total", "CPU time of ended pods.");
   Counter& user_cpu = pod_cpu.Add({{"mode", "user"}});
   Counter& system_cpu = pod_cpu.Add({{"mode", "system"}});
   Counter& commits = counter("muster_commits_total", "Batches that became durable.").Add({});
+  Histogram& commit_seconds = histogram("muster_commit_duration_seconds",
+                                        "Time to make a batch durable.", doubling(0.0001, 16));
+  Counter& commit_bytes =
+      counter("muster_commit_bytes_total", "Keys and values of the rows that became durable.")
+          .Add({});
+  Histogram& wait_seconds =
+      histogram("muster_pod_wait_duration_seconds",
+                "Time from the creation of a pod until it got a node.", doubling(0.01, 20));
+  Histogram& start_seconds = histogram("muster_pod_start_duration_seconds",
+                                       "Time from when a pod got a node until its first process "
+                                       "started.",
+                                       doubling(0.001, 20));
   Counter& log_dropped =
       counter("muster_log_lines_dropped_total", "Lines of the log that nobody read in time.")
           .Add({});
@@ -124,14 +109,17 @@ struct Metrics::Impl {
   Gauge& slots = gauge("muster_slots", "Slots of ready nodes.").Add({});
   Gauge& memory =
       gauge("process_resident_memory_bytes", "Resident memory of the coordinator.").Add({});
-  Gauge& cpu = gauge("process_cpu_seconds_total", "CPU time of the coordinator.").Add({});
+  Counter& cpu = counter("process_cpu_seconds_total", "CPU time of the coordinator.").Add({});
   Gauge& files = gauge("process_open_fds", "Open files of the coordinator.").Add({});
 
   // The job's counts before the record is applied.
   uint64_t succeeded = 0, failed = 0, completed = 0, failed_indexes = 0;
   std::vector<std::pair<uint32_t, core::FailureAction>> deferred;  // this record may count them
 
-  explicit Impl(WallClock clock) : now(std::move(clock)) {}
+  SiteMetrics site;
+
+  Impl(WallClock clock, SiteFacts facts)
+      : now(std::move(clock)), site(registry, std::move(facts)) {}
 
   static void raise(Family<Counter>& family, const Labels& labels, uint64_t by) {
     if (by > 0) family.Add(labels).Increment(static_cast<double>(by));
@@ -166,9 +154,26 @@ struct Metrics::Impl {
       raise(policy, {{"action", std::string(core::name(action))}}, 1);
   }
 
+  static double between(Millis from_ms, Millis to_ms) {
+    return static_cast<double>(std::max<Millis>(0, to_ms - from_ms)) / 1000;
+  }
+
+  void bound(const core::Job& job, const core::PodsBound& r) {
+    for (const auto& one : r.bindings)
+      if (const core::Pod* pod = job.pod(one.pod))
+        wait_seconds.Observe(between(pod->created_ms, r.at_ms));
+  }
+
+  void started(const core::Job& job, PodKey key, Millis at_ms) {
+    const core::Pod* pod = job.pod(key);
+    if (pod != nullptr && pod->bound() && !pod->started_at)
+      start_seconds.Observe(between(pod->bound_ms, at_ms));
+  }
+
   void ended(const core::Job& job, const core::PodsEnded& r) {
     uint64_t added = 0, removed = 0;
     for (const auto& one : r.ends) {
+      if (one.start) started(job, one.pod, one.start->at);
       user_cpu.Increment(static_cast<double>(one.end.used.user_us) / 1e6);
       system_cpu.Increment(static_cast<double>(one.end.used.system_us) / 1e6);
       const core::Pod* pod = job.pod(one.pod);
@@ -184,8 +189,8 @@ struct Metrics::Impl {
   }
 };
 
-Metrics::Metrics(std::string version, WallClock now)
-    : impl_(std::make_unique<Impl>(std::move(now))) {
+Metrics::Metrics(std::string version, WallClock now, SiteFacts facts)
+    : impl_(std::make_unique<Impl>(std::move(now), std::move(facts))) {
   impl_->gauge("muster_build_info", "The version of this coordinator.")
       .Add({{"version", std::move(version)}})
       .Set(1);
@@ -207,6 +212,9 @@ void Metrics::before(const core::Job& job, const core::Record& record) {
   m.failed_indexes = s.failed_indexes.size();
   m.deferred.clear();
   if (auto* r = std::get_if<core::PodsCreated>(&record)) m.created(job, *r);
+  if (auto* r = std::get_if<core::PodsBound>(&record)) m.bound(job, *r);
+  if (auto* r = std::get_if<core::PodsStarted>(&record))
+    for (const auto& one : r->starts) m.started(job, one.pod, one.started_ms);
   if (auto* r = std::get_if<core::PodsEnded>(&record)) m.ended(job, *r);
   if (auto* r = std::get_if<core::PodsStopping>(&record))
     for (const auto& one : r->pods)
@@ -265,20 +273,33 @@ void Metrics::synced(bool indexed, std::string_view action, double seconds) {
   impl_->sync_seconds.Add(labels, doubling(0.004, 15)).Observe(seconds);
 }
 
+void Metrics::committed(double seconds, uint64_t bytes) {
+  impl_->commit_seconds.Observe(seconds);
+  impl_->commit_bytes.Increment(static_cast<double>(bytes));
+}
+
+void Metrics::backed_up(Millis at_ms) {
+  impl_->site.backed_up(at_ms);
+}
+
 std::string Metrics::text(const View& view) {
   Impl& m = *impl_;
   m.commits.Increment(static_cast<double>(view.commits()) - m.commits.Value());
   m.log_dropped.Increment(static_cast<double>(dropped_stderr_lines()) - m.log_dropped.Value());
-  double ready = 0, not_ready = 0, slots = 0, starts_failing = 0, unhealthy = 0;
+  double ready = 0, not_ready = 0, left = 0, slots = 0, starts_failing = 0, unhealthy = 0;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
     const bool is_ready = core::is_ready(*shown.node);
-    (is_ready ? ready : not_ready) += 1;
+    // One that left in an orderly way is not missed.
+    const bool has_left =
+        shown.node->left_ms != 0 && shown.node->health != core::NodeInfo::Health::ready;
+    (is_ready ? ready : has_left ? left : not_ready) += 1;
     starts_failing += shown.node->starts_failing.empty() ? 0 : 1;
     unhealthy += shown.node->check.fails() ? 1 : 0;
     if (is_ready) slots += shown.node->slots;
   });
   m.nodes.Add({{"ready", "true"}}).Set(ready);
   m.nodes.Add({{"ready", "false"}}).Set(not_ready);
+  m.nodes.Add({{"ready", "left"}}).Set(left);
   m.slots.Set(slots);
   m.starts_failing.Set(starts_failing);
   m.unhealthy.Set(unhealthy);
@@ -304,9 +325,10 @@ std::string Metrics::text(const View& view) {
   m.jobs.Add({{"state", "complete"}}).Set(complete);
   m.jobs.Add({{"state", "failed"}}).Set(failed);
   m.jobs.Add({{"state", "damaged"}}).Set(damaged);
-  m.memory.Set(resident_bytes());
-  m.cpu.Set(cpu_seconds());
-  m.files.Set(static_cast<double>(open_files()));
+  m.memory.Set(own_resident_bytes());
+  m.cpu.Increment(std::max(0.0, own_cpu_seconds() - m.cpu.Value()));
+  m.files.Set(static_cast<double>(own_open_files()));
+  m.site.fill(view, m.now());
   return prometheus::TextSerializer().Serialize(m.registry.Collect());
 }
 

@@ -2,12 +2,13 @@
 //
 // Derived only from durable records, in commit order, as the View applies them. So a crash never
 // takes back a count, and nothing is counted twice; after a restart counters begin at 0, as
-// Prometheus allows. Only syncs are reported by the job actors.
+// Prometheus allows. Only syncs and commits are reported by those who make them.
 //
-// before() and after() run on the API thread, synced() on any.
+// before() and after() run on the API thread, synced(), committed() and backed_up() on any.
 #pragma once
 
 #include "api/view/model/view.hpp"
+#include "api/view/render/site_metrics.hpp"
 #include "base/clock.hpp"
 
 #include <memory>
@@ -18,7 +19,7 @@ namespace muster::api {
 
 class Metrics final : public RecordObserver {
  public:
-  Metrics(std::string version, WallClock now);
+  Metrics(std::string version, WallClock now, SiteFacts facts = {});
   ~Metrics() override;
 
   void before(const core::Job& job, const core::Record& record) override;
@@ -26,6 +27,11 @@ class Metrics final : public RecordObserver {
 
   // Counts one decision of a job. `action`: reconciling, tracking, pods_created or pods_deleted.
   void synced(bool indexed, std::string_view action, double seconds);
+
+  // Counts a batch that has become durable, and what was written for it.
+  void committed(double seconds, uint64_t bytes);
+  // A backup was made at this time.
+  void backed_up(Millis at_ms);
 
   // The text of /metrics (Prometheus text format 0.0.4). Gauges of jobs and nodes are read from
   // `view`.

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+#include <utility>
+
 namespace muster::api {
 namespace {
 
@@ -12,10 +16,15 @@ using namespace testing;
 
 // A View with metrics, fed by the test.
 struct Rig {
+  Millis now = kStart;
   View view;
-  Metrics metrics{"1.2.3", [] { return kStart; }};
+  Metrics metrics;
   Feeder feed{view};
-  Rig() { view.observe(&metrics); }
+  explicit Rig(SiteFacts facts = {})
+      : metrics(
+            "1.2.3", [this] { return now; }, std::move(facts)) {
+    view.observe(&metrics);
+  }
 
   // The value of the line with this name and labels, or -1.
   double value(const std::string& line) {
@@ -112,6 +121,140 @@ TEST(MetricsTest, PrintsSyncCountersAndGauges) {
   EXPECT_EQ(rig.value("muster_nodes{ready=\"true\"}"), 1);
   EXPECT_EQ(rig.value("muster_jobs{state=\"running\"}"), 1);
   EXPECT_EQ(rig.value("muster_build_info{version=\"1.2.3\"}"), 1);
+}
+
+TEST(MetricsTest, PodsByPhaseAndByWhatTheyWaitFor) {
+  Rig rig;
+  rig.feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  rig.feed.admit(1, make_job("a", uid_of(1), 4));
+  rig.feed.create(1, 0, 4);
+  rig.feed.bind(1, {0, 0});
+  rig.feed.bind(1, {1, 0});
+  rig.feed.start(1, {1, 0});
+  rig.now = kStart + 90'000;
+  EXPECT_EQ(rig.value("muster_pods{phase=\"pending\"}"), 2);
+  EXPECT_EQ(rig.value("muster_pods{phase=\"starting\"}"), 1);
+  EXPECT_EQ(rig.value("muster_pods{phase=\"running\"}"), 1);
+  EXPECT_EQ(rig.value("muster_pods_pending{reason=\"slots\"}"), 2);
+  EXPECT_EQ(rig.value("muster_pods_oldest_pending_seconds{reason=\"slots\"}"), 90);
+  EXPECT_EQ(rig.value("muster_slots"), 4);
+  EXPECT_EQ(rig.value("muster_slots_used"), 2);
+  EXPECT_EQ(rig.value("muster_slots_free"), 2);
+  EXPECT_EQ(rig.value("muster_queue_pods{queue=\"default\",state=\"pending\"}"), 2);
+
+  core::NodeInfo cordoned = make_node(1, "n1", core::NodeInfo::Health::ready);
+  cordoned.spec.unschedulable = true;
+  rig.feed.node(cordoned);
+  EXPECT_EQ(rig.value("muster_slots_used"), 2);
+  EXPECT_EQ(rig.value("muster_slots_free"), 0);
+
+  // The queue is full: a limit, and no lack of slots.
+  core::cluster::ShowShares shares;
+  shares.queue_waits[1] = {.queue = "default", .why = core::Slots::QueueWait::Why::limit};
+  rig.view.set_shares(shares);
+  EXPECT_EQ(rig.value("muster_pods_pending{reason=\"queue_limit\"}"), 2);
+  EXPECT_EQ(rig.value("muster_pods_pending{reason=\"slots\"}"), 0);
+  EXPECT_EQ(rig.value("muster_pods_oldest_pending_seconds{reason=\"slots\"}"), 0);
+
+  rig.feed.records(1, {core::JobHeld{.at_ms = kStart, .by = "olga"}});
+  EXPECT_EQ(rig.value("muster_pods_pending{reason=\"hold\"}"), 2);
+  rig.feed.records(1, {core::JobReleased{kStart, "olga"}});
+  EXPECT_EQ(rig.value("muster_pods_pending{reason=\"hold\"}"), -1) << "a series that is over";
+}
+
+TEST(MetricsTest, WaitingTimesAndStartsAreObservedOnce) {
+  Rig rig;
+  rig.feed.admit(1, make_job("a", uid_of(1)));
+  rig.feed.create(1, 0, 3);
+  rig.feed.bind(1, {0, 0});   // a second after its creation
+  rig.feed.start(1, {0, 0});  // a second later
+  rig.feed.start(1, {0, 0}, 4712);
+  EXPECT_EQ(rig.value("muster_pod_wait_duration_seconds_count"), 1);
+  EXPECT_EQ(rig.value("muster_pod_wait_duration_seconds_sum"), 1);
+  EXPECT_EQ(rig.value("muster_pod_start_duration_seconds_count"), 1);
+  EXPECT_EQ(rig.value("muster_pod_start_duration_seconds_sum"), 1);
+  // A start that is known only with the end.
+  rig.feed.bind(1, {1, 0});
+  core::PodsEnded::One one = Feeder::end_of({1, 0}, 0);
+  one.start = core::StartOf<Millis>{4713, kStart + 4000};
+  rig.feed.records(1, {core::PodsEnded{kStart + 5000, {one}}});
+  EXPECT_EQ(rig.value("muster_pod_start_duration_seconds_count"), 2);
+  EXPECT_EQ(rig.value("muster_pod_start_duration_seconds_sum"), 4);
+}
+
+TEST(MetricsTest, NodesByState) {
+  struct Case {
+    const char* state;
+    const char* reason;
+    std::function<void(core::NodeInfo&)> change;
+  };
+  using Health = core::NodeInfo::Health;
+  const Case cases[] = {
+      {"ready", "", [](core::NodeInfo&) {}},
+      {"cordoned", "", [](core::NodeInfo& n) { n.spec.unschedulable = true; }},
+      {"starts_failing", "", [](core::NodeInfo& n) { n.starts_failing = "no homes"; }},
+      {"health_check_failing", "",
+       [](core::NodeInfo& n) {
+         n.check = {true, "no fans"};
+       }},
+      {"trouble", "DiskPressure",
+       [](core::NodeInfo& n) {
+         n.trouble = {"DiskPressure", "the disk is full"};
+       }},
+      {"shutting_down", "", [](core::NodeInfo& n) { n.draining = true; }},
+      {"silent", "", [](core::NodeInfo& n) { n.health = Health::suspect; }},
+      {"lost", "", [](core::NodeInfo& n) { n.health = Health::lost; }},
+      {"lost", "", [](core::NodeInfo& n) { n.gone = true; }},
+      {"unknown", "", [](core::NodeInfo& n) { n.health = Health::unknown; }},
+      {"left", "",
+       [](core::NodeInfo& n) {
+         n.left_ms = kStart;
+         n.health = Health::lost;
+         n.gone = true;
+       }},
+  };
+  for (const Case& one : cases) {
+    Rig rig;
+    core::NodeInfo node = make_node(1, "n1", Health::ready);
+    one.change(node);
+    rig.feed.node(node);
+    rig.view.health(core::health_of(node));
+    EXPECT_EQ(rig.value(std::string("muster_nodes_by_state{reason=\"") + one.reason +
+                        "\",state=\"" + one.state + "\"}"),
+              1)
+        << one.state;
+    const bool left = one.state == std::string("left");
+    EXPECT_EQ(rig.value("muster_nodes{ready=\"left\"}"), left ? 1 : 0) << one.state;
+    if (left) {
+      EXPECT_EQ(rig.value("muster_nodes{ready=\"false\"}"), 0);
+    }
+  }
+}
+
+TEST(MetricsTest, UsersAreShownUnlessTheirJobsArePrivate) {
+  for (const bool shown : {true, false}) {
+    Rig rig({.user_pods_max = 8, .users_shown = shown});
+    core::cluster::ShowShares shares;
+    shares.standings.push_back({.user = 1001, .name = "ada", .held = 0.25});
+    rig.view.set_shares(shares);
+    EXPECT_EQ(rig.value("muster_user_share_ratio{user=\"ada\"}"), shown ? 0.25 : -1);
+    EXPECT_EQ(rig.value("muster_user_pods_max"), 8);
+  }
+}
+
+TEST(MetricsTest, MachineOfTheCoordinator) {
+  Rig rig({.data_dir = "/", .certificates = {{"authority", kStart + 1000}}});
+  EXPECT_GT(rig.value("muster_disk_free_bytes"), 0);
+  EXPECT_GT(rig.value("muster_disk_bytes"), rig.value("muster_disk_free_bytes"));
+  EXPECT_EQ(rig.value("muster_certificate_expiry_timestamp_seconds{certificate=\"authority\"}"),
+            kStart / 1000 + 1);
+  EXPECT_EQ(rig.value("muster_last_backup_timestamp_seconds"), -1);
+  rig.metrics.backed_up(kStart);
+  EXPECT_EQ(rig.value("muster_last_backup_timestamp_seconds"), kStart / 1000);
+  rig.metrics.committed(0.002, 100);
+  rig.metrics.committed(0.003, 50);
+  EXPECT_EQ(rig.value("muster_commit_duration_seconds_count"), 2);
+  EXPECT_EQ(rig.value("muster_commit_bytes_total"), 150);
 }
 
 }  // namespace
