@@ -1,4 +1,4 @@
-"""A Debian guest with systemd as PID 1 and muster's units as shown in docs/users.md.
+"""A Debian guest with systemd as PID 1, and muster's units as shown in docs/users.md, or the Debian packages of muster.
 
 The root is built from the packages below, unpacked but not configured. The files and commands that the document gives an administrator
 are taken from its code blocks, so the two cannot drift apart. Unit and PAM files go to /etc; commands and drop-ins go to /muster/doc.
@@ -97,7 +97,8 @@ def instructions(text):
     return files, scripts
 
 
-def lay_out(root, build, muster, libraries, modules):
+def lay_out(root, build, muster, libraries, modules, packages=()):
+    """`packages`: those of muster, which are unpacked; if there are none, the units are those of the document."""
     for name in ("bin", "sbin", "lib", "lib64"):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")
@@ -117,7 +118,9 @@ def lay_out(root, build, muster, libraries, modules):
     shutil.copy("/bin/busybox", root / "muster/bin")
     for applet in ("sh", "mkdir", "mount", "cp", "insmod", "switch_root"):
         (root / "muster/bin" / applet).symlink_to("busybox")
-    for name in ("muster", "muster-keeper"):
+    for archive in packages:
+        unpack(archive, root)
+    for name in () if packages else ("muster", "muster-keeper"):
         (root / "usr/local/bin").mkdir(parents=True, exist_ok=True)
         subprocess.run(["strip", "-o", str(root / "usr/local/bin" / name), str(muster.parent / name)], check=True)
     for path in libraries:
@@ -127,7 +130,7 @@ def lay_out(root, build, muster, libraries, modules):
             shutil.copy(path, target)
     for module in modules:
         shutil.copy(module, root / "muster/modules")
-    files, scripts = instructions(DOCUMENT.read_text())
+    files, scripts = ({}, {}) if packages else instructions(DOCUMENT.read_text())
     for path, text in files.items():
         (root / path.lstrip("/")).write_text(text)
     for name, text in scripts.items():

@@ -25,7 +25,7 @@ BUILD = ROOT / "build" / "vm"
 MUSTER = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build" / "release" / "muster")
 TIMEOUT = float(os.environ.get("VM_TIMEOUT", "300"))
 STALLED = 60  # seconds without a sign of life (tests/vm/init) after which the emulator, not the scenario, hangs
-WITH_SYSTEMD = {"units"}  # scenarios that run as a systemd unit in Debian (debian.py); in the others, busybox is PID 1
+WITH_SYSTEMD = {"units", "packages"}  # scenarios that run as a systemd unit in Debian (debian.py); in the others, busybox is PID 1
 MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in load order
 
 
@@ -78,13 +78,19 @@ def stage_busybox(root):
     os.chmod(root / "init", 0o755)
 
 
+def built_packages():
+    """Builds muster's Debian packages from the executables, and returns those of the head and of nodes."""
+    subprocess.run([ROOT / "dev", "package"], env={**os.environ, "MUSTER_BUILD_DIR": str(MUSTER.parent)}, check=True, stdout=subprocess.DEVNULL)
+    return [path for path in sorted((ROOT / "build/deb").glob("*.deb")) if not path.name.startswith("muster-doc")]
+
+
 def stage(image, scenario, root, more=()):
     """Lays out the guest's root directory and packs it; `more` files go next to the scenario."""
     shutil.rmtree(root, ignore_errors=True)
     if scenario in WITH_SYSTEMD:
         modules = next((BUILD / "kernel/lib/modules").iterdir()) / "kernel"
         debian.lay_out(root, BUILD, MUSTER, libraries(MUSTER) + libraries(MUSTER.parent / "muster-keeper"),
-                       [modules / module for module in MODULES])
+                       [modules / module for module in MODULES], built_packages() if scenario == "packages" else ())
     else:
         stage_busybox(root)
     shutil.copy(HERE / "lib.sh", root / "muster")
