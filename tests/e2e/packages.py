@@ -24,7 +24,7 @@ import debian  # noqa: E402
 BUILD = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build/release/muster").resolve().parent
 DEBS = ROOT / "build/deb"
 INSIDE = ROOT / "tests/e2e/lib/packaged.py"
-NEEDED = ["dpkg-buildpackage", "dh", "fakeroot", "lintian", "scdoc"]
+NEEDED = ["dpkg-buildpackage", "dh", "fakeroot", "lintian", "patchelf", "scdoc"]
 CONFIGURATION = {"muster": [], "muster-coordinator": ["/etc/muster/coordinator.yaml"], "muster-agent": ["/etc/muster/agent.yaml", "/etc/muster/keeper.env"],
                  "muster-doc": []}
 # Besides documentation, in /usr/share/doc.
@@ -127,6 +127,33 @@ class Packages(unittest.TestCase):
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         print(ran.stdout)
         self.assertEqual(ran.returncode, 0)
+
+
+class Tarball(unittest.TestCase):
+    def test_needs_only_the_c_library_and_pam(self):
+        if why := why_no_root():
+            self.skipTest(why)
+        subprocess.run([ROOT / "dev", "tarball"], env={**os.environ, "MUSTER_BUILD_DIR": str(BUILD)}, check=True, capture_output=True)
+        archive, = (ROOT / "build/tarball").glob("muster-*.tar.gz")
+        with tempfile.TemporaryDirectory(prefix="muster-bare-") as folder:
+            # A root with a shell and what belongs to the machine.
+            bare = pathlib.Path(folder)
+            for name in ("bin", "proc", "dev", "tmp", "etc"):
+                (bare / name).mkdir()
+            (bare / "etc/passwd").write_text("root:x:0:0:root:/tmp:/bin/sh\n")
+            shutil.copy("/bin/sh", bare / "bin")
+            needed = set(re.findall(r"(/\S+) \(0x", output("ldd", "/bin/sh", BUILD / "muster-keeper", BUILD / "muster")))
+            for path in needed:
+                if re.search(r"/(ld-linux|lib(c|m|pthread|pam|audit|cap-ng)\.so)", path):
+                    (bare / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(path, bare / path.lstrip("/"))
+            subprocess.run(["tar", "-C", bare, "--strip-components=1", "-xzf", archive], check=True)
+            script = ("mount -t proc none $0/proc && touch $0/dev/null && mount --bind /dev/null $0/dev/null && ip link set lo up && "
+                      "exec chroot $0 /bin/muster run -n 2 -- /bin/sh -c 'echo index $JOB_COMPLETION_INDEX'")
+            ran = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", script, folder], capture_output=True, text=True,
+                                 timeout=60, env={"PATH": os.environ["PATH"], "HOME": "/tmp"})
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+            self.assertEqual(sorted(ran.stdout.splitlines()), ["0 | index 0", "1 | index 1"])
 
 
 if __name__ == "__main__":
