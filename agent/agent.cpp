@@ -3,6 +3,7 @@
 #include "agent/agent_loop.hpp"
 #include "agent/files/logs.hpp"
 #include "agent/files/work_dir.hpp"
+#include "agent/metrics_port.hpp"
 #include "agent/run/hollow_executor.hpp"
 #include "agent/run/keeper_executor.hpp"
 #include "base/check.hpp"
@@ -111,6 +112,11 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
                                                 options.private_tmp, options.output_max_bytes);
   }
   Agent agent(io, options, *work_dir, *credentials, logs, run_dirs, *executor);
+  MetricsPort metrics(io.provider->getTimer(), [&agent] { return agent.metrics(); });
+  if (!options.metrics.empty()) {
+    if (Status ok = metrics.serve(io.provider->getNetwork(), options.metrics, io.waitScope); !ok)
+      return ok.error();
+  }
   auto left = agent.run();  // before any order can arrive
   kj::Maybe<kj::UnixEventPort::FdObserver> seen;
   kj::Promise<void> obeying = nullptr;

@@ -202,11 +202,13 @@ void Agent::show_trouble(core::node::Trouble trouble) {
 }
 
 void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {
+  starts_ += started.size();
   for (const auto& start : started) node_.process_started(start);
   schedule();
 }
 
 void Agent::on_ended(const std::vector<core::node::ProcessEnd>& ended) {
+  ends_ += ended.size();
   for (const auto& end : ended) node_.process_ended(end);
   const bool faulty =
       std::any_of(ended.begin(), ended.end(), [](const auto& end) { return end.node_fault(); });

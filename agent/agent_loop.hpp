@@ -12,6 +12,7 @@
 //   agent_connection.cpp  the connection: registration, heartbeats, reports
 //   agent_calls.cpp       calls from the coordinator and from pods
 //   agent_loop.cpp        the executor, the node's orders, leaving
+//   agent_metrics.cpp     the text of its metrics
 //
 // Belongs to one KJ thread.
 #pragma once
@@ -52,6 +53,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   kj::Promise<Result<int>> run();
   void obey(AgentControl::Command command);
   bool finished() const { return result_.has_value(); }
+  std::string metrics() const;
 
  private:
   class Server;  // wire::Agent, for one link
@@ -160,6 +162,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   Millis pause_ms_ = 0;          // before the next attempt to connect
   Millis pause_max_ms_ = 1'000;  // until registered; then half the lease, at most 5 s
   std::string said_;
+  const Millis started_ms_ = wall_now();
+  uint64_t starts_ = 0, ends_ = 0;  // of processes, since then
   bool executor_ready_ = false;
   std::string executor_gone_;               // why it is not ready
   std::optional<Millis> executor_gone_ms_;  // since when, until what it ran is given up

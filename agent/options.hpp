@@ -36,6 +36,7 @@ struct AgentOptions {
   // Free space of the work-dir's file system below which no pods start, but at most a twentieth of
   // it.
   uint64_t disk_reserve_bytes = 0;
+  std::string metrics{};       // serves /metrics for anyone: HOST:PORT; empty: none
   std::string health_check{};  // a command for sh -c; empty: none
   Millis health_check_every_ms = 300'000;
   std::optional<Millis> until_ms{};  // when the node ends, wall clock; absent: not known to

@@ -29,6 +29,11 @@ class Credentials {
   Millis renew_again_ms() const { return renew_again_ms_; }  // pause between two renewals
   bool expired(Millis now_ms) const { return own_ && now_ms >= until_ms_; }
 
+  // When its certificate expires, wall clock; nullopt: it has none.
+  std::optional<Millis> until_ms() const {
+    return own_ ? std::optional(until_ms_) : std::nullopt;
+  }
+
   // For the next connection; valid until the next call.
   kj::TlsContext& context();
   // A signing request (PKCS #10, DER) for a new key. An agent that joins stores the key first: if

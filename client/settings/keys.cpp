@@ -393,6 +393,12 @@ const std::vector<Key> kAgent = {
      "Free space on the disk of the work-dir below which no pods start, but at most a twentieth of "
      "it; 0: none",
      {}},
+    {"metrics-listen",
+     Form::text,
+     "ADDR:PORT",
+     "",
+     "Address to serve the agent's own /metrics and /healthz on, for anyone, without TLS",
+     {}},
     {"health-check",
      Form::text,
      "CMD",

@@ -21,11 +21,13 @@ from command import free_port
 
 FOLDER = cli.ROOT / "examples/monitoring"
 METRICS = cli.ROOT / "docs/metrics.md"
+OF_AGENTS = "## Of an agent"  # the heading there
 # Kubernetes' own names, which its dashboards know.
 FOREIGN = ("job_controller_", "ttl_after_finished_")
 # What exists only in circumstances that this cluster is not in.
 SOMETIMES = {"job_controller_jobs_by_external_controller_total", "job_controller_pod_failures_handled_by_failure_policy_total",
-             "ttl_after_finished_controller_job_deletion_duration_seconds", "muster_user_pods", "muster_user_share_ratio"}
+             "ttl_after_finished_controller_job_deletion_duration_seconds", "muster_user_pods", "muster_user_share_ratio",
+             "muster_agent_certificate_expiry_timestamp_seconds"}
 WORDS = re.compile(r"\b(?:muster|process|job_controller)_[a-z_]+")
 
 
@@ -41,22 +43,73 @@ def queries():
     return [(panel["title"], target["expr"]) for panel in panels() for target in panel["targets"]]
 
 
-class Monitoring(cli.Case):
-    def setUp(self):
-        super().setUp()
-        self.coordinator = self.start("coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
-                                      "--listen-tls", "127.0.0.1:0", "--node-grace", "2s", "--user-pods-max", "50", "--log-level", "warn")
+def documented(text):
+    """The metrics in the tables of a document, with their types."""
+    found = {}
+    for row in text.splitlines():
+        names, kind = [cell.strip() for cell in (row + "|||").split("|")[1:3]]
+        if kind in ("counter", "gauge", "histogram"):
+            found |= {name: kind for name in re.findall(r"`(\w+)`", names)}
+    return found
+
+
+def read(address):
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        return answer.read().decode()
+
+
+class Watched(cli.Case):
+    """A coordinator that Prometheus may watch."""
+
+    def serve(self, *words):
+        coordinator = self.start("coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                                 "--listen-tls", "127.0.0.1:0", "--node-grace", "2s", "--log-level", "warn", *words)
         endpoints = self.dir / "d/endpoints.json"
         cli.poll("it serves", endpoints.exists)
         self.endpoints = json.loads(endpoints.read_text())
         self.env["MUSTER_API"] = self.endpoints["api"]
+        return coordinator
+
+    def watch(self, *agents):
+        """Starts a Prometheus that reads the coordinator, and agents, each second, and to whose alerts a fault need not last."""
+        self.file("rules.yml", re.sub(r"for: \w+", "for: 0s", (FOLDER / "alerts.yml").read_text()))
+        jobs = {"muster": [self.endpoints["metrics"]], "muster-agents": list(agents)}
+        self.file("prometheus.yml", json.dumps({
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yml"],
+            "scrape_configs": [{"job_name": job, "static_configs": [{"targets": targets}]} for job, targets in jobs.items() if targets]}))
+        self.watcher = f"127.0.0.1:{free_port()}"
+        server = subprocess.Popen([prometheus.program("prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb",
+                                   f"--web.listen-address={self.watcher}"], cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        cli.poll("three samples", lambda: self.result("count_over_time(muster_build_info[1m]) >= 3"))
+
+    def ask(self, path, **arguments):
+        with urllib.request.urlopen(f"http://{self.watcher}/api/v1/{path}?{urllib.parse.urlencode(arguments)}", timeout=10) as answer:
+            return json.load(answer)["data"]
+
+    def result(self, expr):
+        try:
+            return self.ask("query", query=expr)["result"]
+        except OSError:
+            return []
+
+    def firing(self):
+        return {one["labels"]["alertname"] for one in self.ask("alerts")["alerts"] if one["state"] == "firing"}
+
+
+class Monitoring(Watched):
+    def setUp(self):
+        super().setUp()
+        self.coordinator = self.serve("--user-pods-max", "50")
 
     def scrape(self):
-        with urllib.request.urlopen(f"http://{self.endpoints['metrics']}/metrics", timeout=10) as answer:
-            return answer.read().decode()
+        return read(self.endpoints["metrics"])
 
     def node(self, name="n1"):
-        agent = self.start("agent", "--coordinator", self.endpoints["listen"], "--work-dir", name, "--name", name, "--slots", "2", "--log-level", "warn")
+        self.agent_metrics = f"127.0.0.1:{free_port()}"
+        agent = self.start("agent", "--coordinator", self.endpoints["listen"], "--work-dir", name, "--name", name, "--slots", "2", "--log-level", "warn",
+                           "--metrics-listen", self.agent_metrics)
         cli.poll("the node is ready", lambda: re.search(rf"(?m)^{name} +Ready", self.muster("get", "nodes").stdout))
         return agent
 
@@ -71,23 +124,39 @@ class Monitoring(cli.Case):
     def test_names_and_types_are_as_prometheus_wants_them(self):
         self.node()
         self.run_some_work()
-        text = self.scrape()
-        checked = subprocess.run([prometheus.program("promtool"), "check", "metrics"], input=text, capture_output=True, text=True)
-        found = [line for line in (checked.stdout + checked.stderr).splitlines() if not line.startswith(FOREIGN)]
-        self.assertEqual(found, [])
+        for text in (self.scrape(), read(self.agent_metrics)):
+            checked = subprocess.run([prometheus.program("promtool"), "check", "metrics"], input=text, capture_output=True, text=True)
+            found = [line for line in (checked.stdout + checked.stderr).splitlines() if not line.startswith(FOREIGN)]
+            self.assertEqual(found, [])
 
     def test_metrics_are_those_of_the_documentation(self):
         self.node()
         self.run_some_work()
         self.muster("backup", str(self.dir / "backup"))
-        shown = prometheus.types(self.scrape())
-        documented = {}
-        for row in METRICS.read_text().splitlines():
-            names, kind = [cell.strip() for cell in (row + "|||").split("|")[1:3]]
-            if kind in ("counter", "gauge", "histogram"):
-                documented |= {name: kind for name in re.findall(r"`(\w+)`", names)}
-        self.assertEqual({name: kind for name, kind in shown.items() if documented.get(name) != kind}, {})
-        self.assertEqual(set(documented) - set(shown) - SOMETIMES, set())
+        of_coordinator, of_agents = METRICS.read_text().split(OF_AGENTS)
+        for text, wanted in ((self.scrape(), documented(of_coordinator)), (read(self.agent_metrics), documented(of_agents))):
+            shown = prometheus.types(text)
+            self.assertEqual({name: kind for name, kind in shown.items() if wanted.get(name) != kind}, {})
+            self.assertEqual(set(wanted) - set(shown) - SOMETIMES, set())
+
+    def test_an_agent_says_how_its_node_is(self):
+        agent = self.node()
+        self.run_some_work()
+
+        def seen():
+            return {name: found for name, found in prometheus.samples(read(self.agent_metrics)).items()}
+
+        now = seen()
+        self.assertEqual(now["muster_agent_connected"], [({}, 1)])
+        self.assertEqual(now["muster_agent_pods"], [({"phase": "running"}, 2), ({"phase": "waiting"}, 2)])
+        self.assertEqual((now["muster_agent_process_starts_total"], now["muster_agent_process_ends_total"]), ([({}, 5)], [({}, 3)]))
+        # Also while there is no coordinator.
+        self.coordinator.kill()
+        cli.poll("it is not connected", lambda: seen()["muster_agent_connected"] == [({}, 0)])
+        self.assertIsNone(agent.poll())
+        refused = self.start("agent", "--coordinator", "127.0.0.1:1", "--work-dir", "n2", "--metrics-listen", "nowhere")
+        self.assertNotEqual(refused.wait(cli.DEADLINE), 0)
+        self.assertIn("--metrics-listen nowhere: must be ADDRESS:PORT", refused.stdout.read())
 
     def test_a_backup_is_known_after_a_restart(self):
         self.muster("backup", str(self.dir / "backup"))
@@ -112,7 +181,7 @@ class Monitoring(cli.Case):
         self.node()
         self.run_some_work()
         self.muster("backup", str(self.dir / "backup"))
-        text = self.scrape()
+        text = self.scrape() + read(self.agent_metrics)
         exist = set(prometheus.samples(text)) | SOMETIMES
         labels = {}
         for name, found in prometheus.samples(text).items():
@@ -127,52 +196,50 @@ class Monitoring(cli.Case):
                     if name in labels:
                         self.assertEqual(wanted - labels[name], set(), expr)
 
-    def prometheus(self):
-        """Starts a Prometheus that reads the coordinator each second, and to whose alerts a fault need not last. Returns its address."""
-        rules = re.sub(r"for: \w+", "for: 0s", (FOLDER / "alerts.yml").read_text())
-        self.file("rules.yml", rules)
-        self.file("prometheus.yml", json.dumps({
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yml"],
-            "scrape_configs": [{"job_name": "muster", "static_configs": [{"targets": [self.endpoints["metrics"]]}]}]}))
-        address = f"127.0.0.1:{free_port()}"
-        server = subprocess.Popen([prometheus.program("prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb",
-                                   f"--web.listen-address={address}"], cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        return address
-
-    def ask(self, server, path, **arguments):
-        with urllib.request.urlopen(f"http://{server}/api/v1/{path}?{urllib.parse.urlencode(arguments)}", timeout=10) as answer:
-            return json.load(answer)["data"]
-
     def test_a_prometheus_answers_the_dashboard_and_fires_for_a_lost_node(self):
         agent = self.node()
         self.run_some_work()
         self.muster("backup", str(self.dir / "backup"))
-        server = self.prometheus()
-
-        def result(expr):
-            try:
-                return self.ask(server, "query", query=expr)["result"]
-            except OSError:
-                return []
-
-        cli.poll("two samples", lambda: result("count_over_time(muster_build_info[1m]) >= 3"))
+        self.watch()
         for title, expr in queries():
             for name, value in (("$job", "muster"), ("$instance", self.endpoints["metrics"]), ("$__rate_interval", "1m")):
                 expr = expr.replace(name, value)
             if not SOMETIMES & set(WORDS.findall(expr)):
-                self.assertTrue(result(expr), f"{title}: {expr}")
+                self.assertTrue(self.result(expr), f"{title}: {expr}")
 
-        def firing():
-            return {one["labels"]["alertname"] for one in self.ask(server, "alerts")["alerts"] if one["state"] == "firing"}
-
-        self.assertEqual(firing(), set())
+        self.assertEqual(self.firing(), set())
         agent.send_signal(signal.SIGKILL)
-        cli.poll("the alert", lambda: "MusterNodesLost" in firing())
-        self.assertEqual(firing() - {"MusterNodesLost", "MusterNoNodes"}, set())
+        cli.poll("the alert", lambda: "MusterNodesLost" in self.firing())
+        self.assertEqual(self.firing() - {"MusterNodesLost", "MusterNoNodes"}, set())
         self.node()
-        cli.poll("its end", lambda: not firing())
+        cli.poll("its end", lambda: not self.firing())
+
+
+class Faults(Watched):
+    def test_alerts_fire_for_their_faults_and_nothing_else_does(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "ca.key", "-out", "ca.pem",
+                        "-days", "10", "-subj", "/CN=site", "-addext", "keyUsage=critical,keyCertSign,cRLSign"], cwd=self.dir, check=True, capture_output=True)
+        coordinator = self.serve("--ca-cert", "ca.pem", "--ca-key", "ca.key", "--certificate-life", "2d")
+        self.muster("token", "create", "--node", "n1", "--out", "n1.token")
+        ports = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+
+        def agent(name, port, *words):
+            return self.start("agent", "--work-dir", name, "--name", name, "--metrics-listen", port, "--log-level", "warn", *words)
+
+        n1 = agent("n1", ports[0], "--coordinator", self.endpoints["listenTls"], "--token-file", "n1.token")
+        cli.poll("it is ready", lambda: "Ready" in self.muster("get", "nodes").stdout)
+        self.watch(*ports)
+        # No backup, an authority that is valid for ten days, and a node's certificate for two.
+        lasting = {"MusterCertificateExpires", "MusterNodeCertificateExpires"}
+        cli.poll("three alerts", lambda: self.firing() == lasting | {"MusterNoBackup"})
+        self.muster("backup", str(self.dir / "backup"))
+        cli.poll("a backup ends one", lambda: self.firing() == lasting)
+        agent("n2", ports[1], "--coordinator", self.endpoints["listen"], "--health-check", "echo no fans; false")
+        cli.poll("a node is not healthy", lambda: self.firing() == lasting | {"MusterNodesUnusable"})
+        n1.kill()
+        cli.poll("a node is lost", lambda: "MusterNodesLost" in self.firing())
+        coordinator.kill()
+        cli.poll("the coordinator is down", lambda: "MusterCoordinatorDown" in self.firing())
 
 
 if __name__ == "__main__":

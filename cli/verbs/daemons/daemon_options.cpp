@@ -297,6 +297,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
     read.quantity("evict-memory", 1000, *o.evict_below_bytes);
   read.size_or_none("output-max", o.output_max_bytes);
   read.size_or_none("disk-reserve", o.disk_reserve_bytes);
+  read.text("metrics-listen", o.metrics);
   read.text("health-check", o.health_check);
   read.span("health-check-every", o.health_check_every_ms);
   if (auto until = end_of(settings.text("until")); until)

@@ -1,0 +1,97 @@
+// What the agent says of itself and its node, for Prometheus (docs/metrics.md).
+#include "agent/agent_loop.hpp"
+#include "agent/memory.hpp"
+#include "base/process/self_usage.hpp"
+#include "base/version.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <string_view>
+#include <sys/statvfs.h>
+
+namespace muster::agent {
+namespace {
+
+// The text format 0.0.4. Labels are words, which need no escapes.
+class Exposition {
+ public:
+  Exposition& metric(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " +
+             std::string(type) + "\n";
+    return *this;
+  }
+  Exposition& value(double number, std::string_view labels = "") {
+    char digits[64];
+    std::snprintf(digits, sizeof digits, "%.15g", number);
+    text_ += name_ + (labels.empty() ? "" : "{" + std::string(labels) + "}") + " " + digits + "\n";
+    return *this;
+  }
+  void gauge(std::string_view name, std::string_view help, double number) {
+    metric(name, "gauge", help).value(number);
+  }
+  void counter(std::string_view name, std::string_view help, double number) {
+    metric(name, "counter", help).value(number);
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string name_, text_;
+};
+
+double in_seconds(Millis ms) {
+  return static_cast<double>(ms) / 1000;
+}
+
+}  // namespace
+
+std::string Agent::metrics() const {
+  Exposition out;
+  out.metric("muster_agent_build_info", "gauge", "The version of this agent.")
+      .value(1, "version=\"" + std::string(kVersion) + "\"");
+  const bool connected = link_.get() != nullptr && link_->session != nullptr;
+  out.gauge("muster_agent_connected", "Whether the agent is registered with the coordinator.",
+            connected ? 1 : 0);
+  out.gauge("muster_agent_keeper_connected", "Whether the agent has its keeper.",
+            executor_ready_ ? 1 : 0);
+  out.gauge("muster_agent_slots", "Slots of the node.", options_.slots);
+  std::set<PodId> living;  // with a process
+  for (const auto& one : node_.living()) living.insert(one.pod);
+  const size_t pods = node_.running().size() + node_.waiting().size();
+  out.metric("muster_agent_pods", "gauge", "Pods of the node, by phase.")
+      .value(static_cast<double>(living.size()), "phase=\"running\"")
+      .value(static_cast<double>(pods - std::min(pods, living.size())), "phase=\"waiting\"");
+  out.counter("muster_agent_process_starts_total", "Processes of pods that have started.",
+              static_cast<double>(starts_));
+  out.counter("muster_agent_process_ends_total", "Processes of pods that have ended.",
+              static_cast<double>(ends_));
+  out.metric("muster_agent_trouble", "gauge", "Why the node starts no pods; absent: it does.");
+  if (trouble_) out.value(1, "reason=\"" + trouble_.reason + "\"");
+  out.gauge("muster_agent_health_check_failing", "Whether the node fails its health check.",
+            check_ && !check_->failure().empty() ? 1 : 0);
+  struct statvfs disk {};
+  if (statvfs(work_dir_.path().c_str(), &disk) == 0) {
+    const auto block = static_cast<double>(disk.f_frsize);
+    out.gauge("muster_agent_disk_free_bytes", "Free space for the work-dir.",
+              block * static_cast<double>(disk.f_bavail));
+    out.gauge("muster_agent_disk_bytes", "Size of the disk with the work-dir.",
+              block * static_cast<double>(disk.f_blocks));
+  }
+  if (const auto bytes = available_memory())
+    out.gauge("muster_agent_memory_available_bytes", "Memory that is available on the node.",
+              static_cast<double>(*bytes));
+  if (const auto until_ms = credentials_.until_ms())
+    out.gauge("muster_agent_certificate_expiry_timestamp_seconds",
+              "When the node's certificate expires, in seconds since the epoch.",
+              in_seconds(*until_ms));
+  out.gauge("process_start_time_seconds", "Start time of the agent, in seconds since the epoch.",
+            in_seconds(started_ms_));
+  out.gauge("process_resident_memory_bytes", "Resident memory of the agent.", own_resident_bytes());
+  out.counter("process_cpu_seconds_total", "CPU time of the agent.", own_cpu_seconds());
+  out.gauge("process_open_fds", "Open files of the agent.", static_cast<double>(own_open_files()));
+  return std::move(out).text();
+}
+
+}  // namespace muster::agent
