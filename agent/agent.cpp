@@ -48,6 +48,13 @@ kj::Promise<void> obey_signals(kj::UnixEventPort& port, Agent& agent, int signal
   });
 }
 
+kj::Promise<void> obey_hangups(kj::UnixEventPort& port, const std::function<void()>& obey) {
+  return port.onSignal(SIGHUP).then([&port, &obey](siginfo_t&&) {
+    obey();
+    return obey_hangups(port, obey);
+  });
+}
+
 // While the loop runs.
 kj::Promise<void> stay_alive(kj::Timer& timer, const ServiceManager& manager) {
   manager.alive();
@@ -91,6 +98,7 @@ AgentControl::Command AgentControl::take() {
 Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   if (control == nullptr) {  // before any other thread starts
     for (int signal : {SIGTERM, SIGINT, SIGUSR2}) kj::UnixEventPort::captureSignal(signal);
+    if (given.at_hangup) kj::UnixEventPort::captureSignal(SIGHUP);
   }
   AgentOptions options = with_defaults(given);
   MUSTER_CHECK(options.hollow || !options.work_dir.empty());
@@ -124,6 +132,8 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
     obeying = obey_signals(io.unixEventPort, agent, SIGTERM)
                   .exclusiveJoin(obey_signals(io.unixEventPort, agent, SIGINT))
                   .exclusiveJoin(obey_signals(io.unixEventPort, agent, SIGUSR2));
+    if (options.at_hangup)
+      obeying = obeying.exclusiveJoin(obey_hangups(io.unixEventPort, options.at_hangup));
   } else {
     auto& observer =
         seen.emplace(io.unixEventPort, control->fd(), kj::UnixEventPort::FdObserver::OBSERVE_READ);

@@ -5,6 +5,7 @@
 #include "base/process/service_manager.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ struct AgentOptions {
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;
+  std::function<void()> at_hangup{};  // empty: SIGHUP ends the agent at once
   ServiceManager manager{};  // is told once the agent has its keeper, and while its loop runs
 };
 

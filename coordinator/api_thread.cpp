@@ -175,6 +175,10 @@ class Thread final : public ApiThread, public api::Backend {
 
   void written(double seconds, uint64_t bytes) override { metrics_.committed(seconds, bytes); }
 
+  void reload(api::RoleGroups roles, api::QuotaLimits quotas) override {
+    post([this, roles = std::move(roles), quotas] { server_->reload(roles, quotas); });
+  }
+
   void call(std::function<void()> f) override { post(std::move(f)); }
 
   void synced(bool indexed, core::SyncAction action, double seconds) override {

@@ -84,6 +84,7 @@ class ApiThread {
   // processes. `done` is called on the API's thread. not_found: the pod is not bound to this node.
   virtual void pod_configs(PodId pod, NodeId node,
                            std::function<void(Result<api::PodConfigs>)> done) = 0;
+  virtual void reload(api::RoleGroups roles, api::QuotaLimits quotas) = 0;
   // Calls f on the API's thread.
   virtual void call(std::function<void()> f) = 0;
   // Counts a job's decision in the metrics.

@@ -93,6 +93,12 @@ class Running final : public Coordinator {
   std::string listen_tls_address() const override { return rpc_->tls_address(); }
   std::string api_socket() const override { return api_->socket(); }
   std::string listen_socket() const override { return rpc_->socket(); }
+  void reload(const api::RoleGroups& roles, const api::QuotaLimits& quotas) override {
+    if (roles.any() == options_.roles.any())
+      api_->reload(roles, quotas);
+    else
+      log::warn("users have roles, or none, from the start of a coordinator: restart it");
+  }
   bool responds(Millis within_ms) const override {
     auto reached = std::make_shared<std::promise<void>>();
     auto answer = reached->get_future();

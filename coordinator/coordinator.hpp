@@ -94,6 +94,9 @@ class Coordinator {
   virtual std::string listen_tls_address() const = 0;
   virtual std::string api_socket() const = 0;     // its path; empty: none
   virtual std::string listen_socket() const = 0;  // likewise
+  // From now on, these groups have the roles, and users these limits, except pods_max. Ignored
+  // where users have no roles.
+  virtual void reload(const api::RoleGroups& roles, const api::QuotaLimits& quotas) = 0;
   // Whether the API's thread does what it is asked within this time.
   virtual bool responds(Millis within_ms) const = 0;
   // Stops serving, finishes pending writes, closes the journal. Pods keep running.

@@ -116,10 +116,16 @@ Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {
 }
 
 Directory::Directory(RoleGroups groups, Read read, ReadName read_name, ReadName read_group)
-    : groups_(std::move(groups)),
-      read_(std::move(read)),
+    : read_(std::move(read)),
       read_name_(std::move(read_name)),
-      read_group_(std::move(read_group)) {}
+      read_group_(std::move(read_group)),
+      groups_(std::move(groups)) {}
+
+void Directory::change(RoleGroups groups) {
+  const std::lock_guard lock(mutex_);
+  groups_ = std::move(groups);
+  known_.clear();
+}
 
 Directory::~Directory() {
   {
@@ -153,11 +159,12 @@ kj::Promise<Caller> Directory::find(uid_t uid) {
     std::optional<Caller> caller = known(uid);
     if (!caller) {
       held.unlock();
-      auto found = look_up(uid);
+      auto account = read_(uid);
       held.lock();
-      if (!found.ok())
+      if (!account.ok())
         return (*answer)->reject(KJ_EXCEPTION(OVERLOADED, "the user database cannot be read"));
-      caller = std::move(*found);
+      const Role role = role_of(*account, groups_, geteuid());  // which may have changed meanwhile
+      caller = Caller{role, std::move(account->who), std::move(account->groups), true};
       if (known_.size() >= kKnownMax) known_.clear();
       known_[uid] = {*caller, Clock::now() + kRemembered};
     }
@@ -186,13 +193,6 @@ kj::Promise<Result<uint32_t>> Directory::find_id(const ReadName& read, std::stri
     (*answer)->fulfill(std::move(found));
   });
   return kj::mv(paf.promise);
-}
-
-Result<Caller> Directory::look_up(uid_t uid) {
-  auto account = read_(uid);
-  if (!account.ok()) return account.error();
-  const Role role = role_of(*account, groups_, geteuid());
-  return Caller{role, std::move(account->who), std::move(account->groups), true};
 }
 
 void Directory::run() {

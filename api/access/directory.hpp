@@ -57,6 +57,9 @@ class Directory {
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
+  // From now on, these groups have the roles.
+  void change(RoleGroups groups);
+
   // The caller with this uid, immediately if read within the last minute. Fails (OVERLOADED) if the
   // database cannot be read. Call it from a KJ event loop.
   kj::Promise<Caller> find(uid_t uid);
@@ -73,15 +76,14 @@ class Directory {
   };
 
   std::optional<Caller> known(uid_t uid);
-  Result<Caller> look_up(uid_t uid);
   kj::Promise<Result<uint32_t>> find_id(const ReadName& read, std::string name);
   void ask(std::function<void(std::unique_lock<std::mutex>&)> question);
   void run();
 
-  const RoleGroups groups_;
   const Read read_;
   const ReadName read_name_, read_group_;
   std::mutex mutex_;  // guards everything below
+  RoleGroups groups_;
   std::condition_variable wake_;
   std::map<uid_t, Known> known_;
   std::deque<std::function<void(std::unique_lock<std::mutex>&)>> asked_;  // run under the lock

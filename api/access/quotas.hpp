@@ -22,6 +22,7 @@ class Quotas {
   explicit Quotas(QuotaLimits limits) : limits_(limits) {}
 
   const QuotaLimits& limits() const { return limits_; }
+  void change(QuotaLimits limits) { limits_ = limits; }
   // Takes one request from the user's allowance, which never exceeds two seconds' worth. Returns
   // false if none is left. `now_ms` is from a clock that does not jump.
   bool take_request(const Caller& caller, Millis now_ms);

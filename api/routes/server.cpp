@@ -148,6 +148,13 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   }
 
   StreamContext& streams() { return context_; }
+  void reload(RoleGroups roles, QuotaLimits quotas) {
+    quotas.pods_max = options_.quotas.pods_max;
+    options_.quotas = quotas;
+    quotas_.change(quotas);
+    options_.roles = roles;
+    directory_.change(std::move(roles));
+  }
   void set_ready(bool ready, std::string reason) {
     ready_ = ready;
     if (ready) {
@@ -558,6 +565,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 Server::Server(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
     : impl_(kj::heap<Impl>(timer, view, backend, std::move(options))) {}
 Server::~Server() noexcept(false) = default;
+
+void Server::reload(RoleGroups roles, QuotaLimits quotas) {
+  impl_->reload(std::move(roles), quotas);
+}
 
 void Server::set_ready(bool ready, std::string reason) {
   impl_->set_ready(ready, std::move(reason));

@@ -39,6 +39,8 @@ class Server {
 
   // Until the server is ready, requests for objects get a 503 with this reason.
   void set_ready(bool ready, std::string reason);
+  // From now on, these groups have the roles, and users these limits. Users must have had roles.
+  void reload(RoleGroups roles, QuotaLimits quotas);
   // Accepts connections until the promise is dropped.
   kj::Promise<void> serve(kj::Own<kj::ConnectionReceiver> port);
   // Likewise, for clients on other machines: `encrypt` performs the server's side of TLS, and each

@@ -27,6 +27,7 @@ struct Key {
   const char* fallback;  // default, as it would be written; empty: none, see `help`
   const char* help;
   std::vector<std::string> words;  // allowed values; empty: any
+  bool reloads = false;            // a running daemon takes a new value at SIGHUP
 };
 
 const std::vector<Key>& keys_of(Section section);

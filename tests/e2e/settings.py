@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -87,6 +88,42 @@ class Config(cli.Case):
         cli.poll("the node is there", lambda: "h1" in self.muster("get", "nodes", "-o", "name").stdout)
         node = json.loads(self.muster("get", "node", "h1", "-o", "json").stdout)
         self.assertEqual(node["metadata"]["labels"]["disk"], "ssd")
+
+
+    def hang_up(self, daemon, log, *expected):
+        """Sends SIGHUP, and expects these lines in the daemon's log since the last time."""
+        before = log.stat().st_size
+        daemon.send_signal(signal.SIGHUP)
+        cli.poll(f"{expected} in {log.name}", lambda: all(line in log.read_text()[before:] for line in expected))
+        self.assertIsNone(daemon.poll())
+
+    def test_daemons_read_their_files_again(self):
+        text = "data-dir: d\napi: 127.0.0.1:0\nlisten: 127.0.0.1:0\n"
+        self.file("c.yaml", text)
+        logs = {name: self.dir / f"{name}.log" for name in ("coordinator", "agent")}
+        daemons = {}
+        def start(name, *words):
+            with open(logs[name], "wb") as log:
+                daemons[name] = self.start(name, *words, stderr=log, start_new_session=True)  # without a terminal
+        start("coordinator", "--config", "c.yaml")
+        endpoints = self.dir / "d/endpoints.json"
+        cli.poll("it serves", endpoints.exists)
+        self.hang_up(daemons["coordinator"], logs["coordinator"], "SIGHUP: no setting has changed")
+        self.file("c.yaml", text + "log-level: debug\nnode-grace: 1m\n")
+        self.hang_up(daemons["coordinator"], logs["coordinator"], "SIGHUP: log-level: info -> debug (c.yaml:4)",
+                     "SIGHUP: node-grace: 40s -> 1m (c.yaml:5): takes effect after a restart")
+        self.file("c.yaml", text + "log-level: loud\n")
+        self.hang_up(daemons["coordinator"], logs["coordinator"], "SIGHUP: the configuration stays as it is: c.yaml:4: ")
+        self.file("c.yaml", text + "node-grace: 1ms\n")
+        self.hang_up(daemons["coordinator"], logs["coordinator"], "SIGHUP: the configuration stays as it is: c.yaml:4: ")
+
+        agent = f"coordinator: {json.loads(endpoints.read_text())['listen']}\nwork-dir: w\n"
+        self.file("a.yaml", agent)
+        start("agent", "--config", "a.yaml")
+        cli.poll("it runs", lambda: (self.dir / "w/keeper/socket").exists())
+        self.file("a.yaml", agent + "log-level: debug\nslots: 3\n")
+        self.hang_up(daemons["agent"], logs["agent"], "SIGHUP: log-level: info -> debug (a.yaml:3)",
+                     "SIGHUP: slots: <none> -> 3 (a.yaml:4): takes effect after a restart")
 
 
 class Bash:

@@ -17,6 +17,13 @@ int execute(const AgentOptions& options) {
   close_umask();
   agent::AgentOptions with = options.options;
   with.manager = ServiceManager::take();
+  if (reloads_at_hangup())
+    with.at_hangup = [source = options.source]() mutable {
+      read_again(source, [](const Settings& settings) -> Status {
+        auto read = agent_options(settings);
+        return read ? Status(Nothing{}) : read.error();
+      });
+    };
   agent::forget_environment();
   log::setup_queued("agent", options.log_level);
   auto code = agent::run_agent(with);
@@ -31,7 +38,7 @@ Verb agent_verb() {
       "  muster agent --coordinator 127.0.0.1:7118 --work-dir /var/lib/muster-agent --slots 8 "
       "--label disk=ssd\n  muster agent --hollow --slots 1000 --hollow-duration 100ms\n"
       "SIGTERM drains: pods get SIGTERM and their grace period. SIGUSR2 exits at once; pods "
-      "keep running.");
+      "keep running.\nSIGHUP reads the configuration again, unless it runs on a terminal.");
 }
 
 }  // namespace muster::cli

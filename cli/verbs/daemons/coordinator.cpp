@@ -1,4 +1,5 @@
-// muster coordinator: runs the coordinator until SIGTERM, SIGINT or SIGHUP. Pods keep running.
+// muster coordinator: runs the coordinator until SIGTERM or SIGINT. Pods keep running. SIGHUP reads
+// the configuration again, or ends it on a terminal.
 
 #include "coordinator/coordinator.hpp"
 
@@ -60,12 +61,30 @@ void tell_serving(const coordinator::Coordinator& coordinator, const std::string
   if (out) LineQueue(std::move(out), [](uint64_t) { return ""; }).write(std::move(line));
 }
 
+void take_again(coordinator::Coordinator& coordinator, SettingsSource& source) {
+  const auto valid = [](const Settings& settings) -> Status {
+    auto options = coordinator_options(settings);
+    return options ? Status(Nothing{}) : options.error();
+  };
+  const auto settings = read_again(source, valid);
+  if (!settings) return;
+  if (auto options = coordinator_options(*settings))
+    coordinator.reload(options->options.roles, options->options.quotas);
+}
+
 // Until a signal ends us. The watchdog hears of us only while the API's thread is not stuck.
-void serve(const coordinator::Coordinator& coordinator, Signals& signals,
-           const ServiceManager& manager) {
+void serve(coordinator::Coordinator& coordinator, Signals& signals, const ServiceManager& manager,
+           SettingsSource source) {
+  const bool reloads = reloads_at_hangup();
   const Millis each_ms = manager.alive_each_ms();
-  while (signals.next(each_ms > 0 ? each_ms : Signals::kForever) == 0)
+  for (;;) {
+    const int signal = signals.next(each_ms > 0 ? each_ms : Signals::kForever);
+    if (signal == SIGHUP && reloads)
+      take_again(coordinator, source);
+    else if (signal != 0)
+      return;
     if (each_ms > 0 && coordinator.responds(each_ms)) manager.alive();
+  }
 }
 
 }  // namespace
@@ -82,7 +101,7 @@ int execute(const CoordinatorOptions& options) {
   if (!coordinator) return fail_daemon(coordinator.error(), "coordinator");
   tell_serving(**coordinator, options.options.data_dir);
   manager.ready();
-  serve(**coordinator, signals, manager);
+  serve(**coordinator, signals, manager, options.source);
   manager.stopping();
   (*coordinator)->stop();
   return kDone;
@@ -92,7 +111,8 @@ Verb coordinator_verb() {
   return daemon_verb({"Daemons", "coordinator", "Run the coordinator"}, Section::coordinator,
                      coordinator_options, "data-dir: D",
                      "Example:\n  muster coordinator --data-dir /var/lib/muster\n"
-                     "Once it is serving, D/endpoints.json has its addresses and pid.");
+                     "Once it is serving, D/endpoints.json has its addresses and pid.\n"
+                     "SIGHUP reads the configuration again, unless it runs on a terminal.");
 }
 
 }  // namespace muster::cli

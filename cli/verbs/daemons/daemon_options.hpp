@@ -7,7 +7,11 @@
 #include "base/result.hpp"
 #include "cli/verbs/verb.hpp"
 #include "client/settings/config.hpp"
+#include "client/settings/reload.hpp"
 #include "coordinator/coordinator.hpp"
+
+#include <functional>
+#include <optional>
 
 namespace muster::cli {
 
@@ -16,15 +20,24 @@ struct CoordinatorOptions {
   // Also serve on the default Unix sockets.
   bool default_api_socket = false, default_listen_socket = false;
   std::string log_level;
+  SettingsSource source{};
 };
 
 struct AgentOptions {
   agent::AgentOptions options;
   std::string log_level;
+  SettingsSource source{};
 };
 
 int execute(const CoordinatorOptions& options);
 int execute(const AgentOptions& options);
+
+// At SIGHUP: reads the configuration again and takes what a running daemon can take, which it
+// logs, with what it cannot. nullopt: it cannot be read; that is logged, and nothing changes.
+std::optional<Settings> read_again(SettingsSource& source,
+                                   const std::function<Status(const Settings&)>& valid);
+// A daemon on a terminal ends with it, as any program does; a service reads its configuration.
+bool reloads_at_hangup();
 
 Result<CoordinatorOptions> coordinator_options(const Settings& settings);
 Result<AgentOptions> agent_options(const Settings& settings);
@@ -37,11 +50,13 @@ Verb daemon_verb(Verb::Title title, Section section, Result<T> (*read)(const Set
             .footer = footer,
             .section = section,
             .given_file = std::make_shared<std::string>(),
-            .finish = [read](const Given& given) -> Judged {
-              auto options = read(given.settings);
-              if (!options) return Usage{options.error().message};
-              return *options;
-            }};
+            .finish = {}};
+  verb.finish = [read, file = verb.given_file](const Given& given) -> Judged {
+    auto options = read(given.settings);
+    if (!options) return Usage{options.error().message};
+    options->source = source_of(given.settings, given.config, *file);
+    return *options;
+  };
   for (const Key& key : keys_of(section)) verb.rows.push_back(key_row(key));
   verb.rows.push_back(
       {"--config", "F.yaml",

@@ -185,6 +185,27 @@ class Installed(unittest.TestCase):
             service.hears("WATCHDOG=1")
             service.hears("WATCHDOG=1")
 
+    def test_another_group_has_a_role_after_a_reload(self):
+        said("groupadd", "bio")
+        said("usermod", "-aG", "bio", "mallory")
+        configuration = pathlib.Path("/etc/muster/coordinator.yaml")
+        text = configuration.read_text()
+        configuration.write_text(text.replace("users: [users]", "users: [users, bio]"))
+        said("muster", "config", "check")
+        said("sh", "-c", self.coordinator.one("ExecReload").replace("$MAINPID", str(self.coordinator.process.pid)))
+        eventually(lambda: "bio" in pathlib.Path("/tmp/muster-coordinator.log").read_text(), "the reload")
+        said("muster", "submit", "-n", "1", "--", "true", user="mallory")
+        configuration.write_text(text)
+        said("sh", "-c", self.coordinator.one("ExecReload").replace("$MAINPID", str(self.coordinator.process.pid)))
+
+        def refused():
+            try:
+                said("muster", "submit", "-n", "1", "--", "true", user="mallory")
+            except AssertionError as error:
+                return "exit 5" in str(error)
+            return False
+        eventually(refused, "the second reload")
+
     def test_backups_are_verified_and_rotated(self):
         backup = Service("muster-backup")
         old = [BACKUPS / f"muster-2020010{day}T000000Z" for day in range(1, 9)]

@@ -46,6 +46,28 @@ TEST(Directory, ReadsTheUserDatabaseOfThisMachine) {
   EXPECT_TRUE(nobody_has_it.groups.empty());
 }
 
+TEST(Directory, OtherGroupsHaveTheRolesAfterAChange) {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  std::promise<void> begun, changed;
+  auto go_on = changed.get_future();
+  std::atomic<int> reads{0};
+  Directory directory({{"hpc"}, {}, {}, {}}, [&](uid_t uid) {
+    if (++reads == 2) {  // the database answers after the change
+      begun.set_value();
+      go_on.wait();
+    }
+    return account(uid, {"hpc"});
+  });
+  EXPECT_EQ(directory.find(1001).wait(io.waitScope).role, Role::user);
+  auto late = directory.find(1002);
+  begun.get_future().wait();
+  directory.change({{"bio"}, {}, {}, {}});
+  changed.set_value();
+  EXPECT_EQ(directory.find(1001).wait(io.waitScope).role, Role::none);
+  EXPECT_EQ(late.wait(io.waitScope).role, Role::none);
+  EXPECT_EQ(directory.find(1002).wait(io.waitScope).role, Role::none) << "not remembered as before";
+}
+
 TEST(Directory, LooksEachUserUpOnce) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   std::atomic<int> reads{0};
