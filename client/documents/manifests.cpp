@@ -20,6 +20,7 @@ namespace {
 
 // The maximum length of a name, less the suffix and what pods append.
 constexpr size_t kBaseNameMax = 40;
+constexpr size_t kLabelMax = 63;  // characters of a DNS label
 
 // "./My_Script.sh" -> "my-script-sh": letters, digits and single dashes, no dash at either end.
 std::string base_name(const std::string& command) {
@@ -217,6 +218,16 @@ Manifests read_manifests(const std::vector<std::string>& files) {
 
 std::string name_from(const std::string& text) {
   return core::dns_label_errors(text).empty() ? text : base_name(text);
+}
+
+Status check_job_name(const std::string& name, int64_t completions) {
+  // The host names of its pods end with an index, and are labels of DNS.
+  const size_t most = kLabelMax - 1 - std::to_string(std::max<int64_t>(completions, 1) - 1).size();
+  if (core::dns_label_errors(name).empty() && name.size() <= most) return Nothing{};
+  const std::string better = name_from(name.substr(0, most));
+  return invalid("--name: `" + name + "`: a job's name has at most " + std::to_string(most) +
+                 " lower-case letters, digits and dashes, and no dash at either end; " +
+                 (better == "job" ? "such as sweep-2" : "use " + better));
 }
 
 Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random) {

@@ -30,6 +30,10 @@ Manifests parse_manifests(const std::string& text, const std::string& shown_file
 // A valid name for a job that people call `text`, which may already be one.
 std::string name_from(const std::string& text);
 
+// Checks the name of a job of so many indexes, the value of --name. invalid: says which names are
+// valid, and suggests one.
+Status check_job_name(const std::string& name, int64_t completions);
+
 // What the site does to a pod of a command (a lost or drained node, a preemption) is no failure of
 // its index, up to this many times unless the user says otherwise.
 inline constexpr int32_t kDisruptionsMax = 5;

@@ -1,6 +1,7 @@
 #include "client/news/rounds.hpp"
 
 #include "client/connect/objects.hpp"
+#include "client/documents/manifests.hpp"
 #include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/news/kept_steps.hpp"
@@ -192,6 +193,9 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
   std::string indexes;
   Json next;
   int round = round_of(job) + 1;
+  if (!wishes.name.empty() && is_indexed(job))
+    if (Status valid = check_job_name(wishes.name, number_at(job, {"spec", "completions"})); !valid)
+      return valid.error();
   if (is_indexed(job)) {
     auto set = chosen_indexes(wishes, job);
     if (!set) return set.error();

@@ -678,6 +678,15 @@ class Arrays(cli.Cluster):
 
 
 class Names(cli.Cluster):
+    def test_invalid_names_get_one_sentence(self):
+        r = self.muster("submit", "--name", "My Job", "-n", "1", "--", "true", code=5)
+        self.assertEqual(r.stderr.count("\n"), 1, r.stderr)
+        self.assertIn("use my-job", r.stderr)
+        self.muster("submit", "--wait", "--name", "x" * 61, "-n", "1", "--", "false", code=1)
+        made = self.muster("submit", "--unique", "--name", "x" * 61, "-n", "1", "--", "true").stdout
+        self.assertEqual(made, f"job.batch/{'x' * 50}-2 created\n")
+        self.assertIn("use a-b", self.muster("retry", "x" * 61, "--name", "a.b", code=5).stderr)
+
     def test_unique_names_get_numbers(self):
         run = ["submit", "-o", "name", "--name", "again", "-n", "1"]
         names = [self.muster(*run, "--unique", "--", "true").stdout for _ in range(4)]

@@ -10,7 +10,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kNameMax = 63;
+constexpr size_t kNameMax = 52;  // so that the host names of 10^9 pods are labels of DNS
 
 Result<Json> create_numbered(ApiClient& client, const std::string& ns, const std::string& name,
                              const std::function<Result<Json>(const std::string&)>& create) {

@@ -80,6 +80,9 @@ void add_coordinator(Variables& environment, const Target& target) {
 Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
                              const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
   WantedJob out{{}, "", options.target.ns};
+  if (!options.name.empty())
+    if (Status valid = check_job_name(options.name, options.completions); !valid)
+      return valid.error();
   const int32_t parallelism =
       options.parallelism > 0
           ? options.parallelism

@@ -10,8 +10,8 @@ namespace {
 
 TEST(NamedJob, NumberIsAppendedWithinTheLimit) {
   EXPECT_EQ(numbered_name("sweep", 2), "sweep-2");
-  EXPECT_EQ(numbered_name(std::string(63, 'x'), 10), std::string(60, 'x') + "-10");
-  EXPECT_EQ(numbered_name(std::string(60, 'x') + "-yz", 10), std::string(60, 'x') + "-10");
+  EXPECT_EQ(numbered_name(std::string(61, 'x'), 10), std::string(49, 'x') + "-10");
+  EXPECT_EQ(numbered_name(std::string(48, 'x') + "-yz", 10), std::string(48, 'x') + "-10");
 }
 
 TEST(NamedJob, FirstFreeNumberIsFoundWithFewQuestions) {

@@ -214,6 +214,26 @@ TEST(P25AsTyped, DollarSignsOfCommandAreEscaped) {
   EXPECT_EQ(dumped(container_of(job)["command"]), R"json(["$$$$","$$(HOME)","a$$b","$$"])json");
 }
 
+TEST(Manifests, NamesAreRefusedWithOneThatIsValid) {
+  const auto refused = [](const std::string& name, int64_t completions = 1) {
+    const Status checked = check_job_name(name, completions);
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(refused("My Job"),
+            "--name: `My Job`: a job's name has at most 61 lower-case letters, digits and dashes, "
+            "and no dash at either end; use my-job");
+  for (const auto& [name, better] : {std::pair("UPPER", "use upper"),
+                                     {"a_b", "use a-b"},
+                                     {"-x", "use x"},
+                                     {"a/b", "use b"},
+                                     {"a.b", "use a-b"},
+                                     {"\xc3\xa9", "such as sweep-2"}})
+    EXPECT_TRUE(refused(name).ends_with(better)) << refused(name);
+  const std::string longest(61, 'x');
+  EXPECT_EQ(refused(longest, 10), "");
+  EXPECT_NE(refused(longest, 11).find("at most 60 lower-case letters"), std::string::npos);
+}
+
 TEST(P27Budget, RetriesSetBackoffLimitPerIndex) {
   const auto zero = [](uint32_t) { return 0u; };
   EXPECT_EQ(command_manifest({9, 1, "j", 0, {"a"}, {}, ""}, zero)["spec"]["backoffLimitPerIndex"],
