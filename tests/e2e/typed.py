@@ -740,6 +740,20 @@ class Scripts(cli.Case):
         self.file("job.sh", "#!/no/such/shell\necho\n")
         self.assertIn("/no/such/shell", self.muster("run", "job.sh", code=127).stderr)
 
+    def test_programs_that_cannot_start_are_explained(self):
+        for text, why in (("#!/bin/sh\r\n", "ends with a carriage return"), ("#!/no/such/shell\n", "/no/such/shell, which does not exist here"),
+                          ("echo\n", "has no first line such as #!/bin/sh")):
+            self.file("job.sh", text)
+            (self.dir / "job.sh").chmod(0o755)
+            r = self.muster("run", "-n", "1", "--", "./job.sh", code=126 if text == "echo\n" else 127)
+            self.assertIn("warning: ./job.sh cannot be started: it", r.stderr)
+            self.assertIn(why, r.stderr)
+        for text, why in (("echo\n", "has no first line"), ("\ufeff#!/bin/sh\necho\n", "a byte order mark"), ("", "is empty")):
+            self.file("job.sh", text)
+            r = self.muster("run", "job.sh", code=5)
+            self.assertIn("job.sh: is neither a manifest nor a script: ", r.stderr)
+            self.assertIn(why, r.stderr)
+
     def test_wrong_scripts_are_refused_before_anything_runs(self):
         for text, why in (("#!/bin/bash\r\ntouch ran\r\n", "job.sh:1: ends with CR LF"), ("#SBATCH -n 1\ntouch ran\n", "job.sh:1: a script starts with #!"),
                           ("#!\ntouch ran\n", "must be followed by an interpreter"), ("#!/bin/sh\n#SBATCH --nodes=4\ntouch ran\n", "muster mpirun"),

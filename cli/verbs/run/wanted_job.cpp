@@ -5,6 +5,7 @@
 #include "client/documents/document_writes.hpp"
 #include "client/documents/manifests.hpp"
 #include "client/documents/placed.hpp"
+#include "client/inputs/first_line.hpp"
 #include "client/inputs/mpi_job.hpp"
 #include "client/inputs/resources.hpp"
 #include "client/inputs/tasks.hpp"
@@ -38,6 +39,26 @@ Status words_are_text(const std::vector<std::string>& command) {
                    {}};
   }
   return Nothing{};
+}
+
+// A node may have another file in its place, so this is no error.
+void warn_of_trouble(const std::string& program, const std::string& dir) {
+  if (program.find('/') == std::string::npos || has_placeholder({program})) return;
+  const std::string trouble = start_trouble(std::filesystem::path(dir) / program);
+  if (!trouble.empty())
+    std::cerr << "muster: warning: " << program << " cannot be started: " << trouble << std::endl;
+}
+
+// A file that was given as the only argument is a manifest or a script.
+Error neither(Error error, const std::string& file) {
+  const auto text = read_file(file);
+  if (file == "-" || !text || text->find("apiVersion") != std::string::npos ||
+      text->find("kind:") != std::string::npos)
+    return error;
+  const std::string trouble = start_trouble(file);
+  return trouble.empty()
+             ? error
+             : invalid(shown_path(file) + ": is neither a manifest nor a script: " + trouble);
 }
 
 // The program of each index as the manifest has it. What a script contains stays as it is; its
@@ -97,6 +118,7 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
       return invalid("the current directory cannot be used (" + gone.message() +
                      "): change to another one, or choose one with --chdir DIR");
   }
+  if (!options.script && !options.command.empty()) warn_of_trouble(options.command.front(), here);
   auto environment = exported(environ, options.exported, here);
   if (!environment) return environment.error();
   out.job.environment = std::move(*environment);
@@ -239,7 +261,7 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
   WantedJob out{{}, "", options.target.ns};
   Manifests manifests = options.text ? parse_manifests(*options.text, shown_path(options.file))
                                      : read_manifests({options.file});
-  if (manifests.error) return *manifests.error;
+  if (manifests.error) return neither(*manifests.error, options.file);
   for (Document& one : manifests.documents) {
     if (one.kind == "ConfigMap") {
       out.configs.push_back(std::move(one));
@@ -253,7 +275,8 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
       return placed(invalid("must be one job, and any ConfigMaps that it uses"), one);
     out.document = std::move(one);
   }
-  if (!out.document) return invalid(shown_path(options.file) + ": has no job");
+  if (!out.document)
+    return neither(invalid(shown_path(options.file) + ": has no job"), options.file);
   out.job.manifest = read_json(out.document->json);
   out.text = out.document->json;
   if (!out.document->ns.empty()) out.ns = out.document->ns;
