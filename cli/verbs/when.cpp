@@ -138,8 +138,9 @@ Result<Millis> parse_begin(const std::string& text, Millis now_ms) {
 Result<Millis> parse_when(const std::string& text, Millis now_ms) {
   if (auto wrong = no_such_day(text)) return invalid("`" + text + "`: " + *wrong);
   std::tm today = local_parts(now_ms);
+  today.tm_min = 0;
   if (const auto at = local_instant(text)) return *at;
-  for (const char* form : {"%H:%M", "%H:%M:%S"}) {
+  for (const char* form : {"%H:%M", "%H:%M:%S", "%I %p", "%I:%M %p", "%I:%M:%S %p"}) {
     auto at = local(text, form, today);
     if (!at) continue;
     if (*at > now_ms) return *at;

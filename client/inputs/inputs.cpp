@@ -82,6 +82,11 @@ Result<std::string> read_text(const std::string& file) {
   return text;
 }
 
+// Whether it is one value of white space only, as of a blank line.
+bool is_blank(const core::Input& row) {
+  return row.size() == 1 && row.front().find_first_not_of(" \t\r") == std::string::npos;
+}
+
 Result<Inputs> read_csv(const std::string& file) {
   auto text = read_text(file);
   if (!text) return text.error();
@@ -92,6 +97,10 @@ Result<Inputs> read_csv(const std::string& file) {
   out.names = std::move(out.rows.front());
   out.rows.erase(out.rows.begin());
   if (out.rows.size() > kRowsMax) return too_many(out.rows.size());
+  // Blank lines at the end are no records; that of a single column may be an empty value.
+  while (out.names.size() > 1 && !out.rows.empty() && is_blank(out.rows.back()))
+    out.rows.pop_back();
+  if (out.rows.empty()) return invalid(shown_path(file) + ": needs a header and a record");
   for (size_t i = 0; i < out.rows.size(); ++i)
     if (out.rows[i].size() != out.names.size())
       return invalid(shown_path(file) + ": record " + std::to_string(i + 1) + " has " +
@@ -162,6 +171,23 @@ std::string unknown_column(std::string_view word, size_t open, std::string_view 
   return "{" + std::string(name) + "}: the header has no such column" + did_you_mean(name, names) +
          (names.size() > 1 ? "; it has " + one_line(known)
                            : "; it has no comma: is the file separated by tabs or semicolons?");
+}
+
+// Whether a text like "1-99999999999" has numbers, one of which is too large.
+bool has_large_number(const std::string& range) {
+  constexpr size_t kDigitsMax = 10;  // of INT32_MAX
+  const std::string_view shape = range;
+  if (range.find_first_not_of("0123456789-:") != std::string::npos) return false;
+  for (size_t at = 0; at < range.size();) {
+    const size_t end = std::min(range.find_first_of("-:", at), range.size());
+    std::string_view digits = shape.substr(at, end - at);
+    digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+    if (digits.size() > kDigitsMax ||
+        (digits.size() == kDigitsMax && digits > std::to_string(INT32_MAX)))
+      return true;
+    at = end + 1;
+  }
+  return false;
 }
 
 // The position of the script in `sh -c SCRIPT`; 0: not such a command.
@@ -250,7 +276,9 @@ Result<Inputs> read_inputs(const EachWishes& each) {
     }
   }
   for (const core::Input& row : out.rows)
-    out.blank += std::ranges::all_of(row, [](const std::string& value) { return value.empty(); });
+    out.blank += std::ranges::all_of(row, [](const std::string& value) {
+      return value.find_first_not_of(" \t") == std::string::npos;
+    });
   for (size_t i = 0; i < out.rows.size(); ++i)
     for (const std::string& value : out.rows[i])
       if (value.find('\0') != std::string::npos)
@@ -298,8 +326,8 @@ Result<Inputs> array_inputs(const std::string& text, int32_t& at_once) {
   std::vector<uint32_t> numbers;
   for (size_t from = 0; from <= ranges.size();) {
     const size_t end = std::min(ranges.find(',', from), ranges.size());
-    std::string_view range = ranges.substr(from, end - from);
-    from = end + 1;
+    const size_t begin = std::exchange(from, end + 1);
+    std::string_view range = ranges.substr(begin, end - begin);
     std::optional<int64_t> step = 1;
     if (const size_t colon = range.find(':'); colon != std::string_view::npos) {
       step = number(range.substr(colon + 1));
@@ -308,8 +336,12 @@ Result<Inputs> array_inputs(const std::string& text, int32_t& at_once) {
     const size_t dash = range.find('-');
     const auto first = number(range.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
-    if (!first || !last || !step || *step == 0 || *last < *first)
-      return wrong("not a list of ranges");
+    const std::string typed(ranges.substr(begin, end - begin));
+    if (step && *step == 0) return wrong("the step of " + typed + " is 0");
+    if (!first || !last || !step)
+      return wrong(has_large_number(typed) ? "the highest number is " + std::to_string(INT32_MAX)
+                                           : "`" + typed + "` is neither a number nor a range");
+    if (*last < *first) return wrong(typed + " runs backwards");
     for (int64_t value = *first; value <= *last; value += *step) {
       numbers.push_back(static_cast<uint32_t>(value));
       if (numbers.size() > kRowsMax) return too_many(numbers.size());

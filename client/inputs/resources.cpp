@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -21,7 +22,8 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
-constexpr const char* kUnlimited = "true";  // --scratch without a value
+constexpr int64_t kMemoryMax = int64_t{1} << 50;  // bytes; more than any node has
+constexpr const char* kUnlimited = "true";        // --scratch without a value
 
 // Parses a time as Slurm writes it: "1:30:00", "2-00:00:00"; absent: not a time.
 std::optional<Millis> clock_time(std::string_view text) {
@@ -85,6 +87,7 @@ Status read_memory(const std::string& text, ResourceWishes& into) {
   const auto amount = core::parse_quantity_milli(text);
   if (!amount || *amount <= 0 || text.ends_with('m'))
     return invalid("--mem: `" + text + "`: must be an amount such as 512Mi or 4Gi");
+  if (*amount > kMemoryMax * 1000) return invalid("--mem: `" + text + "`: must be at most 1Pi");
   if (whole_number(text))  // a bare number means megabytes elsewhere, bytes in a manifest
     return invalid("--mem: `" + text + "`: needs a unit, such as " + text + "Mi");
   into.memory = text;
@@ -145,7 +148,15 @@ Status read_grace(const std::string& text, ResourceWishes& into) {
 }
 
 Status read_after(const std::string& text, ResourceWishes& into) {
-  const std::string all = into.after.empty() ? text : into.after + "," + text;
+  // Slurm's words mean the same.
+  static const std::map<std::string, std::string> kOfSlurm = {
+      {"afterok", "ok"}, {"afternotok", "notok"}, {"afterany", "any"}, {"aftercorr", "each"}};
+  const size_t colon = text.find(':');
+  const auto known = kOfSlurm.find(text.substr(0, colon));
+  const std::string mine = colon != std::string::npos && known != kOfSlurm.end()
+                               ? known->second + text.substr(colon)
+                               : text;
+  const std::string all = into.after.empty() ? mine : into.after + "," + mine;
   if (auto right = core::parse_after(all); !right)
     return invalid("--after: " + right.error().message);
   into.after = all;

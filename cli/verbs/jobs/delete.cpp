@@ -125,9 +125,9 @@ std::optional<Usage> read_deletion(const std::vector<std::string>& what, DeleteO
       return Usage{"-f says what to delete: omit names, -l, --all, --done and --failed"};
     return std::nullopt;
   }
-  if (what.empty() && filtered) return Usage{"what? muster delete jobs --done"};
-  if (what.empty()) return Usage{"what? muster delete job NAME, or -f FILE"};
-  if (auto wrong = read_deleted(what, o)) return wrong;
+  if (what.empty() && !filtered) return Usage{"what? muster delete job NAME, or -f FILE"};
+  if (what.empty()) o.kind = Kind::job;  // the filters are for jobs
+  if (auto wrong = what.empty() ? std::nullopt : read_deleted(what, o)) return wrong;
   if (filtered && o.kind != Kind::job)
     return Usage{"--done, --failed and --older-than are for jobs: muster delete jobs --done"};
   if (filtered && !o.filter.done && !o.filter.failed)

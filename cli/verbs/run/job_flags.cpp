@@ -79,7 +79,7 @@ void add_resource_rows(FlagRows& rows, JobWords& w) {
       {{"-p,--queue", "NAME", "Queue of the job (default default); muster queue lists them",
         &wishes.queue},
        {"--priority", "N", "Priority of the job; higher ones go first and may preempt lower ones",
-        &wishes.priority},
+        &wishes.priority, whole(-kNumberMax - 1, kNumberMax)},
        {"--scratch", "[SIZE]",
         "Scratch directory for each index, $MUSTER_SCRATCH, removed with it; SIZE such as 10Gi "
         "limits it",
@@ -189,6 +189,14 @@ std::optional<Usage> read_program(const std::string& verb, const std::string& fl
 // Whether the words describe a command; an error if they describe neither that nor a manifest.
 std::variant<bool, Usage> read_form(const std::string& verb, JobWords& w, const Given& given) {
   RunOptions& o = w.o;
+  if (auto empty = check_filled(given, {{"--array", {o.each.array}},
+                                        {"--each", o.each.files},
+                                        {"--each-csv", {o.each.csv}},
+                                        {"--commands", {o.each.commands}},
+                                        {"--name", {o.name}},
+                                        {"--mail", {o.resources.mail}},
+                                        {"--notify", {o.resources.notify}}}))
+    return *empty;
   const std::vector<std::string>& tail = given.tail;
   const bool by_number = given.flags.contains("--completions");
   if (by_number && o.mpi)

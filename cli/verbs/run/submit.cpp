@@ -208,8 +208,12 @@ Verb submit_verb() {
         o.exported.for_mpi = o.mpi.has_value();
         if (o.mpi && o.resources.placement.empty()) o.resources.placement = "spread";
         if (given.flags.contains("--begin")) {
-          const auto at = parse_begin(w->begin, wall_now());
+          const Millis now = wall_now();
+          const auto at = parse_begin(w->begin, now);
           if (!at) return Usage{"--begin: " + at.error().message};
+          if (*at < now && w->begin != "today")
+            o.warnings.push_back("--begin: " + w->begin +
+                                 " is in the past, so the job starts at once");
           o.resources.begin = core::utc_text(*at);
         }
         if (auto wrong = read_short_output(w->printed, {"yaml", "json", "name"}, o.out_file))

@@ -192,11 +192,12 @@ Status tasks_pair(ApiClient& client, const std::string& ns, const Json& manifest
     if (!other) continue;  // the coordinator says what is wrong with it
     const auto theirs = Tasks::of(*other);
     if (!theirs) continue;
-    const std::string here = mine->numbers(own), there = theirs->numbers(own);
-    if (here != there)
+    const std::string here = mine->numbers(own);
+    if (here != theirs->numbers(own))
       return invalid("--after: each:" + one.job +
                      " pairs tasks by their position, and here these " + "are " + here +
-                     ", there " + there + ": use the same --array for both");
+                     ", there " + theirs->numbers(own_indexes(*other)) +
+                     ": use the same --array for both");
   }
   return Nothing{};
 }

@@ -117,6 +117,10 @@ TEST_F(InputsOfFiles, ErrorsNameTheFileAndThePlace) {
   EXPECT_THAT(refusal({.files = {file("none", "")}}), HasSubstr("none: is empty"));
   EXPECT_THAT(refusal({.files = {"/no/such"}}), HasSubstr("/no/such: No such file"));
   EXPECT_THAT(refusal({.files = {file("null", std::string("a\0b\n", 4))}}), HasSubstr("use -0"));
+  EXPECT_EQ(read_inputs({.csv = file("c", "a,b\n1,2\n\n \n")})->rows.size(), 1u);
+  EXPECT_EQ(read_inputs({.csv = file("c", "a\n1\n\n")})->rows.size(), 2u) << "an empty value";
+  EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,2\n\n3,4\n")}), HasSubstr("record 2 has 1"));
+  EXPECT_THAT(refusal({.csv = file("c", "a,b\n\n")}), HasSubstr("a header and a record"));
   EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,2\n3\n")}),
               HasSubstr("record 2 has 1 columns, the header has 2"));
   EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,\"2\n")}), HasSubstr("line 2: the quote"));
@@ -163,6 +167,18 @@ TEST(InputsOfArrays, RangesAreThoseOfSlurm) {
   for (const char* wrong : {"", "x", "3-1", "1-", "-1", "1-3:0", "1-3%0", "1-3%", "1,,2",
                             "1-3:", "1-9999999999", "0-9999999"})
     EXPECT_EQ(values(wrong), "refused") << wrong;
+}
+
+TEST(InputsOfArrays, RefusalsSayWhy) {
+  const auto why = [](const std::string& text) {
+    int32_t at_once = 0;
+    return array_inputs(text, at_once).error().message.substr(0, text.size() + 40);
+  };
+  EXPECT_THAT(why("2147483648"), HasSubstr("the highest number is 2147483647"));
+  EXPECT_THAT(why("1-99999999999"), HasSubstr("the highest number is 2147483647"));
+  EXPECT_THAT(why("7,5-1"), HasSubstr("5-1 runs backwards"));
+  EXPECT_THAT(why("1-10:0"), HasSubstr("the step of 1-10:0 is 0"));
+  EXPECT_THAT(why("1,x2"), HasSubstr("`x2` is neither a number nor a range"));
 }
 
 Inputs two_columns() {

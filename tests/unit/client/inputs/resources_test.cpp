@@ -25,6 +25,7 @@ TEST(Resources, WrongValueIsRefusedWithExample) {
       {read_memory, "4096", "--mem: `4096`: needs a unit, such as 4096Mi"},
       {read_memory, "4GB", "--mem: `4GB`: must be an amount such as 512Mi or 4Gi"},
       {read_memory, "100m", "--mem: `100m`: must be"},
+      {read_memory, "1e400", "--mem: `1e400`: must be at most 1Pi"},
       {read_gpus, "0", "--gpus: `0`: must be"},
       {read_gpus, "=1", "--gpus: `=1`: must be"},
       {read_gpus, "a100", "--gpus: `a100`: must be"},
@@ -81,6 +82,14 @@ TEST(Resources, GpusOfOtherVendorsKeepTheirName) {
   const Json manifest = with_resources(bare(), wishes);
   EXPECT_EQ(manifest["spec"]["template"]["spec"]["containers"][0]["resources"],
             (Json{{"requests", {{"amd.com/gpu", "2"}}}, {"limits", {{"amd.com/gpu", "2"}}}}));
+}
+
+TEST(Resources, DependenciesMayHaveTheWordsOfSlurm) {
+  ResourceWishes wishes;
+  for (const char* text : {"afterok:a", "afternotok:b", "afterany:c", "aftercorr:d", "ok:e"})
+    EXPECT_TRUE(read_after(text, wishes).ok()) << text;
+  EXPECT_EQ(wishes.after, "ok:a,notok:b,any:c,each:d,ok:e");
+  EXPECT_FALSE(read_after("after:a", wishes).ok()) << "Slurm's: has started";
 }
 
 }  // namespace

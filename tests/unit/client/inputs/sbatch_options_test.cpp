@@ -153,7 +153,7 @@ TEST(Sbatch, ErrorsNameTheLineAndWhatIsRight) {
       {"--mem=4Q", "job.sh:2: --mem 4Q: must be a size such as 4000 (MiB) or 4G"},
       {"--time=soon", "must be a time such as 90 (minutes), 1:30:00 (hours) or 2-12"},
       {"--time=1:2:3:4", "must be a time"},
-      {"--array=4-1", "job.sh:2: --array: `4-1`: not a list of ranges"},
+      {"--array=4-1", "job.sh:2: --array: `4-1`: 4-1 runs backwards"},
       {"-c 0", "job.sh:2: -c 0: must be a number above 0"},
       {"-c", "job.sh:2: -c needs a value"},
       {"--cpus-per-task", "job.sh:2: --cpus-per-task needs a value"},
