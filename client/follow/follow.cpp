@@ -118,7 +118,8 @@ std::string counts_text(const Json& job) {
     counts += ", as spec.successPolicy requires";
   if (s.failed > 0)
     counts += ", " + std::to_string(s.failed) + (s.failed == 1 ? " failed pod" : " failed pods");
-  if (s.failed_index_count > 0) counts += ", failed indexes " + s.failed_indexes;
+  if (s.failed_index_count > 0)
+    counts += std::string(", ") + s.failed_word() + " " + s.failed_set();
   if (const std::string leader = leader_text(job, s); !leader.empty()) counts = leader;
   if (from && to) counts += ", took " + short_span(*to - *from);
   return counts;

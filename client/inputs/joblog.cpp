@@ -26,6 +26,7 @@ std::string cpu_seconds(const Json& attempt, const char* mode) {
 
 const char* counted_as(const std::string& counted) {
   if (counted == "succeeded") return "success";
+  if (counted == "cancelled") return "cancelled";
   return counted == "failed" ? "failure" : "none";
 }
 

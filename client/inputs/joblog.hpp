@@ -8,9 +8,9 @@
 // since 1970 and JobRuntime in seconds, both with milliseconds, and 0.000 if the attempt never
 // started. Send and Receive are always 0. Exitval is 128 + Signal for a signal. Command is quoted
 // for a shell, with the input of the index; tabs and line breaks in it are \t and \n. Counted is
-// success, failure or none. Usertime and Systemtime are CPU times in seconds, with milliseconds,
-// and Peakmemory is in bytes; 0 if not known. These columns are stable; others may be appended.
-// Pure.
+// success, failure, cancelled or none. Usertime and Systemtime are CPU times in seconds, with
+// milliseconds, and Peakmemory is in bytes; 0 if not known. These columns are stable; others may be
+// appended. Pure.
 #pragma once
 
 #include "client/inputs/inputs.hpp"

@@ -66,6 +66,17 @@ Result<core::IndexSet> Tasks::indexes(const std::string& tasks) const {
   return found;
 }
 
+std::string named_indexes(const core::IndexSet& indexes, const std::optional<Tasks>& tasks) {
+  const bool one = indexes.size() == 1;
+  if (tasks) return (one ? "task " : "tasks ") + tasks->numbers(indexes);
+  return (one ? "index " : "indexes ") + indexes.text();
+}
+
+std::optional<Tasks> tasks_of(const Json& job) {
+  auto tasks = Tasks::of(job);
+  return tasks ? std::optional(std::move(*tasks)) : std::nullopt;
+}
+
 Result<std::string> indexes_of_tasks(const Json& job, const std::string& tasks) {
   auto all = Tasks::of(job);
   if (!all) return all.error();
@@ -101,6 +112,12 @@ std::string Tasks::numbers(const core::IndexSet& indexes) const {
     for (auto it = number_of_.lower_bound(first); it != number_of_.end() && it->first <= last; ++it)
       numbers.insert(it->second);
   return numbers.text();
+}
+
+std::optional<int64_t> Tasks::number(int64_t index) const {
+  const auto found = number_of_.find(static_cast<uint32_t>(index));
+  if (index < 0 || found == number_of_.end()) return std::nullopt;
+  return found->second;
 }
 
 }  // namespace muster::cli

@@ -26,11 +26,18 @@ class Tasks {
   Result<core::IndexSet> indexes(const std::string& tasks) const;
   // The tasks of these indexes: "4,8-10".
   std::string numbers(const core::IndexSet& indexes) const;
+  // That of an index; absent: the job has no such index.
+  std::optional<int64_t> number(int64_t index) const;
 
  private:
   std::map<uint32_t, uint32_t> index_of_;  // by number, ascending in both
   std::map<uint32_t, uint32_t> number_of_;
 };
+
+// Indexes as people name them: "task 7" and "tasks 5-9" of an array, else "index 7", "indexes 5-9".
+std::string named_indexes(const core::IndexSet& indexes, const std::optional<Tasks>& tasks);
+// The tasks of a job that is an array whose numbers can be read here.
+std::optional<Tasks> tasks_of(const Json& job);
 
 // The indexes that these tasks of the job are: "3,7-9".
 Result<std::string> indexes_of_tasks(const Json& job, const std::string& tasks);

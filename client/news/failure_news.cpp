@@ -22,16 +22,21 @@ void FailureNews::add(const Json& job, const std::vector<EndedAttempt>& ended, M
   for (const EndedAttempt& one : ended) {
     if (!one.failed || enough() || !kinds_.insert(one.kind).second) continue;
     if (!inputs_) inputs_.emplace(job);
+    if (!tasks_) tasks_.emplace(tasks_of(job));
+    const auto task = one.index && *tasks_ ? (*tasks_)->number(*one.index) : std::nullopt;
     pending_.push_back({.attempt = one,
-                        .input = one.index ? inputs_->of(*one.index).value_or("") : "",
+                        .task = task,
+                        .input = one.index && !task ? inputs_->of(*one.index).value_or("") : "",
                         .due = now + kDelay});
   }
 }
 
 void FailureNews::print(Millis now, const std::function<void()>& first) {
   for (; !pending_.empty() && pending_.front().due <= now; pending_.pop_front()) {
-    const auto& [one, input, due] = pending_.front();
-    std::string text = one.index ? "index " + std::to_string(*one.index) : one.pod;
+    const auto& [one, task, input, due] = pending_.front();
+    std::string text = task        ? "task " + std::to_string(*task)
+                       : one.index ? "index " + std::to_string(*one.index)
+                                   : one.pod;
     if (!input.empty()) text += " (" + cut(input, kInputShown) + ")";
     text += " failed: " + cut(one_line(one.cause), kNewsBytes) + " (" +
             (one.attempt ? "attempt " + std::to_string(*one.attempt) + ", " : "") + "node " +

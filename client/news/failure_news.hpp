@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "client/connect/http.hpp"
 #include "client/inputs/inputs.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/attempt_feed.hpp"
 #include "client/terminal/json.hpp"
 
@@ -35,7 +36,8 @@ class FailureNews {
  private:
   struct Pending {
     EndedAttempt attempt;
-    std::string input;  // of the index; empty: none
+    std::optional<int64_t> task;  // of the index, if the job is an array
+    std::string input;            // of the index; empty: none, or `task` says it
     Millis due;
   };
 
@@ -43,7 +45,8 @@ class FailureNews {
 
   ApiClient& client_;
   const std::string ns_, job_;
-  std::optional<JobInputs> inputs_;  // read at the first failure
+  std::optional<JobInputs> inputs_;            // read at the first failure
+  std::optional<std::optional<Tasks>> tasks_;  // likewise
   std::set<std::string> kinds_;
   std::deque<Pending> pending_;
 };

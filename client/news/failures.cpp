@@ -4,6 +4,7 @@
 #include "client/connect/objects.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/own_files.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
@@ -64,16 +65,16 @@ std::string followed_jobs(const Json& job) {
   return names;
 }
 
-// "index 7 failed 3 times,", "indexes 1,2 failed 2 times each,"; "200 indexes failed" if the list
-// is long. The number of times is left out if the pod failure policy may have failed them, or an
+// "index 7 failed 3 times,", "tasks 1,2 failed 2 times each,"; "200 indexes failed" if the list is
+// long. The number of times is left out if the pod failure policy may have failed them, or an
 // index of another job.
 std::string failed_indexes_text(const Json& job) {
   constexpr size_t kListBytes = 60;
-  const std::string list = text_at(job, {"status", "failedIndexes"});
-  const auto set = core::IndexSet::parse_lenient(list, number_at(job, {"spec", "completions"}));
-  std::string text = set.size() == 1            ? "index " + list
-                     : list.size() > kListBytes ? std::to_string(set.size()) + " indexes"
-                                                : "indexes " + list;
+  const auto set = core::IndexSet::parse_lenient(text_at(job, {"status", "failedIndexes"}),
+                                                 number_at(job, {"spec", "completions"}));
+  const auto tasks = tasks_of(job);
+  std::string text = named_indexes(set, tasks);
+  if (text.size() > kListBytes) text = std::to_string(set.size()) + (tasks ? " tasks" : " indexes");
   text += " failed";
   const Json& limit = at(job, {"spec", "backoffLimitPerIndex"});
   if (fails_indexes(job) || !followed_jobs(job).empty() || !limit.is_number_integer()) return text;
@@ -158,8 +159,11 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
   if (out.shown.size() > max) out.shown.resize(max);
   if (!out.shown.empty()) {
     const JobInputs inputs(job);
-    for (Failure& f : out.shown)
-      if (f.index) f.input = inputs.of(*f.index).value_or("");
+    const auto tasks = tasks_of(job);
+    for (Failure& f : out.shown) {
+      if (f.index && tasks) f.task = tasks->number(*f.index);
+      if (f.index && !f.task) f.input = inputs.of(*f.index).value_or("");
+    }
   }
   const OwnFiles files(job);
   for (Failure& f : out.shown) {
@@ -221,26 +225,28 @@ std::string more_text(const Failures& failures, const std::string& job, const st
   if (failures.shown.empty()) return "more: muster describe job " + job + ns_flag;
   const Failure& f = failures.shown.front();
   if (!f.index) return "more: muster logs " + f.pod + ns_flag;
-  return "more: muster logs job/" + job + " --index " + std::to_string(*f.index) +
+  return "more: muster logs job/" + job + (f.task ? " --task " : " --index ") +
+         std::to_string(f.task.value_or(*f.index)) +
          (f.attempt ? " --attempt " + std::to_string(*f.attempt) : "") + ns_flag;
 }
 
 std::string failures_text(const Failures& failures, const std::string& indent) {
   std::vector<std::vector<std::string>> rows;
   const bool indexed = !failures.shown.empty() && failures.shown.front().index.has_value();
+  const bool tasks = indexed && failures.shown.front().task.has_value();
   const bool inputs =
       std::ranges::any_of(failures.shown, [](const Failure& f) { return !f.input.empty(); });
   if (indexed && inputs) {
     rows.push_back({"INDEX", "INPUT", "ATTEMPT", "NODE", "CAUSE"});
   } else if (indexed) {
-    rows.push_back({"INDEX", "ATTEMPT", "NODE", "CAUSE"});
+    rows.push_back({tasks ? "TASK" : "INDEX", "ATTEMPT", "NODE", "CAUSE"});
   } else {
     rows.push_back({"POD", "NODE", "CAUSE"});
   }
   for (const Failure& f : failures.shown) {
     const std::string node = f.node.empty() ? "<none>" : f.node;
     if (indexed) {
-      rows.push_back({std::to_string(f.index.value_or(0)),
+      rows.push_back({std::to_string(f.task.value_or(f.index.value_or(0))),
                       f.attempt ? std::to_string(*f.attempt) : "?", node,
                       cut(f.cause, kSaidBytes)});
       if (inputs) rows.back().insert(rows.back().begin() + 1, cut(f.input, kInputShown));

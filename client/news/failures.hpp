@@ -19,6 +19,7 @@ struct Failure {
   std::vector<std::string> last_lines;  // of stderr, or of stdout if stderr is empty
   std::string runs{};                   // before its end (runs_of()); usually empty
   std::string input{};                  // of the index, on one line; empty: none, or unknown
+  std::optional<int64_t> task{};        // of the index, if the job is an array
 };
 
 struct Failures {
@@ -43,7 +44,7 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
 // allows"; empty if the message of the condition says enough.
 std::string rule_text(const Json& job);
 
-// Where to find more: "more: muster logs job/J --index 7 --attempt 1".
+// Where to find more: "more: muster logs job/J --index 7 --attempt 1"; an array has --task.
 std::string more_text(const Failures& failures, const std::string& job, const std::string& ns);
 
 // A table with each failure's last lines below its row; ends with "... and N more".

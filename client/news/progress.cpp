@@ -1,6 +1,7 @@
 #include "client/news/progress.hpp"
 
 #include "client/connect/objects.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/terminal/status_line.hpp"
 #include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
@@ -27,8 +28,9 @@ Standing standing_of(const Json& job) {
   s.terminating = number_at(job, {"status", "terminating"});
   s.failed_indexes = text_at(job, {"status", "failedIndexes"});
   if (!s.failed_indexes.empty() && s.completions > 0) {
-    s.failed_index_count = static_cast<int64_t>(
-        core::IndexSet::parse_lenient(s.failed_indexes, *s.completions).size());
+    const auto failed = core::IndexSet::parse_lenient(s.failed_indexes, *s.completions);
+    s.failed_index_count = static_cast<int64_t>(failed.size());
+    if (const auto tasks = tasks_of(job)) s.failed_tasks = tasks->numbers(failed);
   }
   s.led = !text_at(job, {"metadata", "annotations", kMpiAnnotation}).empty() &&
           at(job, {"spec", "successPolicy"}).is_object();
@@ -63,8 +65,8 @@ std::string progress_text(const Standing& s, double per_second, std::optional<Mi
   if (s.terminating > 0) out += "  ending " + std::to_string(s.terminating);
   if (s.failed > 0) out += "  failed pods " + std::to_string(s.failed);
   if (s.failed_index_count > 0) {
-    out += "  failed indexes " + std::to_string(s.failed_index_count);
-    if (!s.failed_indexes.empty()) out += " (" + cut_set(s.failed_indexes, kIndexesMax) + ")";
+    out += std::string("  ") + s.failed_word() + " " + std::to_string(s.failed_index_count);
+    if (!s.failed_set().empty()) out += " (" + cut_set(s.failed_set(), kIndexesMax) + ")";
   }
   if (s.suspended) out += "  suspended";
   if (s.jobs > 1) out += "  jobs " + std::to_string(s.jobs_over) + "/" + std::to_string(s.jobs);
@@ -96,6 +98,7 @@ void Standing::add(const Standing& other) {
   terminating += other.terminating;
   failed_index_count += other.failed_index_count;
   failed_indexes.clear();
+  failed_tasks.clear();
   suspended = suspended && other.suspended;
   led = led && other.led;
   jobs += other.jobs;

@@ -23,11 +23,19 @@ struct Standing {
   int64_t terminating = 0;
   int64_t failed_index_count = 0;
   std::string failed_indexes;  // always empty in a sum
+  std::string failed_tasks;    // the same as tasks, if the job is an array
   bool suspended = false;
   bool led = false;  // an MPI job: its leader decides, the others never succeed
   int64_t jobs = 1, jobs_over = 0;
   bool operator==(const Standing&) const = default;
 
+  // "failed indexes"; "failed tasks" of an array.
+  const char* failed_word() const {
+    return failed_tasks.empty() ? "failed indexes" : "failed tasks";
+  }
+  const std::string& failed_set() const {
+    return failed_tasks.empty() ? failed_indexes : failed_tasks;
+  }
   int64_t settled() const { return succeeded + failed_index_count; }
   void add(const Standing& other);
 };

@@ -633,7 +633,7 @@ class Arrays(cli.Cluster):
         self.assertEqual(attempts, {}, "there is no task 21")
         attempts = json.loads(self.muster("get", "attempts", "job/a", "--task", "20,30", "-o", "json").stdout)["items"]
         self.assertEqual(sorted((a["index"], a["exitCode"]) for a in attempts), [(1, 0), (2, 3)])
-        self.assertTrue(self.muster("why", "job/a", "--task", "30").stdout.startswith("job/a/2 "))
+        self.assertTrue(self.muster("why", "job/a", "--task", "30").stdout.startswith("job/a task 30 "))
         self.assertEqual(self.muster("exec", "job/a", "--task", "40", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID").stdout, "40\n")
         for words in (["logs", "job/a"], ["get", "attempts", "job/a"], ["why", "job/a"]):
             self.assertIn("there is no task 11", self.muster(*words, "--task", "11", code=5).stderr)
@@ -645,6 +645,20 @@ class Arrays(cli.Cluster):
                            (["get", "jobs", "--task", "1"], "apply to attempts only"), (["why", "job/a/1", "--task", "1"], "names an index already"),
                            (["logs", "job/a", "--task", "x"], "write a set like")):
             self.assertIn(why, self.muster(*words, code=2).stderr)
+
+    def test_failures_are_told_of_tasks(self):
+        self.muster("submit", "--name", "a", "--array", "10-12", "--", "sh", "-c", '[ $1 != 11 ]', "sh", "{}")
+        waited = self.muster("wait", "job/a", code=1).stderr
+        why = self.muster("why", "job/a").stdout
+        for part in ("task 11 failed 1 time", "failed tasks 11", "more: muster logs job/a --task 11 --attempt 0"):
+            self.assertIn(part, waited)
+            self.assertIn(part, why)
+        self.assertRegex(why, r"TASK +ATTEMPT[^\n]*\n +11 +0 ")
+        self.assertNotIn("index 1", waited + why)
+        self.assertRegex(self.muster("get", "attempts", "job/a", "--failed").stdout, r"INDEX +TASK[^\n]*\n1 +11 ")
+        self.assertTrue(self.muster("why", "job/a", "--index", "1").stdout.startswith("job/a/1 Failed"))
+        self.assertIn("has no index 11: it has 3, from 0; tasks are chosen with --task 11",
+                      self.muster("logs", "job/a", "--index", "11", code=3).stderr)
 
     def test_cpus_are_the_threads_of_the_command(self):
         show = ["--", "sh", "-c", "echo $OMP_NUM_THREADS $SLURM_CPUS_PER_TASK"]

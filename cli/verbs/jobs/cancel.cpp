@@ -16,13 +16,6 @@
 namespace muster::cli {
 namespace {
 
-// How the user names indexes of a job: by their own numbers, or as tasks of an array.
-std::string named(const core::IndexSet& indexes, const std::optional<Tasks>& tasks) {
-  const bool one = indexes.size() == 1;
-  if (tasks) return (one ? "task " : "tasks ") + tasks->numbers(indexes);
-  return (one ? "index " : "indexes ") + indexes.text();
-}
-
 Status cancel(ApiClient& client, const CancelOptions& options, const std::string& name) {
   Json body = Json::object();
   core::IndexSet asked;
@@ -52,10 +45,11 @@ Status cancel(ApiClient& client, const CancelOptions& options, const std::string
   }
   const core::IndexSet ended =
       core::IndexSet::parse_lenient(text_at(read_json(answer->body), {"indexes"}), core::kAnyIndex);
-  if (!ended.empty()) std::cout << title << " " << named(ended, tasks) << " cancelled" << std::endl;
+  if (!ended.empty())
+    std::cout << title << " " << named_indexes(ended, tasks) << " cancelled" << std::endl;
   if (const core::IndexSet late = asked.without(ended); !late.empty())
-    std::cerr << "muster: warning: " << title << " " << named(late, tasks) << " had already ended"
-              << std::endl;
+    std::cerr << "muster: warning: " << title << " " << named_indexes(late, tasks)
+              << " had already ended" << std::endl;
   return Nothing{};
 }
 

@@ -101,13 +101,18 @@ int execute(const AttemptsOptions& options) {
   const Json notes = job ? at(*job, {"metadata", "annotations"}) : Json();
   const bool raises = notes.contains(core::kRetryMemoryKey) || notes.contains(core::kRetryTimeKey);
   if (raises && options.headers) rows.front().insert(rows.front().end() - 2, "LIMITS");
-  if (inputs.any() && options.headers) rows.front().insert(rows.front().begin() + 1, "INPUT");
+  const auto tasks = tasks_of(job ? *job : Json());
+  if (inputs.any() && options.headers)
+    rows.front().insert(rows.front().begin() + 1, tasks ? "TASK" : "INPUT");
   Status done =
       each_attempt(*client, options.target.ns, options.job, query, [&](const Json& attempt) {
         if (options.output == Output::json || options.output == Output::yaml) {
           all.push_back(attempt);
           if (auto input = inputs.of(number_at(attempt, {"index"}, -1)))
             all.back()["input"] = std::move(*input);
+          if (const auto task =
+                  tasks ? tasks->number(number_at(attempt, {"index"}, -1)) : std::nullopt)
+            all.back()["task"] = *task;
         } else if (options.output == Output::name) {
           rows.push_back({text_at(attempt, {"pod"})});
         } else {

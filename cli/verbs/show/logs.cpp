@@ -89,6 +89,7 @@ class JobLogs {
                             " is NonIndexed; name a pod instead (muster get pods -l " +
                             "batch.kubernetes.io/job-name=" + o_.job + ")",
                         {}});
+    if (Status there = indexes_exist(*job); !there) return fail(there.error());
     const OwnFiles files(*job);
     if (o_.follow && files.any())
       return fail(Error{
@@ -127,6 +128,17 @@ class JobLogs {
   }
 
  private:
+  Status indexes_exist(const Json& job) const {
+    const auto all = static_cast<uint64_t>(number_at(job, {"spec", "completions"}));
+    const uint64_t strange = index_set(o_.indexes).lowest(all);
+    if (all == 0 || o_.indexes.empty() || strange >= uint64_t{1} << 32) return Nothing{};
+    std::string text = "job/" + o_.job + " has no index " + std::to_string(strange) + ": it has " +
+                       std::to_string(all) + ", from 0";
+    if (const auto tasks = Tasks::of(job); tasks && tasks->indexes(o_.indexes))
+      text += "; tasks are chosen with --task " + o_.indexes;
+    return Error{Errc::not_found, text, {}};
+  }
+
   Result<std::string> node_of(int64_t index, int64_t attempt) {
     std::string node;
     Status read = each_attempt(client_, o_.target.ns, o_.job, "index=" + std::to_string(index),
@@ -245,10 +257,6 @@ class JobLogs {
 
   int followed(const Json& job) {
     const core::IndexSet wanted = index_set(o_.indexes);
-    const auto all = static_cast<uint64_t>(number_at(job, {"spec", "completions"}));
-    if (const uint64_t strange = wanted.lowest(all); strange < uint64_t{1} << 32)
-      return fail(kNotFound, "job/" + o_.job + " has no index " + std::to_string(strange) +
-                                 ": it has " + std::to_string(all) + ", from 0");
     OutputWishes wishes;
     wishes.prefixed = o_.prefix.value_or(wanted.size() != 1 && has_several_pods(job));
     wishes.as_log = true;

@@ -4,14 +4,29 @@
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/follow/follow.hpp"
 #include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
+#include "client/news/failures.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "core/index_set.hpp"
 
 #include <iostream>
 
 namespace muster::cli {
+namespace {
+
+// What `muster wait` prints of a job that has failed; empty: it cannot be read.
+std::string failures_below(ApiClient& client, const WhyOptions& options) {
+  const std::string& ns = options.target.ns;
+  const auto job = object(client, object_path(Kind::job, ns, options.job));
+  if (!job) return "";
+  return failure_details(client, ns, *job, [&](const Failures& failures) {
+    return more_text(failures, options.job, ns);
+  });
+}
+
+}  // namespace
 
 int execute(const WhyOptions& options) {
   const auto client = connect(options.target);
@@ -36,10 +51,18 @@ int execute(const WhyOptions& options) {
     return kDone;
   }
   std::cout << "job/" << options.job;
-  if (!index.empty()) std::cout << "/" << index;
+  if (options.task)
+    std::cout << " task " << *options.task;
+  else if (!index.empty())
+    std::cout << "/" << index;
   std::cout << " " << text_at(*why, {"state"}) << ": " << text_at(*why, {"summary"}) << "\n";
+  const std::string failures =
+      index.empty() && text_at(*why, {"state"}) == "Failed" ? failures_below(*client, options) : "";
   for (const Json& line : at(*why, {"details"}))
-    std::cout << "  " << line.get<std::string>() << "\n";
+    if (const auto text = line.get<std::string>();
+        failures.empty() || !text.starts_with("failed indexes: "))
+      std::cout << "  " << text << "\n";
+  std::cout << failures;
   return kDone;
 }
 
@@ -51,8 +74,14 @@ Verb why_verb() {
   return {
       .title = {"Jobs", "why", "Explain what a job or an index is waiting for, or how it ended"},
       .rows = {{"what", "job/J[/INDEX]", "Job, or one index of it", &w->what, kAnything, kRequired},
-               {"--task", "N", "Task of a job submitted with --array", &w->o.task,
-                whole(0, kNumberMax)},
+               {"--index", "I", "Index of the job", &w->o.index, whole(0, kIndexMax)},
+               {"--task",
+                "N",
+                "Task of a job submitted with --array",
+                &w->o.task,
+                whole(0, kNumberMax),
+                0,
+                {"--index"}},
                key_row(form, "-o,--output")},
       .asks = {&w->o.target},
       .footer = "Examples:\n  muster why job/sweep\n  muster why job/sweep/950",
@@ -67,9 +96,11 @@ Verb why_verb() {
           auto set = core::IndexSet::parse_strict(word.substr(last + 1), kIndexMax + 1);
           if (!set.ok() || set->size() != 1)
             return Usage{"`" + word + "`: must be job/J or job/J/INDEX, one index"};
+          if (w->o.index || w->o.task)
+            return Usage{std::string(w->o.task ? "--task" : "--index") + ": `" + w->what +
+                         "` names an index already"};
           w->o.index = static_cast<int64_t>(set->lowest());
           word.resize(last);
-          if (w->o.task) return Usage{"--task: `" + w->what + "` names an index already"};
         }
         return judged(read_job_name(word, w->o.job), w->o);
       }};

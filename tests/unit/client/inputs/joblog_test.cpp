@@ -25,6 +25,8 @@ TEST(Joblog, HasTheColumnsOfGnuParallelAndThenOurs) {
       log.line(read_json(R"j({"index":1,"attempt":0,"node":"","pod":"p","counted":"ignored"})j")),
       "2\t\t0.000\t0.000\t0\t0\t0\t0\t./step --in c '$HOME' 1 "
       "'$(OTHER)'\t1\t0\tnone\tp\t0.000\t0.000\t0\n");
+  EXPECT_NE(log.line(read_json(R"j({"index":1,"counted":"cancelled"})j")).find("\tcancelled\t"),
+            std::string::npos);
 }
 
 TEST(Joblog, EscapesCommandToOneLine) {

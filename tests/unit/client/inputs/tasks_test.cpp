@@ -47,6 +47,17 @@ TEST(P16Tasks, TaskNumbersMapToIndexes) {
   EXPECT_FALSE(tasks->indexes("x"));
 }
 
+TEST(P16Tasks, PeopleReadTasks) {
+  const auto tasks = tasks_of(array_job("10-12,20"));
+  EXPECT_EQ(named_indexes(*core::IndexSet::parse_strict("1", 4), tasks), "task 11");
+  EXPECT_EQ(named_indexes(*core::IndexSet::parse_strict("1-3", 4), tasks), "tasks 11,12,20");
+  EXPECT_EQ(named_indexes(*core::IndexSet::parse_strict("1-3", 4), {}), "indexes 1-3");
+  EXPECT_EQ(tasks->number(3), 20);
+  EXPECT_EQ(tasks->number(4), std::nullopt);
+  EXPECT_EQ(tasks->number(-1), std::nullopt);
+  EXPECT_FALSE(tasks_of(read_json(R"({"metadata":{"name":"j"}})")));
+}
+
 TEST(P16Tasks, JobWithoutArrayHasNoTasks) {
   EXPECT_EQ(Tasks::of(read_json(R"({"metadata":{"name":"j"}})")).error().message,
             "job/j was not submitted with --array, so it has no tasks; use --index");

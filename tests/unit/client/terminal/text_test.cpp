@@ -203,6 +203,9 @@ TEST(Failures, RuleTextNamesViolatedLimit) {
   EXPECT_EQ(more_text(f, "j", "default"), "more: muster describe job j");
   f.shown = {{"j-7-x", "n1", "exit 1", 7, 2, "", {}}};
   EXPECT_EQ(more_text(f, "j", "lab"), "more: muster logs job/j --index 7 --attempt 2 -n lab");
+  f.shown.front().task = 17;
+  EXPECT_EQ(more_text(f, "j", "default"), "more: muster logs job/j --task 17 --attempt 2");
+  EXPECT_TRUE(failures_text(f, "").starts_with("TASK   ATTEMPT")) << failures_text(f, "");
 }
 
 TEST(Failures, CauseTextNamesExitCodeSignalOrReason) {
