@@ -61,7 +61,7 @@ ROOMS = {
     "client": ["terminal", "settings", "connect", "documents", "inputs", "news", "follow"],
     "drill": ["drill_options.hpp", "process", "proof"],
     "cli": ["verbs", "grammar"],
-    "cli/verbs": ["verb.hpp", "words.hpp", "when.hpp", "reservations.hpp", "jobs", "run", "show", "state", "daemons", "setup"],
+    "cli/verbs": ["verb.hpp", "words.hpp", "when.hpp", "near_miss.hpp", "reservations.hpp", "jobs", "run", "show", "state", "daemons", "setup"],
 }
 CROWD = 15  # concepts on one level of a folder, at most: a header and its source are one
 # Within core, what each of these may include of the others...

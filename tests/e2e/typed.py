@@ -659,6 +659,10 @@ class Arrays(cli.Cluster):
         self.assertTrue(self.muster("why", "job/a", "--index", "1").stdout.startswith("job/a/1 Failed"))
         self.assertIn("has no index 11: it has 3, from 0; tasks are chosen with --task 11",
                       self.muster("logs", "job/a", "--index", "11", code=3).stderr)
+        for words in (["logs", "a_11"], ["logs", "a11"], ["exec", "a-11", "--", "true"], ["cancel", "a_11"], ["retry", "a_11"], ["why", "a_11"]):
+            self.assertIn("did you mean job/a --task 11?", self.muster(*words, code=3).stderr)
+        for words in (["logs", "a"], ["exec", "a", "--", "true"], ["cp", "a:x", "y"], ["describe", "a_11"], ["delete", "job/a_11"], ["wait", "a_11"]):
+            self.assertIn("did you mean job/a?", self.muster(*words, code=3).stderr)
 
     def test_cpus_are_the_threads_of_the_command(self):
         show = ["--", "sh", "-c", "echo $OMP_NUM_THREADS $SLURM_CPUS_PER_TASK"]

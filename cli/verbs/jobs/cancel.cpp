@@ -2,6 +2,7 @@
 // error.
 #include "cli/verbs/jobs/cancel.hpp"
 
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -61,7 +62,7 @@ int execute(const CancelOptions& options) {
   for (const std::string& name : options.names) {
     const Status done = cancel(*client, options, name);
     if (done) continue;
-    code = fail(done.error());
+    code = fail(with_near_miss(*client, options.target.ns, Kind::job, name, done.error()));
     if (code == kUnreachable) break;
   }
   return code;

@@ -2,6 +2,7 @@
 // the job), and the pods get SIGTERM and their grace period. Deletes pods and nodes as well.
 #include "cli/verbs/jobs/delete.hpp"
 
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -37,7 +38,9 @@ class Deleter {
     const Status removed =
         remove(object_path(kind, ns, name), std::string(kind_name(kind)) + "/" + name);
     if (removed) return true;
-    code_ = fail(removed.error());
+    code_ = fail(kind == Kind::job || kind == Kind::pod
+                     ? with_near_miss(client_, ns, kind, name, removed.error(), Parts::none)
+                     : removed.error());
     return code_ != kUnreachable;
   }
 

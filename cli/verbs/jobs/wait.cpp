@@ -5,6 +5,7 @@
 #include "cli/verbs/jobs/wait.hpp"
 
 #include "base/text/nearest.hpp"
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -89,7 +90,9 @@ class Waiter {
   int gone(const Job& job, const Error& error) {
     progress_.clear();
     if (options_.deleted) return done(job, "deleted");
-    return fail(kNotFound, job.seen ? job.title() + " was deleted" : error.message);
+    if (job.seen) return fail(kNotFound, job.title() + " was deleted");
+    return fail(
+        with_near_miss(client_, options_.target.ns, Kind::job, job.name, error, Parts::none));
   }
 
   std::string wanted() const {

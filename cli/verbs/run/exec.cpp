@@ -5,6 +5,7 @@
 // output is slow.
 #include "cli/verbs/run/exec.hpp"
 
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -61,7 +62,7 @@ bool may_join(const Json& pod, const ExecOptions& o) {
 // The pod of a job in which the command is to run.
 Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
   auto job = object(client, object_path(Kind::job, o.target.ns, o.job));
-  if (!job) return job.error();
+  if (!job) return with_near_miss(client, o.target.ns, Kind::job, o.job, job.error());
   std::string index = o.index ? std::to_string(*o.index) : "";
   if (o.task) {
     auto found = indexes_of_tasks(*job, std::to_string(*o.task));
@@ -159,7 +160,8 @@ class Exec {
       if (stopping_) return kInterrupted;
       command_.emplace(o_.target.ns, pod);
       auto started = command_->start(*client, o_.command, reads(), o_.container);
-      if (!started) return failed(started.error());
+      if (!started)
+        return failed(with_near_miss(*client, o_.target.ns, Kind::pod, pod, started.error()));
       for (const std::string& warning : started->warnings)
         std::cerr << "muster: " << warning << std::endl;
       read_at_ = boot_now();

@@ -3,6 +3,7 @@
 #include "cli/verbs/run/retry.hpp"
 
 #include "cli/verbs/jobs/wait.hpp"
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/words.hpp"
@@ -20,7 +21,7 @@ namespace {
 Result<Json> retried(const RetryOptions& options) {
   const auto client = connect(options.target);
   auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
-  if (!job) return job.error();
+  if (!job) return with_near_miss(*client, options.target.ns, Kind::job, options.job, job.error());
   if (at(*job, {"spec", "template", "spec", "containers"}).empty())  // only the owner sees them
     return invalid("job/" + options.job + " cannot be retried: it belongs to another user");
   auto made = create_round(*client, options.target.ns, options.wishes, *job);

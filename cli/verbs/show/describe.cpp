@@ -3,6 +3,7 @@
 
 #include "base/text/nearest.hpp"
 #include "base/text/time_text.hpp"
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/reservations.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -163,7 +164,8 @@ void add_usage(ApiClient& client, const std::string& ns, const Json& job, const 
 int describe_job(ApiClient& client, const DescribeOptions& options) {
   const std::string& ns = options.target.ns;
   auto found = object(client, object_path(Kind::job, ns, options.name));
-  if (!found) return fail(found.error());
+  if (!found)
+    return fail(with_near_miss(client, ns, Kind::job, options.name, found.error(), Parts::none));
   const Json& job = *found;
   auto explained = object(client, own_path(ns, options.name, "why"));
   const Json why = explained ? std::move(*explained) : Json();
@@ -249,7 +251,8 @@ void add_limits(const Json& spec, Rows& rows) {
 int describe_pod(ApiClient& client, const DescribeOptions& options) {
   const std::string& ns = options.target.ns;
   auto found = object(client, object_path(Kind::pod, ns, options.name));
-  if (!found) return fail(found.error());
+  if (!found)
+    return fail(with_near_miss(client, ns, Kind::pod, options.name, found.error(), Parts::none));
   const Json& pod = *found;
   const Json& owners = at(pod, {"metadata", "ownerReferences"});
   const std::string job =
@@ -389,8 +392,12 @@ int describe_any(ApiClient& client, const DescribeOptions& options) {
            : kind == Kind::pod ? describe_pod(client, options)
                                : describe_node(client, options);
   }
-  return fail(kNotFound, "no job, pod or node \"" + options.name + "\" found in namespace " +
-                             options.target.ns + "\n  see: muster get all -A");
+  const Error missing{Errc::not_found,
+                      "no job, pod or node \"" + options.name + "\" found in namespace " +
+                          options.target.ns + "\n  see: muster get all -A",
+                      {}};
+  return fail(
+      with_near_miss(client, options.target.ns, Kind::job, options.name, missing, Parts::none));
 }
 
 int describe(ApiClient& client, const DescribeOptions& options) {

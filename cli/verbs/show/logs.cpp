@@ -8,6 +8,7 @@
 // with the pod's name. Files that pods write to in place of their logs are read on this machine.
 #include "cli/verbs/show/logs.hpp"
 
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -76,7 +77,7 @@ class JobLogs {
 
   int run() {
     auto job = object(client_, object_path(Kind::job, o_.target.ns, o_.job));
-    if (!job) return fail(job.error());
+    if (!job) return fail(with_near_miss(client_, o_.target.ns, Kind::job, o_.job, job.error()));
     if (!o_.tasks.empty()) {
       auto indexes = indexes_of_tasks(*job, o_.tasks);
       if (!indexes) return fail(indexes.error());
@@ -306,7 +307,7 @@ class JobLogs {
 // Text alone would not show that a coordinator answers, so the pod is asked for first.
 int log_of_pod(const LogsOptions& o, ApiClient& client) {
   const auto pod = object(client, object_path(Kind::pod, o.target.ns, o.pod));
-  if (!pod) return fail(pod.error());
+  if (!pod) return fail(with_near_miss(client, o.target.ns, Kind::pod, o.pod, pod.error()));
   std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=" + stream_of(o);
   if (o.follow) path += "&follow=true";
   if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);

@@ -1,6 +1,7 @@
 // muster why: what a job or one of its indexes is waiting for, or why it ended.
 #include "cli/verbs/show/why.hpp"
 
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -34,14 +35,16 @@ int execute(const WhyOptions& options) {
   std::string index = options.index ? std::to_string(*options.index) : "";
   if (options.task) {
     auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
-    if (!job) return fail(job.error());
+    if (!job)
+      return fail(with_near_miss(*client, options.target.ns, Kind::job, options.job, job.error()));
     auto found = indexes_of_tasks(*job, std::to_string(*options.task));
     if (!found) return fail(found.error());
     index = std::move(*found);
   }
   if (!index.empty()) path += "?index=" + index;
   auto why = object(*client, path);
-  if (!why) return fail(why.error());
+  if (!why)
+    return fail(with_near_miss(*client, options.target.ns, Kind::job, options.job, why.error()));
   if (options.output == Output::json) {
     std::cout << dumped(*why, 2) << "\n";
     return kDone;

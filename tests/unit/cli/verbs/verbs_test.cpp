@@ -1,8 +1,10 @@
 // Verbs against canned answers: their output and exit codes.
 #include "cli/verbs/jobs/delete.hpp"
 #include "cli/verbs/jobs/wait.hpp"
+#include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/show/get.hpp"
 #include "cli/verbs/show/logs.hpp"
+#include "client/connect/discovery.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "tests/unit/client/fake_server.hpp"
 
@@ -149,6 +151,30 @@ TEST_F(VerbsTest, LogsRequestsGivenAttempt) {
   const std::string asked = server.requests().back();
   EXPECT_NE(asked.find("index=7&attempt=2"), std::string::npos) << asked;
   EXPECT_NE(asked.find("tailLines=3"), std::string::npos) << asked;
+}
+
+TEST_F(VerbsTest, WhatIsNotFoundSaysWhatMayBeMeant) {
+  const std::string path = "/apis/batch/v1/namespaces/default/jobs/";
+  server.answer("GET " + path + "a", 200,
+                job_object("a", R"(,"spec":{"completionMode":"Indexed","completions":3})"));
+  const auto hint = [&](const std::string& name, Kind kind = Kind::pod,
+                        Parts parts = Parts::taken) {
+    const auto client = connect(target());
+    const Error error =
+        with_near_miss(*client, "default", kind, name,
+                       {Errc::not_found, "no\n  see: muster get pods -A", {}}, parts);
+    return error.message.substr(0, 5) == "no\n  " ? error.message.substr(5) : error.message;
+  };
+  EXPECT_EQ(hint("a"), "did you mean job/a?");
+  EXPECT_EQ(hint("a", Kind::job), "see: muster get pods -A");
+  EXPECT_EQ(hint("a2"), "did you mean job/a --index 2?");
+  EXPECT_EQ(hint("a-2"), "did you mean job/a --index 2?");
+  EXPECT_EQ(hint("a_1", Kind::job), "did you mean job/a --index 1?");
+  EXPECT_EQ(hint("a_[1-2]"), "did you mean job/a --index 1-2?");
+  EXPECT_EQ(hint("a_1", Kind::job, Parts::none), "did you mean job/a?");
+  EXPECT_EQ(hint("a_3"), "did you mean job/a?") << "there is no such index";
+  EXPECT_EQ(hint("b_3"), "see: muster get pods -A");
+  EXPECT_EQ(hint("4711"), "jobs have names instead of numbers: muster get jobs");
 }
 
 }  // namespace
