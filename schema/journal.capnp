@@ -291,6 +291,7 @@ struct JobSnapshot {
   waitedMs @50 :Int64;                # until then
   ranInQueue @51 :Text;               # that an operator had moved the job to; absent: its own
   steps @52 :List(StepsRun);
+  ownerHold @53 :Hold;                # absent: none is below an operator's
 }
 
 # Consecutive indexes, none of them completed, whose next pods have these steps.

@@ -8,6 +8,7 @@
 #include <caf/send.hpp>
 #include <kj/debug.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,6 +18,12 @@ namespace muster::coordinator {
 namespace {
 
 constexpr size_t kReasonMax = 64;  // bytes of the reason for a node's trouble
+
+bool has_failed_start(const core::PodsReported& report) {
+  return std::ranges::any_of(report.ends, [](const core::PodsReported::Ended& end) {
+    return end.cause == core::EndCause::start_failed;
+  });
+}
 
 }  // namespace
 
@@ -50,6 +57,8 @@ kj::Promise<void> AgentSession::report(ReportContext context) {
                  params.getEnds().size() <= core::node::kListMax,
              "a list can have at most 512 entries");
   actors::Report report{node_, read_report(node_, params.getStarts(), params.getEnds()), nullptr};
+  for (auto& [job, part] : report.jobs)
+    if (has_failed_start(part)) part.node_name = name_;
   context.releaseParams();
   using Pods = std::vector<PodId>;
   auto paf = kj::newPromiseAndFulfiller<Pods>();

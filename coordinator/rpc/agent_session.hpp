@@ -27,8 +27,8 @@ struct SessionDesks {
 
 class AgentSession final : public wire::Session::Server {
  public:
-  AgentSession(const SessionDesks& desks, NodeId node, uint64_t link)
-      : desks_(desks), node_(node), link_(link) {}
+  AgentSession(const SessionDesks& desks, NodeId node, std::string name, uint64_t link)
+      : desks_(desks), node_(node), name_(std::move(name)), link_(link) {}
   kj::Promise<void> heartbeat(HeartbeatContext context) override;
   kj::Promise<void> report(ReportContext context) override;
   kj::Promise<void> leave(LeaveContext context) override;
@@ -41,6 +41,7 @@ class AgentSession final : public wire::Session::Server {
   void check_current();
   const SessionDesks& desks_;
   const NodeId node_;
+  const std::string name_;
   const uint64_t link_;
 };
 

@@ -134,7 +134,7 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
     }
     auto out = context.getResults().initResult().initWelcome();
     write_welcome(answer, out.initWelcome());
-    out.setSession(kj::heap<AgentSession>(desks_, answer.node, number));
+    out.setSession(kj::heap<AgentSession>(desks_, answer.node, node, number));
     if (ports_.find(number) == nullptr) return kj::READY_NOW;  // it disconnected meanwhile
     ports_.registered(number, answer.node);
     desks_.links.connect(answer.node,

@@ -262,6 +262,8 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
                           .known = {set_back(from.getPassed()), set_back(from.getFailed())},
                           .ended = from.getEnded()});
   if (in.hasHold()) s.hold = hold_back(in.getHold(), instant_back(in.getHold().getAt(), base_ms));
+  if (in.hasOwnerHold())
+    s.owner_hold = hold_back(in.getOwnerHold(), instant_back(in.getOwnerHold().getAt(), base_ms));
   if (in.hasPriority())
     s.overrides = overrides_back(in.getPriority(), instant_back(in.getPriority().getAt(), base_ms));
   cancellations_back(in, base_ms, s);
@@ -281,11 +283,12 @@ void write_notes(const std::map<uint64_t, std::string>& notes,
 
 void write_hold_and_overrides(const core::JobState& state, Millis base_ms,
                               wire::JobSnapshot::Builder out) {
-  if (const auto& hold = state.hold) {
-    auto to = out.initHold();
-    write_hold(*hold, to);
-    to.setAt(instant(hold->at_ms, base_ms));
-  }
+  const auto write = [base_ms](const core::JobHeld& hold, wire::Hold::Builder to) {
+    write_hold(hold, to);
+    to.setAt(instant(hold.at_ms, base_ms));
+  };
+  if (state.hold) write(*state.hold, out.initHold());
+  if (state.owner_hold) write(*state.owner_hold, out.initOwnerHold());
   if (const auto& overrides = state.overrides) {
     auto to = out.initPriority();
     write_overrides(*overrides, to);
@@ -385,7 +388,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 attempt_floor, attempt_max, next_number, attempts, steps, open,
                                 deferred, broken, inherited, finished, events, events_total,
                                 pods_created, external_status, own_conditions, dependencies,
-                                followed, usage, hold, overrides, notes, cancelled,
+                                followed, usage, hold, owner_hold, overrides, notes, cancelled,
                                 cancelled_indexes, cancellations, start_trouble] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);

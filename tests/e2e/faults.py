@@ -337,6 +337,32 @@ class SitesTrouble(World):
             if pod["status"]["phase"] == "Failed":
                 self.assertEqual(exit_code(pod), 126)
 
+    def test_p15_a_typing_error_does_not_wait_for_busy_nodes(self):
+        cluster = self.cluster(agents=3, slots=1, grace="30s")
+        self.typed(cluster, "busy", 1, "sleep", "300", more=("--node-selector", "kubernetes.io/hostname=node-1"))
+        eventually(lambda: cluster.api.job("busy")["status"].get("ready") == 1, "one node is busy")
+        self.typed(cluster, "typo", 3, "/no/such/command")
+        failed = cluster.wait("typo", finished)["status"]["conditions"][-1]
+        self.assertEqual(failed["reason"], "StartFailure")
+        self.assertIn("No such file or directory (nodes ", failed["message"])
+        for name in ("node-0", "node-2", "no other node had room to try"):
+            self.assertIn(name, failed["message"])
+        why = self.muster("why", "job/typo", cluster=cluster).stdout
+        self.assertIn("(nodes ", why)
+        self.typed(cluster, "unfit", 3, "/etc/passwd")
+        failed = cluster.wait("unfit", finished)["status"]["conditions"][-1]
+        self.assertIn("exec /etc/passwd: Permission denied (node", failed["message"])
+
+    def test_p15_a_job_keeps_away_from_a_node_and_says_so(self):
+        cluster = self.cluster(agents=1, slots=1, grace="30s")
+        project = cluster.dir / "project"
+        project.mkdir()
+        (project / "step").write_text("#!/bin/sh\nexec sleep 300\n")
+        (project / "step").chmod(0o755)
+        self.without(cluster, "bad", project)
+        self.typed(cluster, "some", 2, "./step", more=("--chdir", str(project)))
+        eventually(lambda: "(1 avoided, 1 full)" in self.muster("why", "job/some", cluster=cluster).stdout, "why names the bad node")
+
     def test_p15_a_start_failure_ends_the_job_while_its_pods_run_elsewhere(self):
         cluster = self.cluster(agents=2, slots=5, grace="30s")
         project = cluster.dir / "project"

@@ -43,6 +43,19 @@ class Queues(World):
         self.said(cluster, "queue", "small", "--limit", "pods=5")
         eventually(lambda: len(self.placed(cluster, "many")) + len(self.placed(cluster, "late")) >= 4, "a change acts at once")
 
+    def test_what_a_limit_never_allows_is_refused(self):
+        cluster = self.cluster(slots=8)
+        self.assertIn("there is no queue nosuch now", self.said(cluster, "queue", "tiny", "--limit", "pods=2", "--preempts", "nosuch"))
+        self.assertIn("there is no group nosuchgroup now", self.said(cluster, "queue", "lab", "--groups", "nosuchgroup"))
+        self.assertIn("there is no user nosuchuser now", self.said(cluster, "queue", "lab", "--users", "nosuchuser"))
+        refused = self.said(cluster, "submit", "-p", "tiny", "--gang", "-n", "5", "--", "true", code=5)
+        self.assertIn("a gang of 5 pods takes 5 pods, and queue tiny allows 2; an operator may raise the limit (muster queue tiny --limit pods=N)", refused)
+        self.said(cluster, "submit", "-p", "tiny", "--gang", "-n", "2", "--name", "fits", "--wait", "--timeout", "60s", "--", "true")
+        self.said(cluster, "submit", "-p", "tiny", "--gang", "-n", "2", "--name", "now", "--hold", "--", "true")
+        self.said(cluster, "queue", "tiny", "--limit", "pods=1")
+        self.said(cluster, "release", "job/now")
+        self.why(cluster, "now", "it can never start: it takes at least 2 pods at once, and queue tiny allows 1; an operator may raise the limit")
+
     def test_pods_go_to_the_nodes_of_their_queue(self):
         cluster = self.cluster(agents=0)
         cluster.start_agent("plain", slots=2)
@@ -69,6 +82,7 @@ class Queues(World):
         self.said(cluster, "queue", "ssd", "--delete")
         self.said(cluster, "set", "job/io", "--queue", "none")
         self.assertIn("not found", self.said(cluster, "queue", "ssd", code=3))
+        self.assertEqual(self.said(cluster, "queue", "default"), "{}\n", "it exists, and says nothing")
 
     def test_an_operators_time_limit_is_that_of_pods_that_start_later(self):
         cluster = self.cluster(slots=1)

@@ -8,6 +8,7 @@
 #include "base/text/json.hpp"
 #include "base/text/json_text.hpp"
 #include "base/text/nearest.hpp"
+#include "core/cluster/slots/allowance.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/gate_fields.hpp"
 #include "core/spec/rules/defaults.hpp"
@@ -186,8 +187,8 @@ Result<ParsedJob> complete_job(ParsedJob job, const Admission& admission) {
   const core::QueueSet none;
   const core::QueueSet& queues = admission.queues ? *admission.queues : none;
   core::take_time_limit(job.meta, job.spec, queues);
-  core::enter_queue(job.meta, job.spec, admission.queues ? *admission.queues : core::QueueSet{},
-                    found);
+  core::enter_queue(job.meta, job.spec, queues, found);
+  core::fit_limits(job.meta, job.spec, queues, found);
   found.append(core::validate_create(job.meta, job.spec));
   if (admission.image_runtime) admission.image_runtime->validate(job.spec.pod, found);
   if (auto error = refusal(std::move(found), job)) return *std::move(error);

@@ -5,6 +5,7 @@
 #include "api/kube/objects/template_warnings.hpp"
 #include "api/request/field_owners.hpp"
 #include "base/text/time_text.hpp"
+#include "core/cluster/slots/allowance.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/rules/warnings.hpp"
 
@@ -106,6 +107,7 @@ std::optional<std::string> JobWriter::notifies_as_another(const Caller& caller,
 std::optional<Error> JobWriter::cannot_enter(const core::JobObject& job) const {
   core::Violations found;
   core::enter_queue(job.meta, job.spec, *queues_.all(), found);
+  core::fit_limits(job.meta, job.spec, *queues_.all(), found);
   if (found.empty()) return std::nullopt;
   return Error{Errc::invalid, "the job is invalid", found.take()};
 }

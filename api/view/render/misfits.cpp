@@ -97,6 +97,9 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
     return Misfit{"excluded", demand.affinity.required
                                   ? "labels do not match the job's nodeSelector and nodeAffinity"
                                   : "labels do not match the job's nodeSelector"};
+  if (demand.avoids.contains(node.id))
+    return Misfit{"avoided",
+                  "could not start the job's pods a short while ago, so others are tried"};
   if (!core::admits(node, labels, demand)) {
     std::string why;
     for (const core::NodeReason& one : node.spec.reasons)
@@ -125,6 +128,7 @@ std::string scheduler_words(const std::string& brief, const Misfits::Nodes& node
   if (brief == "excluded") return "node(s) didn't match Pod's node affinity/selector";
   if (brief == "without limits") return "node(s) do not enforce the pod's limits";
   if (brief == "without mounts") return "node(s) cannot mount volumes";
+  if (brief == "avoided") return "node(s) could not start such pods";
   if (brief == "ending" || brief == "reserved")
     return "node(s) end or are reserved before the pod could end";
   return "node(s) were not ready";
@@ -164,8 +168,6 @@ Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken
     const auto amounts = taken.amounts.find(node.id);
     auto found = misfit(node, slots == taken.slots.end() ? 0 : slots->second,
                         amounts == taken.amounts.end() ? kNothing : amounts->second, demand, now);
-    const bool holds = !found || found->brief == "full" || found->brief.starts_with("short of ");
-    if (holds) out.room += core::times_in(core::capacity_of(node), demand.amounts, node.slots);
     if (!found) {
       ++out.fit;
       found = Misfit{"", "fits, but its free slots are reserved or about to be assigned"};
@@ -179,6 +181,20 @@ Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken
       nodes.most = found->shortage;
   });
   return out;
+}
+
+// Nodes that are down or closed now may be back.
+Places places_of(const View& view, const core::Demand& demand) {
+  Places places;
+  view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
+    const core::NodeInfo& node = *shown.node;
+    if (!demand.node_name.empty() && demand.node_name != node.name) return;
+    const core::StringMap labels = core::labels_of(node);
+    if (!core::selects(node, labels, demand)) return;
+    places.slots += node.slots;
+    places.pods += core::times_in(core::capacity_of(node), demand.amounts, node.slots);
+  });
+  return places;
 }
 
 std::string reason_text(const std::string& brief, const std::string& text,
@@ -208,6 +224,13 @@ core::Demand demand_with(const core::Job& job, core::Steps steps) {
   return core::demand_of(steps.any() ? *core::placed_object(job, steps) : job.object());
 }
 
+core::Demand demand_now(const core::Job& job, core::Steps steps, Millis now) {
+  core::Demand demand = demand_with(job, steps);
+  for (const auto& [node, trouble] : job.state().start_trouble)
+    if (now < trouble.at_ms + core::Slots::kAvoidMs) demand.avoids.insert(node);
+  return demand;
+}
+
 const std::string& SchedulingTexts::of(const core::Job& job, core::Steps steps, Millis now) {
   if (now - made_ms_ >= kFreshMs || now < made_ms_) {
     made_ms_ = now;
@@ -218,7 +241,7 @@ const std::string& SchedulingTexts::of(const core::Job& job, core::Steps steps, 
   if (!added) return found->second;
   found->second = job.on_hold()
                       ? core::hold_text(*job.state().hold)
-                      : scheduling_text(misfits(view_, demand_with(job, steps), taken_, now));
+                      : scheduling_text(misfits(view_, demand_now(job, steps, now), taken_, now));
   return found->second;
 }
 

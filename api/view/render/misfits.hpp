@@ -37,14 +37,22 @@ struct Misfits {
     std::optional<Shortage> most;  // of the node that has most
   };
   uint64_t all = 0, fit = 0;               // nodes
-  uint64_t room = 0;                       // for such pods, if no other pods were there
   std::map<std::string, uint64_t> briefs;  // "full"; how many
   // By brief and text ("all 2 slots are in use"); of nodes that fit, the brief is empty.
   std::map<std::pair<std::string, std::string>, Nodes> reasons;
 };
 // What a pod of the job with these steps requires of a node.
 core::Demand demand_with(const core::Job& job, core::Steps steps);
+// With the nodes that the job keeps away from.
+core::Demand demand_now(const core::Job& job, core::Steps steps, Millis now);
 Misfits misfits(const View& view, const core::Demand& demand, const Taken& taken, Millis now);
+
+// How many such pods, and how many slots, the nodes that it may use would have room for, were they
+// empty.
+struct Places {
+  uint64_t pods = 0, slots = 0;
+};
+Places places_of(const View& view, const core::Demand& demand);
 
 // "1 slot", "2 slots".
 std::string count(uint64_t n, const std::string& what);

@@ -174,13 +174,6 @@ void tell_overrides(const core::Job& job, Explanation& out) {
              : ""));
 }
 
-// An amount of what a limit counts: "1.5" CPUs, "4Gi", "3" pods.
-std::string limit_text(const std::string& resource, int64_t amount) {
-  if (resource == "cpu") return core::canonical_quantity(std::to_string(amount) + "m");
-  if (resource == "memory") return core::canonical_quantity(std::to_string(amount));
-  return std::to_string(amount);
-}
-
 // Why the job's queue lets nothing of it start.
 std::string queue_wait_text(const core::Slots::QueueWait& wait) {
   using Why = core::Slots::QueueWait::Why;
@@ -200,7 +193,12 @@ std::string queue_wait_text(const core::Slots::QueueWait& wait) {
       break;
   }
   if (!wait.shortage) return queue + " is at a limit";
-  const auto& [resource, most, held, wanted, kept] = *wait.shortage;
+  using core::limit_text;
+  const auto& [resource, most, held, wanted, kept, never] = *wait.shortage;
+  if (never > 0)
+    return "it can never start: it takes at least " + limit_text(resource, never) + " " + resource +
+           " at once, and " + queue + " allows " + (wait.per_user ? "each user " : "") +
+           limit_text(resource, most) + "; an operator may raise the limit";
   const std::string of_others =
       kept > 0 ? " (" + limit_text(resource, kept) + " kept for a job that goes first)" : "";
   if (resource == "jobs")
@@ -213,12 +211,13 @@ std::string queue_wait_text(const core::Slots::QueueWait& wait) {
          " more; an operator may raise the limit";
 }
 
-// " (2 full, 1 cordoned)"
-std::string briefs_text(const std::map<std::string, uint64_t>& briefs) {
+// "1 of 4 nodes fits (2 full, 1 cordoned)"
+std::string fit_text(const Misfits& found) {
   std::string list;
-  for (const auto& [brief, n] : briefs)
+  for (const auto& [brief, n] : found.briefs)
     list += (list.empty() ? " (" : ", ") + std::to_string(n) + " " + brief;
-  return list + (list.empty() ? "" : ")");
+  return std::to_string(found.fit) + " of " + std::to_string(found.all) +
+         (found.fit == 1 ? " nodes fits" : " nodes fit") + list + (list.empty() ? "" : ")");
 }
 
 // The pods without a node that have more than the template says.
@@ -226,17 +225,25 @@ void tell_raised(const View& view, const core::Job& job, Millis now, Explanation
   if (job.raised().empty() || job.on_hold()) return;
   const Taken taken = taken_now(view);
   for (const auto& [steps, pods] : job.raised()) {
-    const auto [all, fit, room, briefs, reasons] =
-        misfits(view, demand_with(job, steps), taken, now);
+    const Misfits found = misfits(view, demand_now(job, steps, now), taken, now);
     std::string text = count_of(pods.size(), "pod") + " waiting for a slot with " +
-                       has_text(job, steps) + ": " + std::to_string(fit) + " of " +
-                       std::to_string(all) + (fit == 1 ? " nodes fits" : " nodes fit") +
-                       briefs_text(briefs);
-    for (const auto& [reason, nodes] : reasons)
+                       has_text(job, steps) + ": " + fit_text(found);
+    for (const auto& [reason, nodes] : found.reasons)
       if (reason.first == "too small")
         text += "; " + reason_text(reason.first, reason.second, nodes);
     out.details.push_back(std::move(text));
   }
+}
+
+// Why a gang could not start on the nodes that there are, were these empty; empty: it could.
+std::string too_large_text(const View& view, const core::Demand& demand, uint64_t wanted) {
+  if (!demand.gang || wanted < 2) return "";
+  const auto [places, slots] = places_of(view, demand);
+  if (places >= wanted) return "";
+  return "a gang of " + std::to_string(wanted) + " needs " + count(wanted, "slot") +
+         " at once, and the nodes that it may use have " + std::to_string(slots) + " in all" +
+         (places < slots ? ", " + std::to_string(places) + " of which have what its pods request"
+                         : "");
 }
 
 // Explains why a pod without a node does not get one.
@@ -248,7 +255,7 @@ void explain_place(const View& view, const core::Job& job, core::Steps steps,
   const Taken taken = taken_now(view);
   const auto of = owner ? taken.pods_of.find(*owner) : taken.pods_of.end();
   const uint64_t of_owner = of == taken.pods_of.end() ? 0 : of->second;
-  const core::Demand demand = demand_with(job, steps);
+  const core::Demand demand = demand_now(job, steps, now);
   const uint64_t wanted = demand.gang ? job.pending().size() : 1;
   if (owner && user_pods_max > 0 && of_owner + wanted > user_pods_max) {
     out.summary += ": its owner has " + count(of_owner, "pod") +
@@ -262,21 +269,20 @@ void explain_place(const View& view, const core::Job& job, core::Steps steps,
     out.summary += ": " + queue_wait_text(*wait);
     return;
   }
-  const auto [all, fit, room, briefs, reasons] = misfits(view, demand, taken, now);
-  if (demand.gang && room > 0 && room < wanted) {
-    out.summary += ": " + std::to_string(wanted) +
-                   " pods must start together, and the nodes that "
-                   "could take them have room for " +
-                   std::to_string(room) + ", even if idle";
+  const Misfits found = misfits(view, demand, taken, now);
+  const uint64_t all = found.all;
+  const std::string too_large = too_large_text(view, demand, wanted);
+  if (!too_large.empty()) {
+    out.summary += ": " + too_large;
   } else if (all == 0 && !demand.node_name.empty()) {
     out.summary += ": spec.nodeName is " + demand.node_name + ", and there is no such node";
   } else if (all == 0) {
     out.summary += ": there are no nodes (start one with `muster agent`)";
   } else {
-    out.summary += ": " + std::to_string(fit) + " of " + std::to_string(all) +
-                   (fit == 1 ? " nodes fits" : " nodes fit") + briefs_text(briefs);
+    out.summary += ": " + fit_text(found);
   }
-  for (const auto& [reason, nodes] : reasons) {
+  for (const auto& [reason, nodes] : found.reasons) {
+    if (!too_large.empty() && reason.first.empty()) continue;  // it fits one pod
     std::string line = count(nodes.names.size(), "node") + ": " +
                        reason_text(reason.first, reason.second, nodes) + " (";
     for (size_t i = 0; i < nodes.names.size() && i < 5; ++i)
@@ -288,6 +294,7 @@ void explain_place(const View& view, const core::Job& job, core::Steps steps,
     out.details.push_back("spec.nodeName is " + demand.node_name +
                           ": its pods run on no other node");
   if (demand.gang) out.details.push_back("a gang: its pods start together or not at all");
+  if (!too_large.empty()) return;
   explain_share(view, job, now, out);
 }
 
@@ -429,10 +436,20 @@ std::string running_text(const View& view, const core::Job& job, const core::Pod
   return text + " is starting on " + node;
 }
 
-// `next`: time until the first of these indexes is retried.
-std::string backoff_text(uint64_t indexes, Millis next) {
-  return (indexes == 1 ? "1 index is" : std::to_string(indexes) + " indexes are") +
-         " backing off after a failure; the next retry is in " + span_text(next + kRoundUpMs);
+// Of the indexes of a job that have no pods and wait for their retry, how many, and until when.
+struct Delayed {
+  uint64_t indexes = 0;
+  Millis next = 0;
+  bool counted = true;  // the ends of all of them count as failures
+};
+
+std::string backoff_text(const Delayed& delayed, Millis now) {
+  const uint64_t n = delayed.indexes;
+  return (n == 1 ? "1 index is" : std::to_string(n) + " indexes are") + " backing off after " +
+         (delayed.counted ? "a failure"
+          : n == 1        ? "an end that does not count"
+                          : "failures or ends that do not count") +
+         "; the next retry is in " + span_text(delayed.next - now + kRoundUpMs);
 }
 
 // The indexes that wait for those of other jobs; empty: none does.
@@ -555,11 +572,6 @@ void tell_lost_indexes(const core::JobState& s, Explanation& out) {
     out.details.push_back("cancelled indexes: " + s.cancelled_indexes.text());
 }
 
-// Of those that have no pods and wait for their retry, how many, and until when.
-struct Delayed {
-  uint64_t indexes = 0;
-  Millis next = 0;
-};
 Delayed delayed_indexes(const core::Job& job, Millis now, const core::Knobs& knobs) {
   Delayed delayed;
   const auto wait_for = [&](uint32_t index) {
@@ -568,7 +580,12 @@ Delayed delayed_indexes(const core::Job& job, Millis now, const core::Knobs& kno
     ++delayed.indexes;
     delayed.next = delayed.next == 0 ? due : std::min(delayed.next, due);
   };
-  for (const auto& [index, pod] : job.state().deferred) wait_for(index);
+  for (const auto& [index, pod] : job.state().deferred) {
+    const uint64_t before = delayed.indexes;
+    wait_for(index);
+    if (delayed.indexes > before && pod.counts_when_replaced() != core::Counted::failed)
+      delayed.counted = false;
+  }
   for (const auto& [index, counts] : job.state().inherited) wait_for(index);
   return delayed;
 }
@@ -609,8 +626,8 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   const bool whole = explain_whole(job, now, knobs, out);
   const size_t pending = job.pending().size();
   const std::string awaiting = whole ? "" : awaiting_text(job);
-  const auto [delayed, next] = delayed_indexes(job, now, knobs);
-  if (!whole) out.next_retry_ms = next;
+  const Delayed delayed = delayed_indexes(job, now, knobs);
+  if (!whole) out.next_retry_ms = delayed.next;
   const auto running = static_cast<uint64_t>(std::ranges::count_if(
       s.open, [](const auto& one) { return one.second.active() && one.second.started_at; }));
   // Bound pods that their node has not started: they wait for a slot there, or it is slow, starts
@@ -639,10 +656,10 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     const core::Steps steps = all_raised ? job.raised().begin()->first : core::Steps{};
     explain_place(view, job, steps, user_pods_max, now, out);
     if (!all_raised || job.raised().size() > 1) tell_raised(view, job, now, out);
-  } else if (!whole && delayed > 0) {
+  } else if (!whole && delayed.indexes > 0) {
     out.state = "Backoff";
-    out.until_ms = next;
-    out.summary = backoff_text(delayed, next - now);
+    out.until_ms = delayed.next;
+    out.summary = backoff_text(delayed, now);
   } else if (!awaiting.empty()) {
     out.state = "Held";
     out.summary = awaiting;
@@ -655,16 +672,18 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.details.push_back(parked_text(parked));
   if ((out.state == "Running" || out.state == "Starting") && pending > 0) {
     const auto* const wait = view.queue_wait(job.id());
-    out.details.push_back(count_of(pending, "pod") + " waiting for a slot" +
-                          (wait ? ": " + queue_wait_text(*wait) : ""));
+    out.details.push_back(
+        count_of(pending, "pod") + " waiting for a slot" +
+        (wait ? ": " + queue_wait_text(*wait)
+              : ": " + fit_text(misfits(view, demand_now(job, {}, now), taken_now(view), now))));
     if (!wait) explain_share(view, job, now, out);
     tell_raised(view, job, now, out);
   }
   if (out.state != "Pending") tell_overrides(job, out);
   if (!whole) tell_failed_starts(view, job, out);
   tell_trouble(view, job, std::nullopt, out);
-  if (delayed > 0 && out.state != "Backoff")
-    out.details.push_back(backoff_text(delayed, next - now));
+  if (delayed.indexes > 0 && out.state != "Backoff")
+    out.details.push_back(backoff_text(delayed, now));
   if (!awaiting.empty() && out.state != "Held") out.details.push_back(awaiting);
   tell_lost_indexes(s, out);
   return out;

@@ -4,6 +4,7 @@
 // Each job is reported once its outcome is known; the worst outcome determines the exit code.
 #include "cli/verbs/jobs/wait.hpp"
 
+#include "base/printable.hpp"
 #include "base/text/nearest.hpp"
 #include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
@@ -130,8 +131,9 @@ class Waiter {
     const std::string details = failure_details(client_, ns, now, [&](const Failures& failures) {
       return more_text(failures, job.name, ns);
     });
+    const std::string message = text_at(condition, {"message"});  // only its owner's to see
     const int code = fail(kFailed, job.title() + " Failed: " + text_at(condition, {"reason"}) +
-                                       ": " + text_at(condition, {"message"}));
+                                       (message.empty() ? "" : ": " + message));
     std::cerr << details;
     return code;
   }
@@ -170,9 +172,9 @@ class Waiter {
     const auto why = object(client_, own_path(options_.target.ns, job.name, "why"));
     if (!why) return;
     std::cerr << "  job/" << job.name << " " << text_at(*why, {"state"}) << ": "
-              << text_at(*why, {"summary"}) << "\n";
+              << on_one_line(text_at(*why, {"summary"})) << "\n";
     for (const Json& line : at(*why, {"details"}))
-      std::cerr << "    " << line.get<std::string>() << "\n";
+      std::cerr << "    " << on_one_line(line.get<std::string>()) << "\n";
   }
 
   int interrupted() {

@@ -1,6 +1,7 @@
 // muster why: what a job or one of its indexes is waiting for, or why it ended.
 #include "cli/verbs/show/why.hpp"
 
+#include "base/printable.hpp"
 #include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
@@ -58,13 +59,14 @@ int execute(const WhyOptions& options) {
     std::cout << " task " << *options.task;
   else if (!index.empty())
     std::cout << "/" << index;
-  std::cout << " " << text_at(*why, {"state"}) << ": " << text_at(*why, {"summary"}) << "\n";
+  std::cout << " " << text_at(*why, {"state"}) << ": " << on_one_line(text_at(*why, {"summary"}))
+            << "\n";
   const std::string failures =
       index.empty() && text_at(*why, {"state"}) == "Failed" ? failures_below(*client, options) : "";
   for (const Json& line : at(*why, {"details"}))
     if (const auto text = line.get<std::string>();
         failures.empty() || !text.starts_with("failed indexes: "))
-      std::cout << "  " << text << "\n";
+      std::cout << "  " << on_one_line(text) << "\n";
   std::cout << failures;
   return kDone;
 }

@@ -71,8 +71,11 @@ class Cluster {
   std::set<JobId>& keepers() { return keepers_; }
   // Whether it is known which queues there are.
   bool& queues_known() { return queues_known_; }
-  // Whether the last ShowShares said anything.
+  // Whether the last ShowShares said anything, when it was made, and whether the next round makes
+  // one.
   bool& shares_shown() { return shares_shown_; }
+  Millis& shares_up_ms() { return shares_up_ms_; }
+  bool& shares_due() { return shares_due_; }
   // When it was last looked whether windows begin or end, on the wall clock.
   Millis& looked_at_windows_ms() { return looked_at_windows_ms_; }
 
@@ -91,6 +94,8 @@ class Cluster {
   Slots slots_;
   std::set<JobId> keepers_;
   bool shares_shown_ = false;
+  bool shares_due_ = false;
+  Millis shares_up_ms_ = 0;
   bool queues_known_ = false;
   Millis looked_at_windows_ms_ = 0;
 };

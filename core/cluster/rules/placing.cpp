@@ -15,6 +15,8 @@ void moved(Turn& turn, JobId job) {
 
 // How often what users have had is written down; a crash forgets as much.
 constexpr Millis kNoteEveryMs = 60'000;
+// Minimum interval between what is shown beside the ticks.
+constexpr Millis kShowEveryMs = 200;
 
 }  // namespace
 
@@ -26,6 +28,22 @@ void Turn::note_uses() {
   // Time alone lowers uses, and needs no note.
   if ((age_ms >= kNoteEveryMs || age_ms < 0) && slots.take_used() && !slots.uses().empty())
     record(UsesNoted{{now.wall_ms, slots.uses()}});
+  show_shares();
+}
+
+// After a round that somebody may want to know more about than the next tick tells. Not after each:
+// it looks at all jobs.
+void Turn::show_shares_soon() {
+  if (!cluster.shares_due()) return;
+  const Millis wait_ms = cluster.shares_up_ms() + kShowEveryMs - now.up_ms;
+  if (wait_ms > 0) return at_once(PlaceAfter{wait_ms});
+  show_shares();
+}
+
+void Turn::show_shares() {
+  Slots& slots = cluster.slots();
+  cluster.shares_due() = false;
+  cluster.shares_up_ms() = now.up_ms;
   ShowShares shares{slots.standings(), std::nullopt};
   // Of pods with steps, what is said is said of their job, whose other pods come first.
   for (auto& [job, wait] : slots.queue_waits())
@@ -45,7 +63,9 @@ void Turn::note_uses() {
 }
 
 void Turn::take(const Want& event) {
+  const bool fresh = !cluster.slots().knows(event.job);
   cluster.slots().want(event.job, event.pending, event.received, event.object);
+  if (fresh && cluster.slots().is_limited(event.job)) cluster.shares_due() = true;
   moved(*this, event.job);
 }
 
@@ -72,6 +92,7 @@ void Turn::take(const JobLeft& event) {
 void Turn::take(const QueuesChanged& event) {
   cluster.slots().set_queues(event.queues, event.classes);
   cluster.queues_known() = true;
+  cluster.shares_due() = true;
   return_slots();
   place_soon();
 }
@@ -110,6 +131,7 @@ void Turn::take(const PlaceNow&) {
     at_once(TakeBack{job, std::move(taken)});
   }
   for (auto& [job, nodes] : round.tainted) at_once(TellLeave{job, std::move(nodes)});
+  show_shares_soon();
   if (round.again_ms) at_once(PlaceAfter{*round.again_ms});
 }
 

@@ -77,6 +77,8 @@ struct Turn {
   void look_at_windows();
   // placing.cpp
   void note_uses();
+  void show_shares();
+  void show_shares_soon();
   void take(const Want& event);
   void take(const Freed& event);
   void take(const JobLeft& event);

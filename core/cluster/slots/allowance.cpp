@@ -1,5 +1,8 @@
 #include "core/cluster/slots/allowance.hpp"
 
+#include "core/spec/fields/owner.hpp"
+#include "core/spec/values/quantity.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -84,11 +87,14 @@ std::optional<Allowance::Shortage> Allowance::shortage(const Amounts& each, bool
     if (__builtin_mul_overflow(one, static_cast<int64_t>(wanted), &all))
       all = std::numeric_limits<int64_t>::max();
     found = {resource, most, held, all, held - granted};
+    int64_t together = 0;  // `least` of them
+    if (__builtin_mul_overflow(one, static_cast<int64_t>(least), &together) || together > most)
+      found->never = together;
   };
   const Taken all = taken(each, new_job, own), had = taken(each, new_job, std::nullopt);
   if (max.pods) look("pods", *max.pods, all.pods, had.pods, 1);
   if (!found && max.jobs && new_job && all.jobs >= int64_t{*max.jobs})
-    found = Shortage{"jobs", *max.jobs, all.jobs, 1, all.jobs - had.jobs};
+    found = Shortage{"jobs", *max.jobs, all.jobs, 1, all.jobs - had.jobs, *max.jobs == 0 ? 1 : 0};
   if (max.cpu_millis) look("cpu", *max.cpu_millis, all.cpu_millis, had.cpu_millis, each.cpu_millis);
   if (max.memory_bytes)
     look("memory", *max.memory_bytes, all.memory_bytes, had.memory_bytes, each.memory_bytes);
@@ -97,6 +103,43 @@ std::optional<Allowance::Shortage> Allowance::shortage(const Amounts& each, bool
     look(name, most, taken_of(name, one, own), taken_of(name, one, std::nullopt), one);
   }
   return found;
+}
+
+std::string limit_text(const std::string& resource, int64_t amount) {
+  if (resource == "cpu") return canonical_quantity(std::to_string(amount) + "m");
+  if (resource == "memory") return canonical_quantity(std::to_string(amount));
+  return std::to_string(amount);
+}
+
+void fit_limits(const JobMeta& meta, const JobSpec& spec, const QueueSet& queues,
+                Violations& found) {
+  const Queue* const queue = queues.find(queue_of(meta.annotations));
+  if (!queue || spec.parallelism == 0) return;
+  JobObject object;
+  object.meta = meta;
+  object.spec = spec;
+  const Demand demand = demand_of(object);
+  const int64_t together =
+      demand.gang ? std::min<int64_t>(spec.parallelism.value_or(1), spec.completions.value_or(1))
+                  : 1;
+  auto look = [&](const QueueLimits& limits, bool per_user) {
+    Allowance all;
+    all.set_max(limits);
+    const auto least = static_cast<uint64_t>(std::max<int64_t>(together, 1));
+    const auto lack = all.shortage(demand.amounts, true, least, least);
+    if (!lack) return false;
+    const std::string flag = per_user ? " --user-limit " : " --limit ";
+    found.forbidden(
+        "metadata.annotations[" + std::string(kQueueKey) + "]",
+        (demand.gang ? "a gang of " + std::to_string(least) + " pods takes " : "a pod takes ") +
+            limit_text(lack->resource, lack->wanted) + " " + lack->resource + ", and queue " +
+            queue->name + " allows " + (per_user ? "each user " : "") +
+            limit_text(lack->resource, lack->max) +
+            "; an operator may raise the limit (muster queue " + queue->name + flag +
+            lack->resource + "=N)");
+    return true;
+  };
+  if (!look(queue->total, false) && owner_uid(meta.annotations)) look(queue->per_user, true);
 }
 
 bool Allowance::over() const {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/cluster/nodes/demand.hpp"
-#include "core/queue/queue.hpp"
+#include "core/queue/rights.hpp"
 
 #include <array>
 #include <cstdint>
@@ -53,6 +53,7 @@ struct Allowance {
     int64_t held = 0;    // what is kept included
     int64_t wanted = 0;  // by the pods
     int64_t kept = 0;    // for jobs that wait
+    int64_t never = 0;   // what starts at once exceeds `max` alone: this much; 0: it does not
     bool operator==(const Shortage&) const = default;
   };
   std::optional<Shortage> shortage(const Amounts& each, bool new_job, uint64_t least,
@@ -66,6 +67,13 @@ struct Allowance {
   Taken taken(const Amounts& each, bool new_job, std::optional<uint64_t> own) const;
   int64_t taken_of(const std::string& name, int64_t each, std::optional<uint64_t> own) const;
 };
+
+// An amount of what a limit counts: "1.5" CPUs, "4Gi", "3" pods.
+std::string limit_text(const std::string& resource, int64_t amount);
+
+// Refuses a job of which the limits of its queue could never let anything start.
+void fit_limits(const JobMeta& meta, const JobSpec& spec, const QueueSet& queues,
+                Violations& found);
 
 // Those of one job; null: none.
 using Allowances = std::array<Allowance*, 3>;

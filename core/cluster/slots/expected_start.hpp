@@ -18,7 +18,7 @@ namespace muster::core {
 
 struct Expectation {
   JobId job = 0;
-  uint32_t ahead = 0;                // waiting jobs that go first
+  uint32_t ahead = 0;                // waiting jobs that go first, for a node that it may use
   std::optional<Millis> start_ms{};  // on the clock of Ending::at_ms
 };
 

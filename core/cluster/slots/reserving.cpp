@@ -2,6 +2,7 @@
 #include "core/cluster/slots/slots.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -29,6 +30,7 @@ constexpr int kVainMax = 64;
 // long.
 constexpr size_t kLinePlacesMax = 20'000;
 constexpr size_t kLineJobsMax = 2'000;
+constexpr size_t kRivalKindsMax = 32, kRivalLooksMax = 20'000;
 
 }  // namespace
 
@@ -307,13 +309,58 @@ void Slots::make_room(Preemption& preemption, const std::vector<Client*>& jobs, 
 
 // ---- the line
 
-// The line of waiting jobs, as far as it is known (expected_start.hpp).
+// Whether all its pods that start together fit onto the nodes, were these empty.
+bool Slots::could_ever_start(const Client& client) const {
+  const uint32_t needed = client.need.gang ? client.wanted : 1;
+  uint32_t places = 0;
+  for (const auto& [id, site] : sites_) {
+    if (!admits(site.info, site.labels, client.need)) continue;
+    places += times_in(capacity_of(site.info), client.need.amounts,
+                       std::min(site.info.slots, needed - places));
+    if (places >= needed) return true;
+  }
+  return false;
+}
+
+// Of the jobs ahead of each, counts only those that could take a place on a node that it may use.
+// As long as that costs little: else all of them count.
+void Slots::count_rivals(std::vector<Expectation>& line) const {
+  std::map<const Kind*, size_t> kinds;
+  for (const Expectation& one : line) kinds.try_emplace(clients_.at(one.job).kind, kinds.size());
+  if (kinds.size() < 2 || kinds.size() > kRivalKindsMax ||
+      kinds.size() * sites_.size() > kRivalLooksMax)
+    return;
+  using Set = std::bitset<kRivalKindsMax>;
+  std::vector<Set> rivals(kinds.size());
+  for (const auto& [id, site] : sites_) {
+    Set here;
+    for (const auto& [kind, number] : kinds)
+      here[number] = site.usable && admits(site.info, site.labels, kind->demand) &&
+                     times_in(capacity_of(site.info), kind->demand.amounts, 1) > 0;
+    for (size_t i = 0; i < rivals.size(); ++i)
+      if (here[i]) rivals[i] |= here;
+  }
+  std::vector<size_t> kind_at;  // of each in the line
+  for (const Expectation& one : line) kind_at.push_back(kinds.at(clients_.at(one.job).kind));
+  std::vector<uint32_t> seen(kinds.size());  // of those counted so far, by kind
+  size_t counted = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    for (; counted < line[i].ahead; ++counted) ++seen[kind_at[counted]];
+    line[i].ahead = 0;
+    for (size_t kind = 0; kind < seen.size(); ++kind)
+      if (rivals[kind_at[i]][kind]) line[i].ahead += seen[kind];
+  }
+}
+
+// The line of waiting jobs, as far as it is known (expected_start.hpp). A job that no place can be
+// expected for is not in it.
 std::vector<Expectation> Slots::line(Millis now) {
   if (wanting_.size() > kLineJobsMax) return {};
   note_changes();
   std::vector<WaitingJob> jobs;
   for (const JobId id : wanting_)
-    if (const Client& client = clients_.at(id); may_have(client)) {
+    if (const Client& client = clients_.at(id);
+        may_have(client) && (!client.needs_much() || could_ever_start(client))) {
       jobs.push_back(client);
       const auto kept = reservations_.find(id);
       jobs.back().reservation = kept == reservations_.end() ? nullptr : &kept->second;
@@ -348,6 +395,7 @@ std::vector<Expectation> Slots::line(Millis now) {
     nodes.push_back(std::move(one));
   }
   std::vector<Expectation> line = expect(jobs, std::move(nodes), now);
+  count_rivals(line);
   for (Expectation& one : line)
     if (one.job == patient_) one.start_ms = std::max(start_ms_, now);
   return line;

@@ -347,6 +347,11 @@ bool Slots::must_share(JobId job) const {
   });
 }
 
+bool Slots::is_limited(JobId job) const {
+  const auto found = clients_.find(job);
+  return found != clients_.end() && (found->second.limited || found->second.barred);
+}
+
 bool Slots::may_keep(JobId job) const {
   const Client& client = clients_.at(job);
   if (client.need.gang || must_share(job)) return false;

@@ -103,6 +103,8 @@ class Slots {
   bool may_keep(JobId job) const;
   // Whether it must not keep slots because of its queue, a limit, or others who wait for that.
   bool must_share(JobId job) const;
+  // Whether limits, or rules of its queue, say how much of it may start.
+  bool is_limited(JobId job) const;
   bool any_waits() const { return !waiting_.empty(); }  // for slots or a limit
   // Slots granted or occupied by a pod.
   uint32_t used(NodeId node) const;
@@ -292,6 +294,8 @@ class Slots {
   bool still_good(JobId job) const;
   Client* most_patient(Millis now);
   void begin_to_wait(Millis now);
+  bool could_ever_start(const Client& client) const;
+  void count_rivals(std::vector<Expectation>& line) const;
   void be_patient(Millis now, Round& round);
   void plan_anew(Millis now);
   void expect_at(Due due);

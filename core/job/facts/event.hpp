@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct PodsReported {
   NodeId node = kNoNode;
   std::vector<Start> starts;
   std::vector<Ended> ends;
+  std::string node_name{};  // for people, if a pod could not be started; empty: not known
 };
 
 // The node was declared lost (or its Node object deleted): every open pod there ends with this
@@ -137,8 +139,8 @@ struct Tainted {
   Steps steps{};
 };
 
-// Every node that could take the job's pods has failed to start one for a reason of that node
-// (FreeSlots::avoid). What fails to start from now on counts as a failure, until a pod has started.
+// Every node that could take the job's pods has failed to start one (FreeSlots::avoid). What fails
+// to start from now on counts as a failure, until a pod has started.
 struct NowhereElse {};
 
 // Sets conditions, labels and annotations of a pod.

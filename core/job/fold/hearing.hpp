@@ -58,6 +58,9 @@ class Hearing {
   // Since NowhereElse; until a pod has started.
   bool nowhere_else = false;
 
+  // Of nodes that could not start pods, as far as they have said so since the start.
+  std::map<NodeId, std::string> names;
+
  private:
   struct Question {
     uint64_t number = 0;

@@ -551,6 +551,7 @@ struct Applier {
                             r.at_ms, interim->reason, interim->message});
     if (success) s.completed_at = r.at_ms;
     s.hold.reset();
+    s.owner_hold.reset();
     if (s.overrides) s.usage.queue = s.overrides->overrides.queue.value_or("");
     s.overrides.reset();
     s.start_trouble.clear();
@@ -590,12 +591,17 @@ struct Applier {
   }
 
   void operator()(const JobHeld& r) {
+    if (!r.by_operator)
+      s.owner_hold.reset();
+    else if (s.hold && !s.hold->by_operator)
+      s.owner_hold = s.hold;
     s.hold = r;
     tell(JobEvent::Kind::held, {}, r.by + (r.reason.empty() ? "" : ": " + r.reason));
   }
 
   void operator()(const JobReleased& r) {
     s.hold.reset();
+    s.owner_hold.reset();
     tell(JobEvent::Kind::released, {}, r.by);
   }
 

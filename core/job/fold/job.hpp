@@ -143,6 +143,7 @@ struct JobState {
   std::vector<Followed> followed;        // those of needed == each, also after their end
   JobUsage usage;
   std::optional<JobHeld> hold;
+  std::optional<JobHeld> owner_hold;      // the owner's, while an operator's is in its place
   std::optional<OverridesSet> overrides;  // of what the object says
   std::map<uint64_t, std::string> notes;  // of the events that say who and why, by number
   std::optional<JobCancelled> cancelled;

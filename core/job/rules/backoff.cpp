@@ -1,6 +1,7 @@
 // Delays before a failed pod is replaced (job-semantics 5.2 and 5.3).
 #include "core/job/rules/backoff.hpp"
 
+#include "core/job/facts/pod_conditions.hpp"
 #include "core/job/rules/sync.hpp"
 #include "core/spec/fields/annotations.hpp"
 
@@ -41,8 +42,16 @@ std::pair<uint32_t, Millis> next_backoff(const Job& job, const std::vector<PodsE
 
 namespace {
 
-// Those that delay the next pod: a step delays nothing.
-uint32_t delaying(int32_t failures, int32_t ignored, Steps steps) {
+// A disruption that a limited number is ignored of delays nothing: the limit ends what repeats, and
+// the index has done nothing wrong (ADR 82).
+bool waits_after_disruptions(const Job& job) {
+  return !disruptions_max(job.object().meta.annotations);
+}
+
+// Those that delay the next pod. A step delays nothing.
+uint32_t delaying(const Job& job, int32_t failures, int32_t ignored, int32_t disruptions,
+                  Steps steps) {
+  if (disruptions > 0 && !waits_after_disruptions(job)) ignored -= disruptions;
   return static_cast<uint32_t>(failures + std::max(0, ignored - steps.taken()));
 }
 
@@ -53,15 +62,20 @@ Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
     const FailureCounts& counts = it->second;
     if (counts.failed_ms == 0) return 0;
     return counts.failed_ms +
-           backoff_delay(knobs, delaying(counts.failures, counts.ignored, next_steps(job, index)));
+           backoff_delay(knobs, delaying(job, counts.failures, counts.ignored, counts.disruptions,
+                                         next_steps(job, index)));
   }
   const auto& deferred = job.state().deferred;
   auto it = deferred.find(index);
   const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
   if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
   if (next_steps(job, index) != pod->steps) return 0;  // it ran out of what the next one has
+  const bool ignored = pod->counts_when_replaced() == Counted::ignored;
+  if (ignored && is_disrupted(*pod) && !waits_after_disruptions(job)) return 0;
   Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_at.value_or(0);
-  return failed_ms + backoff_delay(knobs, delaying(pod->failures, pod->ignored, pod->steps) + 1);
+  return failed_ms +
+         backoff_delay(
+             knobs, delaying(job, pod->failures, pod->ignored, pod->disruptions, pod->steps) + 1);
 }
 
 Millis job_due(const Job& job, const Knobs& knobs) {

@@ -78,6 +78,7 @@ void run_job(Sync& sync) {
   }
   if (sync.state().deleted_at) return;
   end_cancelled(sync);
+  give_up_starting(sync);
   bool managed = !decide_finish(sync);
   if (managed)
     manage_pods(sync);

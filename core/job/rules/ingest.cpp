@@ -1,5 +1,6 @@
-// Turns events into starts, ends and bindings. A report about a pod that is not open, or not bound
-// to the reporting node, changes nothing, since the pod has been judged; it is still acknowledged.
+// Turns events into starts, ends and bindings, and decides whose fault it is that a pod could not
+// be started (ADR 81). A report about a pod that is not open, or not bound to the reporting node,
+// changes nothing, since the pod has been judged; it is still acknowledged.
 #include "base/exec_exit.hpp"
 #include "core/job/rules/sync.hpp"
 
@@ -11,6 +12,12 @@
 namespace muster::core {
 
 namespace {
+
+// Whether the node found what it was asked to execute, and could not: no permission, say. This is
+// the command's own fault, unless the same command has started elsewhere.
+bool is_unfit(const PodEnd& end) {
+  return end.exit_code == kExitCannotStart && end.message.starts_with("exec ");
+}
 
 // How long a leader's failure may wait for the workers' nodes, some of which may be cut off or
 // frozen. A healthy node answers within milliseconds.
@@ -43,6 +50,8 @@ void end_pod(Sync& sync, const Pod& pod, PodEnd end) {
 struct Ingest {
   Sync& sync;
   std::set<PodKey> ended{};  // in this sync
+  // Nodes where a pod may start yet, or fail to; absent: not looked at since the last event.
+  std::optional<std::set<NodeId>> trying{};
 
   const Pod* open_on(PodKey key, NodeId node) const {
     auto it = sync.state().open.find(key);
@@ -90,11 +99,36 @@ struct Ingest {
     if (!back.slots.empty()) sync.order(std::move(back));
   }
 
+  // Whether another node may still show how the job's pods start.
+  bool others_try(NodeId node) {
+    if (!trying) {
+      trying.emplace();
+      for (const auto& [key, pod] : sync.state().open)
+        if (pod.bound() && !pod.started_at && !ended.contains(key)) trying->insert(pod.node);
+    }
+    return std::ranges::any_of(*trying, [&](NodeId other) {
+      return other != node && !sync.failed_starts.contains(other);
+    });
+  }
+
+  // Whether it is the job's fault, not the node's, that its pod could not be started there.
+  bool is_own_fault(NodeId node, const PodEnd& end) {
+    if (sync.hearing.nowhere_else) return true;
+    const bool started =
+        has_started(sync.job) || !sync.starts.empty() ||
+        std::ranges::any_of(sync.ends, [](const auto& one) { return one.start.has_value(); });
+    return !started && is_unfit(end) && !others_try(node);
+  }
+
   // What this node cannot start, another one may: it lacks memory, or a directory that others have.
-  // The pod is returned, unless there is no other node.
+  // The pod is returned, unless the job is to blame.
   void look_elsewhere(const Pod& pod, NodeId node, PodEnd& end) {
     if (end.cause != EndCause::start_failed) return;
-    if (sync.hearing.nowhere_else) {
+    if (end.message.empty())
+      end.message = "it ended with exit code " + std::to_string(end.exit_code);
+    const bool own_fault = is_own_fault(node, end);
+    sync.failed_starts.try_emplace(node, end.message);
+    if (own_fault) {
       if (end.exit_code == kExitNotHere) end.exit_code = kExitCannotStart;
       for (ContainerEnd& one : end.containers)
         if (one.exit_code == kExitNotHere) one.exit_code = kExitCannotStart;
@@ -115,6 +149,8 @@ struct Ingest {
         !e.starts.empty() || std::any_of(e.ends.begin(), e.ends.end(),
                                          [](const auto& end) { return end.start.has_value(); });
     if (starts) sync.hearing.nowhere_else = false;
+    trying.reset();
+    if (!e.node_name.empty()) sync.hearing.names[e.node] = e.node_name;
     for (const auto& start : e.starts)
       if (open_on(start.pod, e.node)) unrecorded[start.pod] = &start;
     for (const auto& end : e.ends) {
@@ -227,6 +263,11 @@ struct Ingest {
 };
 
 }  // namespace
+
+// Jobs of earlier versions have no record of their first start.
+bool has_started(const Job& job) {
+  return job.state().usage.first_start || job.state().usage.ran_ms > 0;
+}
 
 void ingest(Sync& sync, const std::vector<Event>& events) {
   Ingest ingest{sync};

@@ -10,6 +10,7 @@
 #include "core/job/rules/sync.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/rules/retry_steps.hpp"
+#include "core/spec/values/duration.hpp"
 #include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
@@ -54,8 +55,34 @@ bool start_failure_ends_job(const Sync& sync, const PodEnd& end) {
          !input_names_program(sync.spec());
 }
 
-void fail_by_start(Sync& sync, const PodEnd& end) {
-  sync.fail_job = "The command cannot be started: " + end.message;
+// "node a", "nodes a, b and 3 more".
+std::string nodes_text(const Sync& sync, const std::vector<NodeId>& nodes) {
+  constexpr size_t kNamed = 3;
+  const size_t named = nodes.size() > kNamed + 1 ? kNamed : nodes.size();
+  std::string text = nodes.size() == 1 ? "node " : "nodes ";
+  for (size_t i = 0; i < named; ++i) {
+    const auto name = sync.hearing.names.find(nodes[i]);
+    text += i == 0 ? "" : i + 1 == nodes.size() ? " and " : ", ";
+    text += name == sync.hearing.names.end() ? "n" + std::to_string(nodes[i]) : name->second;
+  }
+  if (named < nodes.size()) text += " and " + std::to_string(nodes.size() - named) + " more";
+  return text;
+}
+
+// With what most nodes said, and these; of several such reasons, the one of `node`.
+void fail_by_start(Sync& sync, NodeId node, const std::string& why, const std::string& more = "") {
+  std::map<NodeId, std::string> said;
+  for (const auto& [id, trouble] : sync.state().start_trouble) said[id] = trouble.why;
+  for (const auto& [id, message] : sync.failed_starts) said[id] = message;
+  said[node] = why;
+  std::map<std::string, std::vector<NodeId>> by_reason;
+  for (const auto& [id, message] : said) by_reason[message].push_back(id);
+  const std::string* most = &why;  // of equals, the first
+  for (const auto& [message, nodes] : by_reason)
+    if (nodes.size() > by_reason.at(*most).size()) most = &message;
+  sync.fail_job =
+      "The command cannot be started: " + (most->empty() ? "its node gave no reason" : *most) +
+      " (" + nodes_text(sync, by_reason.at(*most)) + more + ")";
   sync.fail_job_reason = ConditionReason::start_failure;
 }
 
@@ -108,7 +135,7 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   counts.raised = raised;
   if (start_failure_ends_job(sync, end)) {
     counts.action = match.action = FailureAction::fail_job;
-    if (sync.fail_job.empty()) fail_by_start(sync, end);
+    if (sync.fail_job.empty()) fail_by_start(sync, pod.node, end.message);
   }
   if (match.action == FailureAction::fail_job && sync.fail_job.empty())
     sync.fail_job = match.message;
@@ -189,9 +216,26 @@ FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end
 void judge_again(Sync& sync, const Pod& pod) {
   if (!sync.fail_job.empty() || pod.action != FailureAction::fail_job) return;
   if (start_failure_ends_job(sync, pod.end))
-    fail_by_start(sync, pod.end);
+    fail_by_start(sync, pod.node, pod.end.message);
   else
     sync.fail_job = match_failure(sync.job, pod, sync.knobs.gates).message;
+}
+
+// Its pods wait, since the nodes that it avoids cannot start them, and the others have no room.
+void give_up_starting(Sync& sync) {
+  const JobState& s = sync.state();
+  if (s.start_trouble.empty() || !sync.fail_job.empty() || sync.job.decided() ||
+      sync.wants_suspended() || sync.job.on_hold() || has_started(sync.job) ||
+      !start_failure_fails_job(sync.job.object().meta.annotations) ||
+      input_names_program(sync.spec()))
+    return;
+  if (std::ranges::any_of(s.open, [](const auto& one) { return one.second.bound(); })) return;
+  const auto& [node, last] = *std::ranges::max_element(
+      s.start_trouble, {}, [](const auto& one) { return one.second.at_ms; });
+  const Millis wait_ms = s.start_trouble.size() > 1 ? kMoreTryMs : kOthersTryMs;
+  if (sync.now < last.at_ms + wait_ms) return sync.wake(last.at_ms + wait_ms);
+  fail_by_start(sync, node, last.why,
+                "; no other node had room to try within " + duration_text(wait_ms));
 }
 
 void judge_ends(Sync& sync) {

@@ -86,10 +86,15 @@ void take_hold(Sync& sync, const HoldChange& change) {
     return sync.order(Answer{change.token, Answer::Outcome::conflict});
   sync.order(Answer{change.token});
   if (!change.hold) {
-    if (now) sync.emit(JobReleased{sync.now, change.by});
-    return;
+    if (!now) return;
+    std::optional<JobHeld> own = change.by_operator ? sync.state().owner_hold : std::nullopt;
+    sync.emit(JobReleased{sync.now, change.by});
+    if (!own) return;
+    own->at_ms = sync.now;
+    return sync.emit(*own);
   }
-  // Whoever holds it first is named, unless an operator takes over the owner's hold.
+  // Whoever holds it first is named, unless an operator holds what its owner does: then the owner's
+  // hold is back once the operator's is released.
   if (now && now->by_operator == change.by_operator && now->reason == change.reason) return;
   sync.emit(JobHeld{sync.now, change.by, change.by_operator, change.reason});
 }

@@ -25,8 +25,9 @@ struct Sync {
 
   // Collected while events are ingested:
   std::vector<PodsStarted::Start> starts{};
-  std::vector<PodsEnded::One> ends{};  // not judged yet; see judge.cpp
-  std::map<Steps, FreeSlots> freed{};  // slots that no longer hold a pod of this job
+  std::vector<PodsEnded::One> ends{};             // not judged yet; see judge.cpp
+  std::map<Steps, FreeSlots> freed{};             // slots that no longer hold a pod of this job
+  std::map<NodeId, std::string> failed_starts{};  // nodes that could not start a pod, and why
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes to send launches and kills to (again)
   std::vector<JobDeletion> deletions{};
@@ -66,6 +67,12 @@ struct Sync {
 bool managed(const Sync& sync);
 // ingest.cpp: events become starts, ends and bindings.
 void ingest(Sync& sync, const std::vector<Event>& events);
+// Whether a pod of the job has ever started, as far as this is on record.
+bool has_started(const Job& job);
+// How long others have to try what one node could not start before the job is to blame, and what
+// several could not. A node that has room tries within milliseconds.
+constexpr Millis kOthersTryMs = 60'000;
+constexpr Millis kMoreTryMs = 2'000;
 // held.cpp: a job that this one depends on has ended, or has advanced; the annotation was removed.
 void take_dependency(Sync& sync, const DependencyHasEnded& ended);
 void take_progress(Sync& sync, const DependencyHasAdvanced& advanced);
@@ -92,6 +99,9 @@ void end_cancelled(Sync& sync);
 void judge_ends(Sync& sync);
 // Makes the decision of a pod that was judged before again, if it failed the job.
 void judge_again(Sync& sync, const Pod& pod);
+// Fails a job that nothing of has ever started, once it has waited long enough for another node to
+// try.
+void give_up_starting(Sync& sync);
 // The action of the first rule that this failure matches. A default `end` stands for a pod that has
 // not ended.
 FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end);

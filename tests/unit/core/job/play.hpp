@@ -71,6 +71,11 @@ class Play {
     now_ += ms;
     sync();
   }
+  // Likewise, without a grant.
+  void advance(Millis ms) {
+    now_ += ms;
+    decide_now({TimePassed{}});
+  }
   static PodsReported::Ended ended(PodKey pod, int32_t code, EndCause cause = EndCause::exited) {
     PodsReported::Ended end;
     end.pod = pod;

@@ -515,6 +515,7 @@ TEST(Codec, RandomStatesRoundTrip) {
     s.followed = chance.followed();
     if (chance.flip()) s.broken = chance.broken();
     if (chance.flip()) s.hold = chance.held(chance.at());
+    if (chance.flip()) s.owner_hold = chance.held(chance.at());
     if (chance.flip()) s.overrides = chance.overridden(chance.at());
     if (chance.flip()) s.cancelled = {chance.at(), chance.text()};
     s.cancelled_indexes = chance.set();

@@ -57,10 +57,10 @@ TEST_F(WhyTest, SaysThatAGangNeedsMoreThanThereIs) {
   };
   feed.node(make_node(1, "n1", Health::ready));  // 4 slots, of which one is in use
   EXPECT_EQ(said(),
-            "7 pods are waiting for a slot: 7 pods must start together, and the nodes that could "
-            "take them have room for 4, even if idle");
+            "7 pods are waiting for a slot: a gang of 7 needs 7 slots at once, and the nodes that it "
+            "may use have 4 in all");
   feed.node(make_node(2, "n2", Health::suspect));
-  EXPECT_THAT(said(), ::testing::HasSubstr("have room for 4"));
+  EXPECT_THAT(said(), ::testing::HasSubstr("have 4 in all"));
   feed.node(make_node(2, "n2", Health::ready));
   EXPECT_EQ(said(), "7 pods are waiting for a slot: 2 of 2 nodes fit");
 }
@@ -185,6 +185,48 @@ TEST_F(WhyTest, NamesNodesThatCouldNotStartPods) {
   EXPECT_EQ(why.details.back(),
             "pods could not be started on node n1 (StartFailure: ./step: not found); other nodes "
             "are tried");
+}
+
+TEST_F(WhyTest, SaysWhichNodesAJobKeepsAwayFrom) {
+  feed.node(make_node(1, "n1", Health::ready));
+  core::PodsEnded ended{.at_ms = kStart};
+  ended.ends.push_back({.pod = {0, 0},
+                        .end = {.cause = core::EndCause::returned,
+                                .exit_code = 127,
+                                .ended_at = kStart,
+                                .message = "./step: not found"},
+                        .counted = core::Counted::released});
+  feed.records(1, {ended});
+  feed.create(1, 0, 1, 1);
+  const auto job = view.job("default", "a");
+  EXPECT_EQ(why_job(view, *job->job, kStart, {}).summary,
+            "1 pod is waiting for a slot: 0 of 1 nodes fit (1 avoided)");
+  EXPECT_EQ(why_job(view, *job->job, kStart + core::Slots::kAvoidMs, {}).summary,
+            "1 pod is waiting for a slot: 1 of 1 nodes fits");
+}
+
+TEST_F(WhyTest, SaysWhyNodesDoNotFitAlsoWhileSomePodsRun) {
+  core::NodeInfo node = make_node(1, "n1", Health::ready);
+  node.slots = 1;
+  feed.node(node);
+  feed.start(1, {0, 0});
+  feed.create(1, 1, 1);
+  EXPECT_THAT(why_job(view, *view.job("default", "a")->job, kStart, {}).details,
+              ::testing::Contains("1 pod is waiting for a slot: 0 of 1 nodes fit (1 full)"));
+}
+
+TEST_F(WhyTest, SaysWhatAGangNeedsThatIsLargerThanTheCluster) {
+  core::NodeInfo node = make_node(1, "n1", Health::ready);
+  node.slots = 2;
+  feed.node(node);
+  auto gang = std::make_shared<core::JobObject>(*make_job("gang", uid_of(2)));
+  gang->meta.annotations["muster.dev/gang"] = "true";
+  feed.admit(2, gang);
+  feed.create(2, 0, 3);
+  const Explanation why = why_job(view, *view.job("default", "gang")->job, kStart, {});
+  EXPECT_EQ(why.summary,
+            "3 pods are waiting for a slot: a gang of 3 needs 3 slots at once, and the nodes that "
+            "it may use have 2 in all");
 }
 
 TEST_F(WhyTest, SaysThatNoNodeIsLostWhileNoneHasRegistered) {

@@ -150,6 +150,95 @@ TEST(Queues, TheLimitThatKeepsAJobWaitingIsNamed) {
             (Slots::QueueWait{"a", Why::limit, false, {{"cpu", 2000, 2000, 58'000}}}));
 }
 
+TEST(Queues, WhatALimitNeverAllowsIsNamed) {
+  Play play;
+  play.node(1, 40, 40'000);
+  play.slots.set_queues({{.name = "a", .total = {.pods = 4, .cpu_millis = 2000}}});
+  add(play, 1, {"a", 1, 5, {}, true});
+  add(play, 2, {"a", 1, 5, {}, false, "3"});
+  play.round();
+  EXPECT_EQ(play.slots.queue_waits().at(1).shortage->never, 5);
+  EXPECT_EQ(play.slots.queue_waits().at(2).shortage->never, 3000);
+}
+
+std::vector<std::string> refused(const JobSpec& spec, const StringMap& annotations,
+                                 const Queue& queue) {
+  JobMeta meta;
+  meta.annotations = annotations;
+  meta.annotations[std::string(kQueueKey)] = queue.name;
+  Violations found;
+  fit_limits(meta, spec, {{queue}, {}}, found);
+  std::vector<std::string> details;
+  for (const Violation& one : found.list()) details.push_back(one.path + ": " + one.detail);
+  return details;
+}
+
+TEST(Queues, WhatALimitNeverAllowsIsRefused) {
+  using Details = std::vector<std::string>;
+  JobSpec spec;
+  spec.parallelism = spec.completions = 5;
+  spec.pod.containers.resize(1);
+  spec.pod.containers[0].resources.requests["nvidia.com/gpu"] = "3";
+  Queue gpu{.name = "gpu", .total = {.named = {{"nvidia.com/gpu", 2}}}};
+  EXPECT_EQ(
+      refused(spec, {}, gpu),
+      Details{"metadata.annotations[muster.dev/queue]: a pod takes 3 nvidia.com/gpu, and queue gpu "
+              "allows 2; an operator may raise the limit (muster queue gpu --limit "
+              "nvidia.com/gpu=N)"});
+  gpu.total.named["nvidia.com/gpu"] = 3;
+  EXPECT_EQ(refused(spec, {}, gpu), Details{}) << "one pod at a time";
+  const StringMap gang{{"muster.dev/gang", "true"}};
+  EXPECT_EQ(refused(spec, gang, gpu).size(), 1u);
+  const StringMap own_gang{{"muster.dev/gang", "true"}, {std::string(kOwnerUidKey), "7"}};
+  const Queue four{.name = "q", .per_user = pods(4)};
+  EXPECT_EQ(refused(spec, own_gang, four),
+            Details{"metadata.annotations[muster.dev/queue]: a gang of 5 pods takes 5 pods, and "
+                    "queue q allows each user 4; an "
+                    "operator may raise the limit (muster queue q --user-limit pods=N)"});
+  EXPECT_EQ(refused(spec, gang, four), Details{}) << "without users, no limit of each";
+  spec.completions = 4;
+  EXPECT_EQ(refused(spec, own_gang, four), Details{});
+  EXPECT_EQ(refused(spec, {}, {.name = "q", .total = {.jobs = 0}}).size(), 1u);
+}
+
+TEST(Line, JobThatNoPlaceCanBeExpectedForIsNotInIt) {
+  Play play;
+  play.node(1, 2);
+  play.node(2, 2);
+  play.job(1, 9);
+  play.round();
+  play.job(2, 5, 0, true);
+  play.job(3, 4, 0, true);
+  play.round();
+  std::vector<JobId> line;
+  for (const Expectation& one : play.slots.line(play.now)) line.push_back(one.job);
+  EXPECT_EQ(line, (std::vector<JobId>{3, 1})) << "5 pods never fit into 4 slots";
+}
+
+TEST(Line, OnlyJobsForTheSameNodesAreAhead) {
+  Play play;
+  for (const NodeId id : {1, 2}) {
+    play.node(id, 2);
+    label(play, id, {{"rack", std::to_string(id)}});
+  }
+  play.job(1, 4, 10);
+  play.round();
+  const auto in_rack = [&play](JobId id, const char* rack, int32_t priority) {
+    auto object = Play::object_of(priority, false, "", std::nullopt);
+    if (rack[0] != 0) object->spec.pod.node_selector["rack"] = rack;
+    play.jobs[id] = {object, 1, 0, {}};
+    play.want(id);
+  };
+  in_rack(2, "1", 9);
+  in_rack(3, "1", 8);
+  in_rack(4, "2", 7);
+  in_rack(5, "", 6);
+  play.round();
+  std::map<JobId, uint32_t> ahead;
+  for (const Expectation& one : play.slots.line(play.now)) ahead[one.job] = one.ahead;
+  EXPECT_EQ(ahead, (std::map<JobId, uint32_t>{{2, 0}, {3, 1}, {4, 0}, {5, 3}}));
+}
+
 TEST(Queues, LimitJobsThatHavePods) {
   Play play;
   play.node(1, 40);

@@ -174,5 +174,27 @@ TEST(Instant, IsReadWithAnyZone) {
     EXPECT_EQ(read_instant(text), std::nullopt) << text;
 }
 
+TEST(Hold, OwnersHoldIsBackOnceTheOperatorsIsReleased) {
+  Play play(Play::indexed(2, 2));
+  play.sync({HoldChange{1, true, "alice", false, "wait for me"}});
+  play.sync({HoldChange{2, true, "olga", true, "license"}});
+  EXPECT_EQ(play.state().hold->by, "olga");
+  play.restart();
+  play.sync({HoldChange{3, false, "olga", true}});
+  ASSERT_TRUE(play.state().hold);
+  EXPECT_EQ(play.state().hold->by, "alice");
+  EXPECT_EQ(play.state().hold->reason, "wait for me");
+  EXPECT_FALSE(play.state().hold->by_operator);
+  play.sync({HoldChange{4, false, "alice"}});
+  EXPECT_FALSE(play.state().hold);
+}
+
+TEST(Hold, OperatorMayReleaseTheOwnersHold) {
+  Play play(Play::indexed(2, 2));
+  play.sync({HoldChange{1, true, "alice"}});
+  play.sync({HoldChange{2, false, "olga", true}});
+  EXPECT_FALSE(play.state().hold);
+}
+
 }  // namespace
 }  // namespace muster::core

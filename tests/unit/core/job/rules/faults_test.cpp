@@ -72,6 +72,115 @@ TEST(NotHere, P15FailureCountsOnceEveryNodeHasFailed) {
   EXPECT_FALSE(play.state().failed_indexes.contains(1));
 }
 
+// What a node says that has the program, and may not execute it.
+PodsReported unfit(PodKey pod, NodeId node) {
+  PodsReported report = not_here(pod);
+  report.node = node;
+  report.node_name = node == 1 ? "a" : "b";
+  report.ends[0].exit_code = 126;
+  report.ends[0].message = "exec ./step: Permission denied";
+  return report;
+}
+
+// What it says if it has no such program.
+PodsReported absent(PodKey pod, NodeId node) {
+  PodsReported report = unfit(pod, node);
+  report.ends[0].exit_code = 127;
+  report.ends[0].message = "exec ./step: No such file or directory";
+  return report;
+}
+
+SlotsGranted slots_on(NodeId node, uint32_t count) {
+  return {{{node, count}}, {{node, 7}}};
+}
+
+void fail_job_by_start(JobMeta& meta) {
+  meta.annotations["muster.dev/start-failure"] = "FailJob";
+}
+
+const std::string& failure_text(const Play& play) {
+  return play.state().conditions.back().message;
+}
+
+TEST(OwnFault, P15CommandThatCannotBeExecutedFailsAtOnce) {
+  Play play(typed(4, 1), fail_job_by_start);
+  play.place(0);
+  play.place(0, {slots_on(1, 1)});
+  play.place(0, {unfit({0, 0}, 1)});
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+  EXPECT_EQ(failure_text(play),
+            "The command cannot be started: exec ./step: Permission denied (node a)");
+}
+
+TEST(OwnFault, P15OtherNodesThatTryItAreHeardFirst) {
+  Play play(typed(4, 2), fail_job_by_start);
+  play.place(0);
+  play.place(0, {slots_on(1, 1), slots_on(2, 1)});
+  play.place(0, {unfit({0, 0}, 1)});
+  EXPECT_EQ(play.conditions(), "") << "b may start it";
+  play.place(0, {PodsReported{1, 2, {{{1, 0}, 100, 0, 0}}, {}}});
+  play.place(0, {slots_on(1, 1), unfit({0, 1}, 1)});
+  play.place(0, {unfit({0, 1}, 1)});
+  EXPECT_EQ(play.conditions(), "") << "b has started it: it is a's fault";
+  EXPECT_TRUE(play.state().failed_indexes.empty());
+}
+
+TEST(OwnFault, P15WhatMostNodesSayIsTheReason) {
+  Play play(typed(4, 2), fail_job_by_start);
+  play.place(0);
+  play.place(0, {slots_on(1, 1), slots_on(2, 1)});
+  play.place(0, {absent({0, 0}, 1)});
+  play.place(0, {slots_on(3, 1)});
+  PodsReported third = unfit({0, 1}, 3);
+  third.node_name.clear();
+  play.place(0, {third, unfit({1, 0}, 2)});
+  EXPECT_EQ(failure_text(play),
+            "The command cannot be started: exec ./step: Permission denied (nodes b and n3)");
+}
+
+TEST(OwnFault, P15TwoNodesThatAgreeFailTheJobIfNoOtherTriesSoon) {
+  Play play(typed(1, 1), fail_job_by_start);
+  for (const NodeId node : {1, 2}) {
+    play.place(0);
+    play.place(0, {slots_on(node, 1)});
+    play.place(0, {absent({0, node - 1}, node)});
+  }
+  play.advance(1'999);
+  EXPECT_EQ(play.conditions(), "") << "another node may have room";
+  play.advance(1);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+  EXPECT_EQ(failure_text(play),
+            "The command cannot be started: exec ./step: No such file or directory (nodes a and b; "
+            "no other node had room to try within 2s)");
+  play.restart();
+}
+
+TEST(OwnFault, P15OneNodeFailsTheJobAfterAMinute) {
+  for (const bool annotated : {true, false}) {
+    Play play(typed(1, 1), annotated ? fail_job_by_start : std::function<void(JobMeta&)>());
+    play.place(0);
+    play.place(0, {slots_on(1, 1)});
+    play.place(0, {absent({0, 0}, 1)});
+    play.advance(59'999);
+    EXPECT_EQ(play.conditions(), "");
+    play.advance(1);
+    EXPECT_EQ(play.conditions(),
+              annotated ? "FailureTarget=True/StartFailure Failed=True/StartFailure" : "")
+        << "a manifest is as it is written";
+  }
+}
+
+TEST(OwnFault, P15JobThatHasStartedSomewhereWaitsForThatNode) {
+  Play play(typed(3, 3), fail_job_by_start);
+  play.place(0);
+  play.place(0, {slots_on(1, 1), slots_on(2, 1), slots_on(3, 1)});
+  play.place(0, {absent({0, 0}, 1), absent({1, 0}, 2)});
+  play.place(0, {PodsReported{1, 3, {{{2, 0}, 100, 0, 0}}, {}}});
+  play.place(0, {PodsReported{1, 3, {}, {Play::ended({2, 0}, 0)}}});
+  play.advance(100'000);
+  EXPECT_EQ(play.conditions(), "") << "node 3 can start it, and will have room again";
+}
+
 TEST(NotHere, P15DeletedPodThatCouldNotStartEndsAsNeverStarted) {
   Play play(typed(1, 1));
   play.sync();
@@ -105,6 +214,34 @@ TEST(DisruptionsMax, P15DisruptionsOfAnIndexCountFromTheMaximumOn) {
   for (int i = 0; i < 100 && !play.pod({1, 1}); ++i) play.tick(100);
   play.end({1, 1}, 1);
   EXPECT_TRUE(play.state().failed_indexes.contains(1));
+}
+
+TEST(DisruptionsMax, P15IgnoredDisruptionsDelayNothing) {
+  for (const bool limited : {true, false}) {
+    Play play(typed(1, 1), [limited](JobMeta& meta) {
+      if (limited) meta.annotations["muster.dev/disruptions-max"] = "5";
+    });
+    play.sync();
+    for (uint32_t attempt = 0; attempt < 3; ++attempt) {
+      play.start({0, attempt});
+      play.end({0, attempt}, 137, EndCause::node_lost);
+      EXPECT_EQ(play.pod({0, attempt + 1}) != nullptr, limited) << "a manifest has delays";
+      for (int i = 0; i < 100 && !play.pod({0, attempt + 1}); ++i) play.tick(100);
+    }
+  }
+}
+
+TEST(DisruptionsMax, P15FailuresBesideThemAreDelayedAsBefore) {
+  JobSpec spec = typed(1, 1);
+  spec.backoff_limit_per_index = 3;
+  Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/disruptions-max"] = "5"; });
+  play.sync();
+  for (uint32_t attempt = 0; attempt < 3; ++attempt)
+    play.end({0, attempt}, 137, EndCause::node_lost);
+  play.end({0, 3}, 1);
+  EXPECT_FALSE(play.pod({0, 4}));
+  play.tick(100);
+  EXPECT_TRUE(play.pod({0, 4})) << "its first failure has the first delay";
 }
 
 TEST(DisruptionsMax, P15OtherFailuresThatAreIgnoredAreNotDisruptions) {
