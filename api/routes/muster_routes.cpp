@@ -4,9 +4,12 @@
 #include "core/job/rules/backoff.hpp"
 #include "core/job/shown/index_map.hpp"
 
+#include <kj/vector.h>
+
 #include <algorithm>
 #include <map>
-#include <vector>
+#include <memory>
+#include <utility>
 
 namespace muster::api {
 namespace {
@@ -105,6 +108,26 @@ kj::Promise<void> MusterRoutes::shares(Exchange& exchange) {
   std::stable_sort(standings.begin(), standings.end(), [](const auto& a, const auto& b) {
     return a.held / a.weight < b.held / b.weight;
   });
+  // After a restart, the cluster knows the names only of those who have jobs that wait or run.
+  const auto names = std::make_shared<std::map<uint32_t, std::string>>();
+  kj::Vector<kj::Promise<void>> lookups;
+  for (const core::Slots::Standing& one : standings)
+    if (one.name.empty())
+      lookups.add(streams_.timer.timeoutAfter(kAccountPatience, directory_.find(one.user))
+                      .then([names, user = one.user](
+                                const Caller& caller) { (*names)[user] = caller.who.name; },
+                            [](kj::Exception&&) {}));  // shown by number
+  return kj::joinPromises(lookups.releaseAsArray())
+      .then([this, &exchange, names, standings = std::move(standings)]() mutable {
+        for (core::Slots::Standing& one : standings)
+          if (const auto found = names->find(one.user); found != names->end())
+            one.name = found->second;
+        return send_shares(exchange, standings);
+      });
+}
+
+kj::Promise<void> MusterRoutes::send_shares(Exchange& exchange,
+                                            const std::vector<core::Slots::Standing>& standings) {
   OrderedJson items = OrderedJson::array();
   for (const core::Slots::Standing& one : standings)
     items.push_back({{"uid", one.user},

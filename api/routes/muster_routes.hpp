@@ -5,6 +5,7 @@
 #include "api/request/route_base.hpp"
 
 #include <string>
+#include <vector>
 
 namespace muster::api {
 
@@ -17,6 +18,9 @@ class MusterRoutes final : private RouteBase {
   Promise shares(Exchange& exchange);
   Promise back_up(Exchange& exchange, const Target&, const std::string& body);
   Promise verification(Exchange& exchange);
+
+ private:
+  Promise send_shares(Exchange& exchange, const std::vector<core::Slots::Standing>& standings);
 };
 
 }  // namespace muster::api

@@ -19,11 +19,6 @@ namespace {
 constexpr uint32_t kAttemptsMax = 100'000;
 constexpr size_t kBodyShown = 200;  // bytes of a refusal that is not a Status
 
-void print_warnings(const Response& response) {
-  for (const std::string& warning : response.warnings)
-    std::cerr << "muster: warning: " << warning << "\n";
-}
-
 // The names of a kind in the API and kubectl.
 struct KindRow {
   Kind kind;
@@ -197,6 +192,11 @@ Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, cons
     for (Json& pod : *items) pods.push_back(std::move(pod));
   }
   return pods;
+}
+
+void print_warnings(const Response& response) {
+  for (const std::string& warning : response.warnings)
+    std::cerr << "muster: warning: " << warning << "\n";
 }
 
 Result<Json> change_object(ApiClient& client, const std::string& path, const Json& patch) {

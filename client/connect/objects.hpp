@@ -29,6 +29,8 @@ std::string object_path(Kind kind, const std::string& ns, const std::string& nam
 
 // Reads a refusal: a Status object, or any other body.
 Error refusal(const Response& response);
+// Those of the API, on stderr.
+void print_warnings(const Response& response);
 
 // GETs an object.
 Result<Json> object(ApiClient& client, const std::string& path);

@@ -76,6 +76,18 @@ void enter_queue(const JobMeta& meta, const JobSpec& spec, const QueueSet& queue
                       seconds_text(*queue->time_max_s) + "; an operator may raise it");
 }
 
+std::vector<std::string> doubts_about(const Queue& queue, const QueueSet& all) {
+  std::vector<std::string> doubts;
+  for (size_t i = 0; i < std::min(queue.groups.size(), queue.group_names.size()); ++i)
+    if (queue.groups[i] == kNoGroup)
+      doubts.push_back("spec.groups: there is no group " + queue.group_names[i] +
+                       " now; it has no members");
+  for (const std::string& other : queue.preempts.value_or(std::vector<std::string>()))
+    if (other != kDefaultQueue && !all.find(other))
+      doubts.push_back("spec.preemption.queues: there is no queue " + other + " now");
+  return doubts;
+}
+
 std::optional<std::string> lacks_rights(const JobMeta& meta, const JobSpec& spec,
                                         const QueueSet& queues, int32_t priority_max) {
   const std::string name = queue_of(meta.annotations);

@@ -33,6 +33,9 @@ void take_time_limit(const JobMeta& meta, JobSpec& spec, const QueueSet& queues)
 void enter_queue(const JobMeta& meta, const JobSpec& spec, const QueueSet& queues,
                  Violations& found);
 
+// What is probably a mistake in a queue. It is accepted, as the group or queue may be made later.
+std::vector<std::string> doubts_about(const Queue& queue, const QueueSet& all);
+
 // Why a user who is no operator may not create such a job; absent: they may. `priority_max`: of
 // queues that do not say (--user-priority-max).
 std::optional<std::string> lacks_rights(const JobMeta& meta, const JobSpec& spec,

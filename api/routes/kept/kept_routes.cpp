@@ -7,6 +7,8 @@
 #include "api/routes/kept/read_routes.hpp"
 #include "api/view/query/seen_namespaces.hpp"
 
+#include <kj/vector.h>
+
 #include <map>
 #include <utility>
 #include <vector>
@@ -276,11 +278,33 @@ kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, b
       return change(exchange, target, false, std::move(make), tries - 1);
     if (!status.ok()) return refuse(exchange, target, status.error());
     if (core::is_cluster_wide(next->kind))  // jobs that name it can be created from now on
-      return queues_.settled().then([this, &exchange, target, next, code] {
-        return respond_written(exchange, target, next, code);
-      });
+      return queues_.settled()
+          .then([this, &exchange, next] { return doubt(exchange, *next); })
+          .then([this, &exchange, target, next, code] {
+            return respond_written(exchange, target, next, code);
+          });
     return respond_written(exchange, target, next, code);
   });
+}
+
+// Warns of users, groups and queues that a queue names and that do not exist.
+kj::Promise<void> KeptRoutes::doubt(Exchange& exchange, const core::Kept& written) {
+  const core::Queue* const queue =
+      written.kind == core::KeptKind::queue ? queues_.all()->find(written.name) : nullptr;
+  if (queue == nullptr) return kj::READY_NOW;
+  for (std::string& doubt : core::doubts_about(*queue, *queues_.all()))
+    exchange.warnings.push_back(std::move(doubt));
+  kj::Vector<kj::Promise<void>> lookups;
+  for (const std::string& user : queue->users)
+    lookups.add(streams_.timer.timeoutAfter(kAccountPatience, directory_.find_name(user))
+                    .then(
+                        [&exchange, user](const Result<uid_t>& found) {
+                          if (!found.ok() && found.error().code == Errc::not_found)
+                            exchange.warnings.push_back("spec.users: there is no user " + user +
+                                                        " now");
+                        },
+                        [](kj::Exception&&) {}));  // not known
+  return kj::joinPromises(lookups.releaseAsArray());
 }
 
 kj::Promise<void> KeptRoutes::respond_written(Exchange& exchange, const Target& target,

@@ -26,6 +26,7 @@ class KeptRoutes final : private RouteBase {
   // Makes the object that a request asks for from the current one, if any.
   using MakeKept = std::function<Result<core::KeptPtr>(const std::optional<Shown>& seen)>;
   Promise change(Exchange& exchange, const Target& target, bool dry, MakeKept make, int tries);
+  Promise doubt(Exchange& exchange, const core::Kept& written);
   // The object as it was written.
   Promise respond_written(Exchange& exchange, const Target& target, const core::KeptPtr& next,
                           int code);

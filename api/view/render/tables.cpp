@@ -395,7 +395,8 @@ OrderedJson queue_cells(const KeptView& view, Millis now_ms) {
           : groups.empty()                ? users
                                           : users + (users.empty() ? "@" : ",@") + groups,
           std::to_string(spec.value("weight", 1)),
-          std::to_string(priority.value("default", 0)),
+          std::to_string(priority.value("default", 0)) +
+              (priority.contains("max") ? ", max " + std::to_string(priority.value("max", 0)) : ""),
           time.value("max", "<none>"),
           age_cell(view, now_ms),
           limits_text(spec, "limits"),

@@ -32,6 +32,11 @@ class Reader {
   }
 
   void text(const char* name, std::string& target) const { target = setting(name).text(); }
+  // An empty value on the command line is a mistake, such as a shell variable that is not set.
+  void filled(const char* name, const char* what) {
+    if (setting(name).layer == Layer::flag && setting(name).text().empty())
+      fail(name, std::string("the value is empty; must be ") + what);
+  }
   // In its canonical form.
   void ip(const char* name, std::string& target) {
     const std::string text = setting(name).text();
@@ -299,6 +304,8 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.size_or_none("disk-reserve", o.disk_reserve_bytes);
   read.text("metrics-listen", o.metrics);
   read.text("health-check", o.health_check);
+  read.filled("health-check", "the command to run; leave it out to check nothing");
+  read.filled("until", "a time, or none");
   read.span("health-check-every", o.health_check_every_ms);
   if (auto until = end_of(settings.text("until")); until)
     o.until_ms = *until;

@@ -125,7 +125,10 @@ std::optional<Usage> read_throttle(ChangeWords& w) {
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || number < 1)
     return Usage{
         "throttle to what? `" + text +
-        "`: must be a number, 1 or more, after the jobs; to start nothing, use muster suspend"};
+        "`: must be a number, 1 or more, after the jobs; to start nothing, use muster hold"};
+  constexpr int32_t kMost = 100'000;  // spec.parallelism of an Indexed job
+  if (number > kMost)
+    return Usage{"throttle to what? `" + text + "`: must be at most " + std::to_string(kMost)};
   w.o.parallelism = number;
   w.what.pop_back();
   if (w.what.empty()) return Usage{"throttle what? job/NAME before the number"};

@@ -31,6 +31,7 @@ int execute(const QueueOptions& options);
 namespace {
 
 constexpr const char* kNoneWord = "none";
+constexpr const char* kDefaultQueue = "default";  // exists even if nobody has stored it
 
 // Removes a member of an object, and the object itself once it is empty.
 void drop(Json& spec, const char* part, const char* member) {
@@ -119,6 +120,7 @@ void read_preemption(const std::string& word, QueueOptions& o) {
 
 int done_with(const Result<Response>& answer, const std::string& name, const char* what) {
   if (!answer || !answer->ok()) return fail(answer ? refusal(*answer) : answer.error());
+  print_warnings(*answer);
   std::cout << kind_name(Kind::queue) << "/" << name << " " << what << std::endl;
   return kDone;
 }
@@ -131,7 +133,12 @@ int execute(const QueueOptions& options) {
     get.target = options.target;
     get.kind = Kind::queue;
     get.output = Output::wide;
-    return execute(get);
+    const int code = execute(get);
+    const auto client = connect(options.target);
+    const auto own = object(*client, object_path(Kind::queue, "", kDefaultQueue));
+    if (code == kDone && !own && own.error().code == Errc::not_found)
+      std::cerr << "queue default has no rules: every user may use all nodes without limits\n";
+    return code;
   }
   const auto client = connect(options.target);
   const std::string path = object_path(Kind::queue, "", options.name);
@@ -139,6 +146,10 @@ int execute(const QueueOptions& options) {
   auto there = object(*client, path);
   if (!there && there.error().code != Errc::not_found) return fail(there.error());
   if (options.changes.empty()) {
+    if (!there && options.name == kDefaultQueue) {
+      std::cout << "{}\n" << std::flush;  // it exists, and says nothing
+      return kDone;
+    }
     if (!there) return fail(there.error());
     std::cout << to_yaml(at(*there, {"spec"})) << std::flush;
     return kDone;

@@ -143,6 +143,19 @@ TEST(Rights, JobEntersAQueueThatExistsWithinItsTimeLimit) {
   EXPECT_TRUE(enter(job_of(7, "ann", "lab"), critical).empty());
 }
 
+TEST(Rights, GroupsAndQueuesThatDoNotExistAreDoubtful) {
+  QueueSet set;
+  set.queues = {{.name = "a",
+                 .groups = {7, kNoGroup},
+                 .group_names = {"lab", "lap"},
+                 .preempts = std::vector<std::string>{"a", "default", "b"}},
+                {.name = "c"}};
+  EXPECT_EQ(doubts_about(set.queues[0], set),
+            (std::vector<std::string>{"spec.groups: there is no group lap now; it has no members",
+                                      "spec.preemption.queues: there is no queue b now"}));
+  EXPECT_TRUE(doubts_about(set.queues[1], set).empty());
+}
+
 TEST(Rights, DefaultClassIsTheLowestOfSeveral) {
   EXPECT_FALSE(default_class({{"a", {7}}}));
   EXPECT_EQ(default_class({{"a", {7, true}}, {"b", {5, true}}, {"c", {1}}})->value, 5);
