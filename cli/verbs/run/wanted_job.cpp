@@ -98,6 +98,23 @@ void add_coordinator(Variables& environment, const Target& target) {
     if (const char* value = std::getenv(name)) environment[name] = value;
 }
 
+// The files that pods write to themselves. `wanted`: with its directory.
+Status add_files(WantedJob& wanted, const RunOptions& options) {
+  for (const auto& [text, flag, file] :
+       {std::tuple(&options.out_file, "--output", &wanted.job.process.out),
+        std::tuple(&options.err_file, "--error", &wanted.job.process.err)}) {
+    if (text->empty()) continue;
+    auto pattern = output_file_pattern(*text, wanted.job.dir, !options.each.array.empty());
+    if (!pattern) return invalid(std::string(flag) + ": " + pattern.error().message);
+    if (options.completions > 1 && *pattern != "/dev/null")
+      if (const auto fits = core::OutputPattern::parse(*pattern)->fits(true, true); !fits)
+        return invalid(std::string(flag) + ": " + *text +
+                       " is the same file for all indexes; add %a, the task or index");
+    *file = std::move(*pattern);
+  }
+  return Nothing{};
+}
+
 Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
                              const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
   WantedJob out{{}, "", options.target.ns};
@@ -126,18 +143,7 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
     add_coordinator(out.job.environment, options.target);
   out.job.dir = std::move(here);
   if (!options.no_limits) out.job.process = shell_settings();
-  for (const auto& [text, flag, file] :
-       {std::tuple(&options.out_file, "--output", &out.job.process.out),
-        std::tuple(&options.err_file, "--error", &out.job.process.err)}) {
-    if (text->empty()) continue;
-    auto pattern = output_file_pattern(*text, out.job.dir, !options.each.array.empty());
-    if (!pattern) return invalid(std::string(flag) + ": " + pattern.error().message);
-    if (options.completions > 1 && *pattern != "/dev/null")
-      if (const auto fits = core::OutputPattern::parse(*pattern)->fits(true, true); !fits)
-        return invalid(std::string(flag) + ": " + *text +
-                       " is the same file for all indexes; add %a, the task or index");
-    *file = std::move(*pattern);
-  }
+  if (Status files = add_files(out, options); !files) return files.error();
   out.job.process.joined = options.files && !options.err_files;  // they hold both, in order
   int64_t threads = threads_of(options.resources);
   if (options.mpi && threads > 0)  // of each rank
