@@ -102,8 +102,9 @@ TEST_F(ConfigTest, NodeIpMustBeIpAddress) {
 TEST_F(ConfigTest, AnAgentEndsWithItsAllocationUnlessToldOtherwise) {
   ::setenv("SLURM_JOB_END_TIME", "4102444800", 1);
   auto end = [this](const std::string& text) {
-    auto options =
-        agent_options(*config().resolve(Section::agent, {{"work-dir", {"/w"}}, {"until", {text}}}));
+    std::map<std::string, std::vector<std::string>> flags{{"work-dir", {"/w"}}};
+    if (!text.empty()) flags["until"] = {text};
+    auto options = agent_options(*config().resolve(Section::agent, flags));
     EXPECT_TRUE(options.ok()) << options.error().message;
     return options->options.until_ms;
   };
