@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <iostream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,9 @@ Result<std::string> read_file(const std::string& path) {
   const bool is_stdin = path == "-";
   const int fd = is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return file_error(path, "read");
+  if (is_stdin && isatty(fd) == 1)
+    std::cerr << "muster: reading from the terminal; Ctrl-D at the start of a line ends the input"
+              << std::endl;
   std::string text;
   char buffer[65536];
   ssize_t n;

@@ -89,6 +89,19 @@ class OnATerminal(cli.Cluster):
         self.assertEqual(t.end(), 1)
         self.assertNotIn("\x1b", t.text)
 
+    def test_who_reads_from_the_terminal_says_so(self):
+        for words in (["--each", "-", "--", "echo", "got", "{}"], ["--commands", "-"]):
+            ours, theirs = pty.openpty()
+            p = subprocess.Popen([cli.MUSTER, "run", *words], env=self.env, cwd=self.dir, stdin=theirs, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            os.close(theirs)
+            self.addCleanup(p.communicate)
+            self.addCleanup(p.kill)
+            self.assertIn("reading from the terminal; Ctrl-D", p.stderr.readline())
+            os.write(ours, b"echo x\n\x04")
+            self.assertIn("x", p.communicate(timeout=cli.DEADLINE)[0])
+            os.close(ours)
+
     def test_output_without_terminal_has_a_line_per_change(self):
         p = subprocess.Popen([cli.MUSTER, "run", "j.yaml"], env=self.env, cwd=self.dir, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(p.wait)
