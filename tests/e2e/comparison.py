@@ -88,7 +88,7 @@ class Task:
 
 def failed_tasks(run):
     """The numbers of the tasks that the system lists as failed."""
-    pattern = {"muster": r"^ +\d+ +(\d+) +0 +\S+ +exit 1$", "GNU parallel": r"\t\./step (\d+)$", "Slurm": r"^\d+_(\d+)\|1:0$"}[run.system]
+    pattern = {"muster": r"^ +(\d+) +0 +\S+ +exit 1$", "GNU parallel": r"\t\./step (\d+)$", "Slurm": r"^\d+_(\d+)\|1:0$"}[run.system]
     return sorted(map(int, re.findall(pattern, run.output, re.M)))
 
 

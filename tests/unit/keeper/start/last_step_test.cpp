@@ -75,7 +75,8 @@ TEST_F(LastStepTest, ProgramsAreTriedInTurn) {
 }
 
 TEST_F(LastStepTest, MissingDefaultDirectoryIsTheRoot) {
-  const StartFailure failure = LastStep{.cwd = "/no/such"}.begin();
+  const LastStep without{.cwd = "/no/such"};
+  const StartFailure failure = without.begin();
   EXPECT_EQ(failure.exit_code, core::kExitNotHere);
   EXPECT_EQ(text_of(failure), "cwd /no/such: No such file or directory");
   const pid_t child = fork();
