@@ -30,9 +30,7 @@ class Credentials {
   bool expired(Millis now_ms) const { return own_ && now_ms >= until_ms_; }
 
   // When its certificate expires, wall clock; nullopt: it has none.
-  std::optional<Millis> until_ms() const {
-    return own_ ? std::optional(until_ms_) : std::nullopt;
-  }
+  std::optional<Millis> until_ms() const { return own_ ? std::optional(until_ms_) : std::nullopt; }
 
   // For the next connection; valid until the next call.
   kj::TlsContext& context();
