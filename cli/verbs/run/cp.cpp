@@ -192,8 +192,7 @@ std::optional<Usage> read_copy(const std::vector<std::string>& what, CpOptions& 
   if (o.there.empty()) return Usage{"`" + what[o.to_pod ? 1 : 0] + "`: has no path"};
   if (auto wrong = read_pod_or_job((o.to_pod ? to : from)->first, o.exec.pod, o.exec.job))
     return wrong;
-  if (o.exec.job.empty() && (o.exec.index || o.exec.task))
-    return Usage{"--index and --task apply to jobs only: muster cp job/J:PATH FILE --index 3"};
+  if (auto wrong = check_chosen(o.exec, "muster cp job/J:PATH FILE --index 3")) return wrong;
   if (o.to_pod && !o.recursive && is_dir(o.here))
     return Usage{"`" + o.here + "`: is a directory: add -r"};
   return std::nullopt;
@@ -219,14 +218,8 @@ Verb cp_verb() {
                 "in the working directory of the pod",
                 &w->what, kAnything, kRequired},
                {"-r,--recursive", "", "Copy a directory, with tar", &w->o.recursive},
-               {"--index", "I", "Index of the job", &exec.index, whole(0, kNumberMax)},
-               {"--task",
-                "N",
-                "Task of a job submitted with --array",
-                &exec.task,
-                whole(0, kNumberMax),
-                0,
-                {"--index"}},
+               index_row(exec.index),
+               task_row(exec.task),
                {"-c,--container", "NAME",
                 "Container whose files these are (default: the pod's first container)",
                 &exec.container}},

@@ -291,6 +291,21 @@ int execute(const ExecOptions& options) {
   return Exec(options).run();
 }
 
+FlagRow index_row(std::optional<int64_t>& index) {
+  return {"--index", "I", "Index of the job", &index, whole(0, kNumberMax)};
+}
+
+FlagRow task_row(std::optional<int64_t>& task) {
+  return {"--task", "N",        "Task of a job submitted with --array", &task, whole(0, kNumberMax),
+          0,        {"--index"}};
+}
+
+std::optional<Usage> check_chosen(const ExecOptions& options, const std::string& example) {
+  if (options.job.empty() && (options.index || options.task))
+    return Usage{"--index and --task apply to jobs only: " + example};
+  return std::nullopt;
+}
+
 Verb exec_verb() {
   auto w = std::make_shared<Raw<ExecOptions, std::vector<std::string>>>();
   return {
@@ -298,14 +313,8 @@ Verb exec_verb() {
       .rows = {{"what", "POD | job/J -- CMD ARG...",
                 "Pod, or job with --index or --task, and the command after --", &w->what, kAnything,
                 kRequired},
-               {"--index", "I", "Index of the job", &w->o.index, whole(0, kNumberMax)},
-               {"--task",
-                "N",
-                "Task of a job submitted with --array",
-                &w->o.task,
-                whole(0, kNumberMax),
-                0,
-                {"--index"}},
+               index_row(w->o.index),
+               task_row(w->o.task),
                {"-c,--container", "NAME",
                 "Container or init container to join (default: the pod's first container)",
                 &w->o.container},
@@ -333,8 +342,7 @@ Verb exec_verb() {
                        "`: the command comes after `--`: muster exec POD -- CMD"};
         const std::string& word = w->what.front();
         if (auto wrong = read_pod_or_job(word, o.pod, o.job)) return *wrong;
-        if (o.job.empty() && (o.index || o.task))
-          return Usage{"--index and --task apply to jobs only: muster exec job/J --index 3 -- CMD"};
+        if (auto wrong = check_chosen(o, "muster exec job/J --index 3 -- CMD")) return *wrong;
         if (given.tail.empty())
           return Usage{"needs a command: muster exec " + word + " -- CMD ARG..."};
         o.command = given.tail;

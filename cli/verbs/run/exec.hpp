@@ -19,4 +19,10 @@ struct ExecOptions {
 
 int execute(const ExecOptions& options);
 
+// The flags that choose a pod of a job.
+FlagRow index_row(std::optional<int64_t>& index);
+FlagRow task_row(std::optional<int64_t>& task);
+// Only jobs have indexes and tasks. `example`: how to use them with this verb.
+std::optional<Usage> check_chosen(const ExecOptions& options, const std::string& example);
+
 }  // namespace muster::cli

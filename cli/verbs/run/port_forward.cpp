@@ -265,8 +265,7 @@ std::optional<uint16_t> port_of(std::string_view text, uint16_t least) {
 std::optional<Usage> read_forward(const std::vector<std::string>& what, ForwardOptions& o) {
   if (what.size() < 2) return Usage{"needs a pod and a port: muster port-forward POD [LOCAL:]PORT"};
   if (auto wrong = read_pod_or_job(what[0], o.exec.pod, o.exec.job)) return wrong;
-  if (o.exec.job.empty() && (o.exec.index || o.exec.task))
-    return Usage{"--index and --task apply to jobs only: muster port-forward job/J 8888 --index 3"};
+  if (auto wrong = check_chosen(o.exec, "muster port-forward job/J 8888 --index 3")) return wrong;
   for (size_t i = 1; i < what.size(); ++i) {
     const std::string_view text = what[i];
     const size_t colon = text.find(':');
@@ -302,14 +301,8 @@ Verb port_forward_verb() {
                 &w->what, kAnything, kRequired},
                {"--address", "A", "Address of this machine to listen on (default: 127.0.0.1)",
                 &w->o.address},
-               {"--index", "I", "Index of the job", &exec.index, whole(0, kNumberMax)},
-               {"--task",
-                "N",
-                "Task of a job submitted with --array",
-                &exec.task,
-                whole(0, kNumberMax),
-                0,
-                {"--index"}},
+               index_row(exec.index),
+               task_row(exec.task),
                {"-c,--container", "NAME",
                 "Container through which to connect (default: the pod's first container)",
                 &exec.container}},
