@@ -315,6 +315,19 @@ void add_dry_run_rows(FlagRows& rows, JobWords& w, const char* output) {
                            {"-o", "FILE", output, &w.printed}});
 }
 
+namespace {
+
+// Of the files that muster run writes.
+Result<core::OutputPattern> own_pattern(const std::string& flag, const std::string& text) {
+  auto pattern = core::OutputPattern::parse(text);
+  if (!pattern) return invalid(flag + ": " + pattern.error().message);
+  if (pattern->has('t'))
+    return invalid(flag + ": %t is not for files that muster run writes; name them by %i");
+  return pattern;
+}
+
+}  // namespace
+
 std::optional<Usage> read_short_output(std::string& text, const std::vector<std::string>& forms,
                                        std::string& output) {
   if (text.empty() || std::ranges::find(forms, text) != forms.end()) return std::nullopt;
@@ -327,10 +340,8 @@ std::optional<Usage> read_err_file(const std::string& text, RunOptions& o) {
   if (text.empty()) return std::nullopt;
   if (!o.files)
     return Usage{"--error needs --output FILE; stderr that is shown goes to a file with 2>FILE"};
-  auto pattern = core::OutputPattern::parse(text);
-  if (!pattern) return Usage{"--error: " + pattern.error().message};
-  if (pattern->has('t'))
-    return Usage{"--error: %t is not for files that muster run writes; name them by %i"};
+  auto pattern = own_pattern("--error", text);
+  if (!pattern) return Usage{pattern.error().message};
   if (*pattern != *o.files) o.err_files = std::move(*pattern);
   return std::nullopt;
 }
@@ -338,10 +349,8 @@ std::optional<Usage> read_err_file(const std::string& text, RunOptions& o) {
 std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {
   if (text.empty()) return std::nullopt;
   if (core::looks_like_path(text)) {
-    auto pattern = core::OutputPattern::parse(text);
-    if (!pattern) return Usage{"--output: " + pattern.error().message};
-    if (pattern->has('t'))
-      return Usage{"--output: %t is not for files that muster run writes; name them by %i"};
+    auto pattern = own_pattern("--output", text);
+    if (!pattern) return Usage{pattern.error().message};
     o.files = std::move(*pattern);
     o.shown = Shown::none;
   } else if (text == "tag" || text == "prefix") {

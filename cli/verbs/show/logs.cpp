@@ -113,7 +113,7 @@ class JobLogs {
     for (auto [index, attempt] : *chosen) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(index) +
-                               "&attempt=" + std::to_string(attempt) + options();
+                               "&attempt=" + std::to_string(attempt) + "&" + options();
       const std::string lead = !o_.prefix.value_or(chosen->size() > 1 || o_.failed)
                                    ? ""
                                    : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
@@ -160,7 +160,7 @@ class JobLogs {
     return o_.tail || !o_.failed ? o_.tail : std::optional(kFailedTail);
   }
   std::string options() const {
-    return "&stream=" + stream_of(o_) + (o_.follow ? "&follow=true" : "") +
+    return "stream=" + stream_of(o_) + (o_.follow ? "&follow=true" : "") +
            (tail() ? "&tailLines=" + std::to_string(*tail()) : std::string());
   }
 
@@ -228,8 +228,7 @@ class JobLogs {
     if (pods->empty()) return of_gone_pods();
     for (const Json& pod : *pods) {
       const std::string name = text_at(pod, {"metadata", "name"});
-      const std::string path =
-          object_path(Kind::pod, o_.target.ns, name) + "/log?" + options().substr(1);
+      const std::string path = object_path(Kind::pod, o_.target.ns, name) + "/log?" + options();
       if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "");
           code != kDone)
         return code;
@@ -247,7 +246,7 @@ class JobLogs {
     for (const Json& one : ended) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(number_at(one, {"number"})) +
-                               "&attempt=" + std::to_string(number_at(one, {"attempt"})) +
+                               "&attempt=" + std::to_string(number_at(one, {"attempt"})) + "&" +
                                options();
       const bool several = o_.prefix.value_or(ended.size() > 1);
       if (int code = print(path, several ? text_at(one, {"pod"}) + " | " : ""); code != kDone)
