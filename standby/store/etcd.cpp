@@ -25,10 +25,6 @@ Error unavailable(std::string why) {
   return {Errc::unavailable, std::move(why), {}};
 }
 
-Error garbled(const char* path) {
-  return unavailable(std::string("etcd: the answer to ") + path + " does not fit the request");
-}
-
 // "connect(): Connection refused" -> "connection refused"
 std::string reason_of(const kj::Exception& e) {
   if (auto meant = tls::explained_of_site(e)) return std::move(*meant);
@@ -80,6 +76,9 @@ Result<kj::Own<kj::TlsContext>> context_of(const EtcdOptions& options) {
   return kj::mv(context);
 }
 
+// Whether the body of an answer is one to the request.
+using Fits = std::function<bool(const Json&)>;
+
 class Etcd final : public Store {
  public:
   Etcd(kj::Network& network, kj::Timer& timer, EtcdOptions options,
@@ -103,13 +102,15 @@ class Etcd final : public Store {
   struct Call {
     const char* path;
     std::string body;
+    Fits fits;
     kj::TimePoint end;
-    size_t at = 0;           // the endpoint that is asked
-    size_t failed = 0;       // endpoints that gave no answer
-    bool sent = false;       // the endpoint that is asked may have got it
-    bool unclear = false;    // an endpoint may have done it and did not say so
-    bool logged_in = false;  // a new token was requested for it
-    std::string whys{};      // of the endpoints that failed
+    size_t at = 0;              // the endpoint that is asked
+    size_t failed = 0;          // endpoints that gave no answer
+    bool sent = false;          // the endpoint that is asked may have got it
+    bool asked_log_in = false;  // it may have got a request to log in
+    bool unclear = false;       // an endpoint may have done it and did not say so
+    bool logged_in = false;     // a new token was requested for it
+    std::string whys{};         // of the endpoints that failed
 
     bool first_line() const { return path == kRenewPath; }
   };
@@ -117,16 +118,20 @@ class Etcd final : public Store {
     EtcdAnswer answer;  // `said` or `refused`
     bool unclear = false;
     std::string url{};  // of the endpoint
+
+    bool refused() const { return answer.kind == EtcdAnswer::Kind::refused; }
   };
   using Hearing = Result<Heard>;
 
-  kj::Promise<Hearing> ask(const char* path, std::string body);
+  kj::Promise<Hearing> ask(const char* path, std::string body, Fits fits);
+  kj::Promise<Hearing> ask_to_read();
   kj::Promise<Hearing> attempt(kj::Own<Call> call);
-  kj::Promise<EtcdAnswer> post(Call& call, const char* path, std::string body);
+  kj::Promise<EtcdAnswer> post(Call& call, const char* path, std::string body, bool& sent);
   kj::Promise<bool> log_in(Call& call, EtcdAnswer& refusal);
   kj::Promise<Hearing> heard(kj::Own<Call> call, EtcdAnswer answer);
   kj::Promise<Hearing> next(kj::Own<Call> call, const std::string& why);
   kj::Promise<Result<bool>> renew(uint64_t lease, int tries);
+  kj::Promise<Result<bool>> confirm(uint64_t lease, uint64_t term, int tries);
   std::string misfit(const EtcdAnswer& answer, const std::string& url);
   static Error refused(const Heard& heard);
 
@@ -157,31 +162,39 @@ std::string Etcd::misfit(const EtcdAnswer& answer, const std::string& url) {
   return "it belongs to another etcd cluster than " + cluster_url_;
 }
 
-kj::Promise<Etcd::Hearing> Etcd::ask(const char* path, std::string body) {
-  auto call = kj::heap<Call>(
-      Call{path, std::move(body), timer_.now() + 2 * options_.timeout_ms * kj::MILLISECONDS});
+kj::Promise<Etcd::Hearing> Etcd::ask(const char* path, std::string body, Fits fits) {
+  auto call = kj::heap<Call>(Call{path, std::move(body), std::move(fits),
+                                  timer_.now() + 2 * options_.timeout_ms * kj::MILLISECONDS});
   call->at = preferred_;
   return attempt(kj::mv(call));
 }
 
+kj::Promise<Etcd::Hearing> Etcd::ask_to_read() {
+  return ask(kTxnPath, read_request(keys_), [this](const Json& body) {
+    const auto found = changed_of(body, keys_);
+    return found && found->applied;  // there are no guards
+  });
+}
+
 // Asks the endpoint of the call. Throws if it says nothing.
-kj::Promise<EtcdAnswer> Etcd::post(Call& call, const char* path, std::string body) {
+kj::Promise<EtcdAnswer> Etcd::post(Call& call, const char* path, std::string body, bool& sent) {
   const kj::Duration left =
       std::min(call.end - timer_.now(), options_.timeout_ms * kj::MILLISECONDS);
   Endpoint::Question question{path, std::move(body), path == kLogInPath ? "" : token_,
                               call.first_line() && path == call.path};
-  return timer_.timeoutAfter(left, endpoints_[call.at]->ask(std::move(question), call.sent))
+  return timer_.timeoutAfter(left, endpoints_[call.at]->ask(std::move(question), sent))
       .then([](Endpoint::Answer answer) { return read_answer(answer.status, answer.body); });
 }
 
-// False: refused, or the user can't log in; says why in `refusal`.
+// False: the user could not log in; says why in `refusal`.
 kj::Promise<bool> Etcd::log_in(Call& call, EtcdAnswer& refusal) {
   call.logged_in = true;
-  return post(call, kLogInPath, log_in_request(options_.user, options_.password))
-      .then([this, &call, &refusal](EtcdAnswer answer) {
-        call.sent = false;  // that was not the call itself
-        token_ = answer.kind == EtcdAnswer::Kind::said ? member_text(answer.body, "token") : "";
+  return post(call, kLogInPath, log_in_request(options_.user, options_.password), call.asked_log_in)
+      .then([this, &refusal](EtcdAnswer answer) {
+        const bool said = answer.kind == EtcdAnswer::Kind::said;
+        token_ = said ? member_text(answer.body, "token") : "";
         refusal = std::move(answer);
+        if (said) refusal = {EtcdAnswer::Kind::unclear, {}, 0, 0, 0, "it gives no token"};
         return !token_.empty();
       });
 }
@@ -194,11 +207,11 @@ kj::Promise<Etcd::Hearing> Etcd::attempt(kj::Own<Call> call) {
     auto refusal = kj::heap<EtcdAnswer>();
     auto in = log_in(c, *refusal);
     answering = in.then([this, &c, refusal = kj::mv(refusal)](bool in) -> kj::Promise<EtcdAnswer> {
-      if (in) return post(c, c.path, c.body);
+      if (in) return post(c, c.path, c.body, c.sent);
       return std::move(*refusal);
     });
   } else {
-    answering = post(c, c.path, c.body);
+    answering = post(c, c.path, c.body, c.sent);
   }
   struct Outcome {
     EtcdAnswer answer;
@@ -228,13 +241,12 @@ kj::Promise<Etcd::Hearing> Etcd::heard(kj::Own<Call> call, EtcdAnswer answer) {
     token_.clear();
     return attempt(kj::mv(call));
   }
-  std::string why = answer.why;
-  if (answer.kind == EtcdAnswer::Kind::said) why = misfit(answer, url);
-  if (answer.kind == EtcdAnswer::Kind::unclear || !why.empty()) {
-    if (answer.kind != EtcdAnswer::Kind::refused) {
-      call->unclear |= call->sent;
-      return next(kj::mv(call), why);
-    }
+  if (answer.kind == EtcdAnswer::Kind::said)
+    answer.why =
+        call->fits(answer.body) ? misfit(answer, url) : "its answer does not fit the request";
+  if (answer.kind != EtcdAnswer::Kind::refused && !answer.why.empty()) {
+    call->unclear |= call->sent;
+    return next(kj::mv(call), answer.why);
   }
   preferred_ = call->at;
   return Hearing(Heard{std::move(answer), call->unclear, url});
@@ -251,57 +263,59 @@ kj::Promise<Etcd::Hearing> Etcd::next(kj::Own<Call> call, const std::string& why
 }
 
 kj::Promise<Result<StoreSeen>> Etcd::read() {
-  return ask(kTxnPath, read_request(keys_)).then([this](Hearing hearing) -> Result<StoreSeen> {
+  return ask_to_read().then([this](Hearing hearing) -> Result<StoreSeen> {
     if (!hearing) return hearing.error();
-    if (hearing->answer.kind != EtcdAnswer::Kind::said) return refused(*hearing);
-    auto changed = changed_of(hearing->answer.body, keys_);
-    if (!changed || !changed->applied) return garbled(kTxnPath);
-    return std::move(changed->now);
+    if (hearing->refused()) return refused(*hearing);
+    return std::move(changed_of(hearing->answer.body, keys_)->now);
   });
 }
 
 kj::Promise<Result<uint64_t>> Etcd::grant(Millis life_ms) {
   MUSTER_CHECK(life_ms > 0, life_ms);
-  return ask(kGrantPath, grant_request(life_ms))
-      .then([life_ms](Hearing hearing) -> Result<uint64_t> {
+  const auto fits = [life_ms](const Json& body) {
+    const auto lease = number_of(body, "ID"), seconds = number_of(body, "TTL");
+    return lease && *lease != 0 && seconds && *seconds >= seconds_of(life_ms);
+  };
+  return ask(kGrantPath, grant_request(life_ms), fits)
+      .then([](Hearing hearing) -> Result<uint64_t> {
         if (!hearing) return hearing.error();
-        if (hearing->answer.kind != EtcdAnswer::Kind::said) return refused(*hearing);
-        const auto lease = number_of(hearing->answer.body, "ID");
-        const auto seconds = number_of(hearing->answer.body, "TTL");
-        if (!lease || *lease == 0 || !seconds) return garbled(kGrantPath);
-        if (*seconds < static_cast<uint64_t>((life_ms + 999) / 1000)) return garbled(kGrantPath);
-        return *lease;
+        if (hearing->refused()) return refused(*hearing);
+        return *number_of(hearing->answer.body, "ID");
       });
 }
 
 kj::Promise<Result<bool>> Etcd::renew(uint64_t lease, int tries) {
-  return ask(kRenewPath, lease_request(lease))
+  const auto fits = [lease](const Json& body) {
+    const auto id = number_of(body, "ID");
+    return id && *id == lease && number_of(body, "TTL");
+  };
+  return ask(kRenewPath, lease_request(lease), fits)
       .then([this, lease, tries](Hearing hearing) -> kj::Promise<Result<bool>> {
         if (!hearing) return Result<bool>(hearing.error());
         if (hearing->answer.not_found()) return Result<bool>(false);
-        if (hearing->answer.kind != EtcdAnswer::Kind::said) return Result<bool>(refused(*hearing));
-        const auto id = number_of(hearing->answer.body, "ID");
-        const auto seconds = number_of(hearing->answer.body, "TTL");
-        if (!id || *id != lease || !seconds) return Result<bool>(garbled(kRenewPath));
-        if (*seconds == 0) return Result<bool>(false);
-        const uint64_t term = hearing->answer.term;
-        return ask(kTxnPath, read_request(keys_))
-            .then([this, lease, tries, term](Hearing check) -> kj::Promise<Result<bool>> {
-              if (!check) return Result<bool>(check.error());
-              if (check->answer.kind != EtcdAnswer::Kind::said)
-                return Result<bool>(refused(*check));
-              if (check->answer.term == term) return Result<bool>(true);
-              if (tries > 1) return renew(lease, tries - 1);
-              return Result<bool>(unavailable("etcd is electing a leader"));
-            });
+        if (hearing->refused()) return Result<bool>(refused(*hearing));
+        if (*number_of(hearing->answer.body, "TTL") == 0) return Result<bool>(false);
+        return confirm(lease, hearing->answer.term, tries);
+      });
+}
+
+// Whether etcd is still in the term in which it renewed the lease; else renews it again.
+kj::Promise<Result<bool>> Etcd::confirm(uint64_t lease, uint64_t term, int tries) {
+  return ask_to_read().then(
+      [this, lease, term, tries](Hearing hearing) -> kj::Promise<Result<bool>> {
+        if (!hearing) return Result<bool>(hearing.error());
+        if (hearing->refused()) return Result<bool>(refused(*hearing));
+        if (hearing->answer.term == term) return Result<bool>(true);
+        if (tries > 1) return renew(lease, tries - 1);
+        return Result<bool>(unavailable("etcd is electing a leader"));
       });
 }
 
 kj::Promise<Status> Etcd::revoke(uint64_t lease) {
-  return ask(kRevokePath, lease_request(lease)).then([](Hearing hearing) -> Status {
+  const auto fits = [](const Json&) { return true; };
+  return ask(kRevokePath, lease_request(lease), fits).then([](Hearing hearing) -> Status {
     if (!hearing) return hearing.error();
-    if (hearing->answer.kind != EtcdAnswer::Kind::said && !hearing->answer.not_found())
-      return refused(*hearing);
+    if (hearing->refused() && !hearing->answer.not_found()) return refused(*hearing);
     return Nothing{};
   });
 }
@@ -309,20 +323,20 @@ kj::Promise<Status> Etcd::revoke(uint64_t lease) {
 kj::Promise<Result<StoreChanged>> Etcd::change(StoreChange change) {
   MUSTER_CHECK(!change.leader || change.leader->lease != 0);
   std::string body = change_request(keys_, change);
-  return ask(kTxnPath, std::move(body))
+  const auto fits = [this](const Json& answer) { return changed_of(answer, keys_).has_value(); };
+  return ask(kTxnPath, std::move(body), fits)
       .then([this, change = std::move(change)](Hearing hearing) -> Result<StoreChanged> {
         if (!hearing) return hearing.error();
         const Heard& heard = *hearing;
         const Error unknown = unavailable(
             "etcd: whether the change was made is not known: an endpoint did not answer");
-        if (heard.answer.kind != EtcdAnswer::Kind::said) {
+        if (heard.refused()) {
           if (heard.unclear) return unknown;
           if (heard.answer.not_found())
             return Error{Errc::not_found, "etcd: the lease is gone", {}};
           return refused(heard);
         }
         auto changed = changed_of(heard.answer.body, keys_);
-        if (!changed) return garbled(kTxnPath);
         if (!changed->applied && heard.unclear) {
           if (!shows(changed->now, change)) return unknown;
           changed->applied = true;

@@ -95,8 +95,12 @@ std::string change_request(const EtcdKeys& keys, const StoreChange& change) {
       Json{{"compare", guards}, {"success", std::move(done)}, {"failure", std::move(found)}});
 }
 
+uint64_t seconds_of(Millis life_ms) {
+  return static_cast<uint64_t>(std::max<Millis>(1, (life_ms + 999) / 1000));
+}
+
 std::string grant_request(Millis life_ms) {
-  return dumped(Json{{"TTL", std::to_string(std::max<Millis>(1, (life_ms + 999) / 1000))}});
+  return dumped(Json{{"TTL", std::to_string(seconds_of(life_ms))}});
 }
 
 std::string lease_request(uint64_t lease) {

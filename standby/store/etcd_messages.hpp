@@ -28,10 +28,12 @@ struct EtcdKeys {
       : configuration(prefix + "configuration"), leader(prefix + "leader") {}
 };
 
+// etcd counts the life of a lease in seconds: rounded up, at least 1.
+uint64_t seconds_of(Millis life_ms);
+
 // Bodies of requests.
 std::string read_request(const EtcdKeys& keys);
 std::string change_request(const EtcdKeys& keys, const StoreChange& change);
-// etcd counts in seconds: rounded up, at least 1.
 std::string grant_request(Millis life_ms);
 std::string lease_request(uint64_t lease);  // to renew and to revoke
 std::string log_in_request(const std::string& user, const std::string& password);

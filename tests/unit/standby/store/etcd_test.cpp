@@ -2,6 +2,9 @@
 #include "standby/store/etcd.hpp"
 
 #include "etcd_cluster.hpp"
+#include "standby/store/endpoint.hpp"
+#include "standby/store/etcd_messages.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <gtest/gtest.h>
 #include <kj/async-io.h>
@@ -69,6 +72,28 @@ class EtcdTest : public testing::Test {
     auto lease = wait(store_->grant(life_ms));
     EXPECT_TRUE(lease.ok()) << lease.error().message;
     return lease ? *lease : 0;
+  }
+
+  // Until the lease is renewed, which etcd may be too busy for while it elects a leader.
+  void await_renewal(uint64_t lease) {
+    const Millis end = boot_now() + kPatience;
+    for (;;) {
+      auto renewed = wait(store_->renew(lease));
+      if (renewed) {
+        EXPECT_TRUE(*renewed);
+        return;
+      }
+      ASSERT_LT(boot_now(), end) << renewed.error().message;
+    }
+  }
+  // An administrator's request, which etcd must accept.
+  void post(const char* path, const Json& body) {
+    const HttpNames names;
+    Endpoint endpoint(io_.provider->getNetwork(), names, *parse_etcd_url(cluster_->url(0)),
+                      nullptr);
+    bool sent = false;
+    const auto answer = wait(endpoint.ask({path, dumped(body), ""}, sent));
+    ASSERT_EQ(answer.status, 200u) << answer.body;
   }
 
   kj::AsyncIoContext io_ = kj::setupAsyncIo();
@@ -159,6 +184,123 @@ TEST_F(EtcdTest, LeaseEndsWithItsKeyUnlessItIsRenewed) {
   EXPECT_TRUE(wait(store_->revoke(other)).ok());
   EXPECT_FALSE(read().leader);
   EXPECT_TRUE(wait(store_->revoke(other)).ok());
+}
+
+TEST_F(EtcdTest, WithoutAQuorumNothingIsAnsweredAndNothingHangs) {
+  start(3);
+  ASSERT_NE(store_.get(), nullptr);
+  const uint64_t lease = grant(60'000);
+  const StoreChanged made = change(taking({}, "c", "a", lease));
+  ASSERT_TRUE(made.applied);
+
+  // One member less: the others elect another leader, if it led.
+  cluster_->kill(0);
+  await_answers();
+  EXPECT_EQ(read(), made.now);
+  await_renewal(lease);
+
+  cluster_->kill(1);
+  for (int i = 0; i < 3; ++i) {
+    const Millis begin = boot_now();
+    auto seen = wait(store_->read());
+    ASSERT_FALSE(seen.ok());
+    EXPECT_EQ(seen.error().code, Errc::unavailable);
+    EXPECT_LT(boot_now() - begin, kPatience);  // one alone waits for 7 s
+  }
+  auto renewed = wait(store_->renew(lease));
+  ASSERT_FALSE(renewed.ok());
+  EXPECT_EQ(renewed.error().code, Errc::unavailable);
+  StoreChange leaves{made.now.configuration->revision, made.now.leader->created};
+  leaves.resigns = true;
+  auto changed = wait(store_->change(leaves));
+  ASSERT_FALSE(changed.ok());
+  EXPECT_EQ(changed.error().code, Errc::unavailable);
+
+  cluster_->start(0);
+  cluster_->start(1);
+  await_answers();
+  // What was answered is there; whether the last change was made was not said.
+  const StoreSeen seen = read();
+  EXPECT_EQ(seen.configuration, made.now.configuration);
+  if (seen.leader) {
+    EXPECT_EQ(seen.leader, made.now.leader);
+  }
+}
+
+TEST_F(EtcdTest, FrozenMembersAreLeft) {
+  start(3);
+  ASSERT_NE(store_.get(), nullptr);
+  open(cluster_->urls(), 300);
+  const uint64_t lease = grant(60'000);
+  for (size_t i = 0; i < 3; ++i) {
+    cluster_->signal(i, SIGSTOP);
+    await_answers();
+    await_renewal(lease);
+    cluster_->signal(i, SIGCONT);
+    await_answers();
+  }
+}
+
+TEST_F(EtcdTest, UsersAndPasswords) {
+  start(1);
+  ASSERT_NE(store_.get(), nullptr);
+  ASSERT_TRUE(change({0, 0, "c"}).applied);
+  EtcdOptions options;
+  options.urls = cluster_->urls();
+  options.user = "muster";
+  options.password = "secret";
+  auto early = wait(opened(options)->read());
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.error().message, "etcd at " + cluster_->url(0) +
+                                       " refused: etcdserver: authentication is not enabled; log "
+                                       "in without a user and a password");
+  post("/v3/auth/user/add", {{"name", "root"}, {"password", "r"}});
+  post("/v3/auth/user/grant", {{"user", "root"}, {"role", "root"}});
+  post("/v3/auth/user/add", {{"name", "muster"}, {"password", "secret"}});
+  post("/v3/auth/role/add", {{"name", "site"}});
+  post("/v3/auth/role/grant", {{"name", "site"},
+                               {"perm",
+                                {{"permType", "READWRITE"},
+                                 {"key", tls::base64("/muster/")},
+                                 {"range_end", tls::base64("/muster0")}}}});
+  post("/v3/auth/user/grant", {{"user", "muster"}, {"role", "site"}});
+  post("/v3/auth/enable", Json::object());
+
+  kj::Own<Store> ours = opened(options);
+  auto seen = wait(ours->read());
+  ASSERT_TRUE(seen.ok()) << seen.error().message;
+  EXPECT_EQ(seen->configuration->value, "c");
+  auto lease = wait(ours->grant(60'000));
+  ASSERT_TRUE(lease.ok()) << lease.error().message;
+  EXPECT_TRUE(wait(ours->change(taking(*seen, "d", "a", *lease))).value().applied);
+  EXPECT_TRUE(wait(ours->renew(*lease)).value());
+
+  auto nobody = wait(store_->read());
+  ASSERT_FALSE(nobody.ok());
+  EXPECT_EQ(nobody.error().code, Errc::invalid);
+  EXPECT_EQ(nobody.error().message,
+            "etcd at " + cluster_->url(0) + " refused: etcdserver: user name is empty");
+  options.password = "guess";
+  auto guessed = wait(opened(options)->read());
+  ASSERT_FALSE(guessed.ok());
+  EXPECT_EQ(guessed.error().code, Errc::invalid);
+  options.password = "secret";
+  options.prefix = "/other/";
+  auto other = wait(opened(options)->read());
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, Errc::invalid);
+  EXPECT_EQ(other.error().message,
+            "etcd at " + cluster_->url(0) + " refused: etcdserver: permission denied");
+
+  // Tokens do not outlive the server that made them.
+  cluster_->kill(0);
+  cluster_->start(0);
+  const Millis end = boot_now() + kPatience;
+  do {
+    seen = wait(ours->read());
+    ASSERT_LT(boot_now(), end) << seen.error().message;
+  } while (!seen);
+  EXPECT_EQ(seen->configuration->value, "d");
 }
 
 }  // namespace
