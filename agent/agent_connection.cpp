@@ -32,6 +32,7 @@ namespace {
 constexpr Millis kPauseMinMs = 100, kPauseMaxMs = 5'000;
 constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
 constexpr Millis kConnectMaxMs = 5'000;
+constexpr Millis kConnectNextMs = 2'000;   // to one of several coordinators
 constexpr Millis kRegisterMaxMs = 60'000;  // register() returns once every job is folded
 constexpr Millis kSilenceMinMs = 5'000;
 constexpr Millis kCertificateMinMs = 100, kCertificateMaxMs = 60'000;  // between two checks
@@ -68,7 +69,8 @@ void Agent::LinkLoss::taskFailed(kj::Exception&& exception) {
 kj::Promise<void> Agent::stay_connected() {
   return one_connection()
       .catch_([this](kj::Exception&& exception) { close_link(text_of(exception)); })
-      .then([this] {
+      .then([this]() -> kj::Promise<void> {
+        if (std::exchange(turned_, false)) return kj::READY_NOW;
         if (pause_ms_ == 0) pause_ms_ = kPauseMinMs;
         Millis pause = std::uniform_int_distribution<Millis>(pause_ms_ / 2, pause_ms_)(chance_);
         pause_ms_ = std::min(pause_max_ms_, pause_ms_ * 2);
@@ -79,7 +81,7 @@ kj::Promise<void> Agent::stay_connected() {
 
 kj::Promise<void> Agent::one_connection() {
   const auto socket = credentials_.encrypted() ? std::nullopt : find_socket(options_.sockets);
-  address_ = socket ? "unix:" + *socket : options_.coordinator;
+  address_ = socket ? "unix:" + *socket : coordinators_.now();
   std::string address = address_;
   kj::AutoCloseFd folder;
   constexpr std::string_view kUnix = "unix:";
@@ -99,7 +101,8 @@ kj::Promise<void> Agent::one_connection() {
                           return promise.attach(kj::mv(at));
                         })
                         .attach(kj::mv(folder));
-  return timer_.timeoutAfter(kConnectMaxMs * kj::MILLISECONDS, kj::mv(connecting))
+  const Millis limit = coordinators_.several() ? kConnectNextMs : kConnectMaxMs;
+  return timer_.timeoutAfter(limit * kj::MILLISECONDS, kj::mv(connecting))
       .then([this](kj::Own<kj::AsyncIoStream> stream) { return connected(kj::mv(stream)); });
 }
 
@@ -158,6 +161,7 @@ kj::Promise<void> Agent::enroll(Link& link) {
 kj::Promise<void> Agent::join(Link& link) {
   return timer_.timeoutAfter(kRegisterMaxMs * kj::MILLISECONDS, get_certificate(link)).then([this] {
     pause_ms_ = 0;
+    coordinators_.begin_round();
   });
 }
 
@@ -310,6 +314,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   // must reconnect within it.
   pause_max_ms_ = std::clamp(static_cast<Millis>(from.getLeaseMs()) / 2, kPauseMinMs, kPauseMaxMs);
   said_.clear();
+  coordinators_.begin_round();
   log::info("registered with {} as node {} ({}), epoch {}", address_, work_dir_.node_name(),
             from.getNodeId(), term.epoch);
   link.let_in->fulfill();
@@ -342,15 +347,23 @@ void Agent::refused(wire::Refusal::Reader from) {
   link_->give_up("it rejects node " + work_dir_.node_name() + ": " + message);
 }
 
-void Agent::close_link(const std::string& why) {
+void Agent::say_lost(const std::string& why) {
   const bool expired = credentials_.expired(wall_now());
-  if (!result_)
-    say("no connection to " + address_ + ": " + why +
-        (expired ? "; this node's certificate has expired: join again with a token from `muster "
-                   "token create --node " +
-                       work_dir_.node_name() + "`"
-                 : "") +
-        "; retrying");
+  say("no connection to " + why +
+      (expired ? "; this node's certificate has expired: join again with a token from `muster "
+                 "token create --node " +
+                     work_dir_.node_name() + "`"
+               : "") +
+      "; retrying");
+}
+
+// Of several coordinators, one that did not register the node is not worth a line, unless all have
+// been tried.
+void Agent::close_link(const std::string& why) {
+  const bool served = link_.get() != nullptr && link_->session != nullptr;
+  turned_ = !served && coordinators_.several() && coordinators_.next(why);
+  if (!result_ && !turned_)
+    say_lost(served || !coordinators_.several() ? address_ + ": " + why : coordinators_.failures());
   link_ = nullptr;
   saying_leave_ = false;
   templates_.clear();  // sent again over the next connection

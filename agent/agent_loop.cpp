@@ -42,7 +42,8 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
       options_(options),
       servers_(options.coordinator_user, options.insecure ? TrustedServers::Remote::accepted
                                                           : TrustedServers::Remote::refused),
-      address_(options.coordinator),
+      coordinators_(options.coordinators),
+      address_(coordinators_.now()),
       work_dir_(work_dir),
       credentials_(credentials),
       logs_(logs),
@@ -69,7 +70,8 @@ kj::Promise<Result<int>> Agent::run() {
   log::info("node {} with {} slots, work-dir {}", work_dir_.node_name(), options_.slots,
             work_dir_.path());
   if (!credentials_.encrypted())
-    if (const auto refused = servers_.refuses_address(options_.coordinator)) finish(*refused);
+    for (const std::string& address : coordinators_.all())
+      if (const auto refused = servers_.refuses_address(address)) finish(*refused);
   if (!result_) connect_executor();
   // Without a keeper at startup, fail; only a keeper that is lost later is worth a retry.
   if (!executor_ready_ && !result_) finish(Error{Errc::unavailable, said_});

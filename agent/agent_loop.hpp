@@ -6,8 +6,9 @@
 //
 // A broken connection is retried forever (after 100 ms to 5 s, with jitter, so that a thousand
 // agents don't reconnect in step). So is a temporary refusal (the name is held by a living node,
-// not serving yet); any other refusal ends the agent. An order is obeyed only once its term is on
-// disk.
+// not serving yet); any other refusal ends the agent. Of several coordinators, all are tried before
+// such a pause, beginning with the one that last registered the node. An order is obeyed only once
+// its term is on disk.
 //
 //   agent_connection.cpp  the connection: registration, heartbeats, reports
 //   agent_calls.cpp       calls from the coordinator and from pods
@@ -28,6 +29,7 @@
 #include "agent/run/config_desk.hpp"
 #include "agent/run/executor.hpp"
 #include "agent/run/sessions.hpp"
+#include "base/network/address_list.hpp"
 #include "base/peer/trusted_servers.hpp"
 #include "core/node/node.hpp"
 
@@ -85,6 +87,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   void welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at);
   void refused(wire::Refusal::Reader from);
   void close_link(const std::string& why);
+  void say_lost(const std::string& why);
   void write_hello(wire::Hello::Builder hello);
   kj::Promise<void> heartbeats(Link& link);
   void send_heartbeat(Link& link);
@@ -141,6 +144,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   kj::Timer& timer_;
   const AgentOptions options_;
   TrustedServers servers_;
+  AddressList coordinators_;
+  bool turned_ = false;  // to the next of them, which is tried at once
   std::string address_;  // of the coordinator, in the latest attempt to connect
   WorkDir& work_dir_;
   Credentials& credentials_;

@@ -14,7 +14,8 @@
 namespace muster::agent {
 
 struct AgentOptions {
-  std::string coordinator;                    // "HOST:PORT" or "unix:PATH"
+  std::vector<std::string> coordinators;      // "HOST:PORT" or "unix:PATH"; at least one; those
+                                              // after the first are tried in turn
   std::vector<std::string> sockets;           // paths that are tried before it
   std::string coordinator_user;               // who may serve us on this machine; empty: see
                                               // TrustedServers

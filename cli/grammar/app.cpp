@@ -370,6 +370,7 @@ CLI::Option* add(const Declared& to, const FlagRow& row, const KeyName& key) {
       return to.app->add_option_function<std::vector<std::string>>(
           row.names, [keys, name](const std::vector<std::string>& all) { (*keys)[name] = all; });
     case Key::Form::text:
+    case Key::Form::addresses:
       break;
   }
   return to.app->add_option_function<std::string>(

@@ -86,7 +86,9 @@ class FileReader {
   Status take(const Key& key, Section section, const YamlEntry& entry, const std::string& at) {
     Setting setting{section, &key, layer_, entry.values, path_ + ":" + std::to_string(entry.line)};
     if (entry.shape == Shape::empty) return invalid(at + entry.key + ": has no value");
-    if (key.form != Key::Form::list && entry.shape != Shape::scalar)
+    const bool takes_list = key.form == Key::Form::list ||
+                            (key.form == Key::Form::addresses && entry.shape == Shape::list);
+    if (!takes_list && entry.shape != Shape::scalar)
       return invalid(at + entry.key + ": must be a single value");
     for (const YamlEntry& pair : entry.below) {
       if (pair.shape != Shape::scalar)

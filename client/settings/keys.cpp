@@ -306,12 +306,11 @@ const std::vector<Key> kCoordinator = {
 
 const std::vector<Key> kAgent = {
     {"coordinator",
-     Form::text,
+     Form::addresses,
      "ADDR",
      "127.0.0.1:7118",
-     "Address of the coordinator for agents, ADDR:PORT or unix:PATH; by default, its Unix socket "
-     "on "
-     "this machine is tried first",
+     "Address of the coordinator for agents, ADDR:PORT or unix:PATH; several, separated by commas, "
+     "are tried in turn; by default, its Unix socket on this machine is tried first",
      {}},
     {"coordinator-user",
      Form::text,

@@ -18,8 +18,9 @@ inline constexpr Section kSections[] = {Section::client, Section::coordinator, S
 struct Key {
   enum class Form {
     text,
-    toggle,  // true or false; the flag takes no value
-    list,    // flag: repeatable; file: a list; variable: separated by commas
+    toggle,     // true or false; the flag takes no value
+    list,       // flag: repeatable; file: a list; variable: separated by commas
+    addresses,  // separated by commas; file: also a list
   };
   const char* name;
   Form form;

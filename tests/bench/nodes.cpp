@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     const std::string flag = argv[i], value = argv[i + 1];
     const long number = std::strtol(value.c_str(), nullptr, 10);
     if (flag == "--coordinator")
-      options.coordinator = value;
+      options.coordinators = {value};
     else if (flag == "--nodes")
       nodes = number;
     else if (flag == "--slots")
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     else
       return usage();
   }
-  if (argc % 2 == 0 || options.coordinator.empty() || nodes < 1) return usage();
+  if (argc % 2 == 0 || options.coordinators.empty() || nodes < 1) return usage();
   log::setup("nodes", "error");
   auto io = kj::setupAsyncIo();
   std::vector<std::unique_ptr<Node>> all;

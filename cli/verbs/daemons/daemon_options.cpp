@@ -1,5 +1,6 @@
 #include "cli/verbs/daemons/daemon_options.hpp"
 
+#include "base/network/address_list.hpp"
 #include "base/peer/local_sockets.hpp"
 #include "base/peer/users.hpp"
 #include "cli/verbs/when.hpp"
@@ -126,6 +127,17 @@ void read_groups(Reader& read, const char* name, bool any, std::vector<std::stri
     if (group.empty() || group.find_first_of(", :/") != std::string::npos || (group == "*" && !any))
       return read.fail(name, "`" + group + "`: must be the name of a Unix group");
     groups.push_back(group);
+  }
+}
+
+void read_coordinators(Reader& read, std::vector<std::string>& addresses) {
+  addresses = split_addresses(read.setting("coordinator").text());
+  for (const std::string& address : addresses) {
+    const bool socket = address.starts_with("unix:") && address.size() > 5;
+    if (!socket && !is_host_port(address))
+      return read.fail("coordinator", "`" + address +
+                                          "` is not an address: write HOST:PORT, such as "
+                                          "head:7444, or unix:PATH; separate several by commas");
   }
 }
 
@@ -283,7 +295,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   AgentOptions all;
   agent::AgentOptions& o = all.options;
   Reader read(settings);
-  read.text("coordinator", o.coordinator);
+  read_coordinators(read, o.coordinators);
   if (settings["coordinator"].layer == Layer::built_in) o.sockets = socket_paths(kAgentsSocket);
   read.text("coordinator-user", o.coordinator_user);
   read.toggle("insecure", o.insecure);

@@ -144,7 +144,7 @@ class Run {
     if (Status open = open_output(dir, *job); !open) return fail(open.error());
 
     agent::AgentOptions agent_options;
-    agent_options.coordinator = (*coordinator)->listen_address();
+    agent_options.coordinators = {(*coordinator)->listen_address()};
     agent_options.slots = static_cast<uint32_t>(options_.slots);
     agent_options.work_dir = dir + "/agent";
     LocalAgent agent(agent_options, signals);

@@ -216,11 +216,72 @@ TEST_F(AgentTest, P01DoesNotRevealItsClustersKeyToAnotherCluster) {
 
 TEST_F(AgentTest, P01DoesNotConnectToAnotherMachineWithoutTls) {
   AgentOptions remote = options();
-  remote.coordinator = "203.0.113.1:7118";
+  remote.coordinators = {"unix:" + temp / "socket", "203.0.113.1:7118"};
   auto result = AgentThread(remote).join();
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.error().message, testing::HasSubstr("--coordinator 203.0.113.1:7118"));
   EXPECT_THAT(result.error().message, testing::HasSubstr("--token-file"));
+}
+
+// --- several coordinators
+
+class ManyCoordinators : public AgentTest {
+ protected:
+  AgentOptions options_of(std::vector<std::string> addresses) {
+    AgentOptions with = options();
+    with.coordinators = std::move(addresses);
+    return with;
+  }
+  std::string here() { return "unix:" + temp / "socket"; }
+  std::string nowhere() { return "unix:" + temp / "nobody"; }
+};
+
+TEST_F(ManyCoordinators, TheNextIsTriedAtOnce) {
+  AgentThread agent(options_of({nowhere(), here(), nowhere() + "2"}));
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  disconnect();
+  wait_for("another registration", [&] { return world.registrations.size() == 2; });
+}
+
+// A coordinator that does not serve is no reason to wait: the other is tried in the same round.
+TEST_F(ManyCoordinators, OneThatDoesNotServeIsPassedOver) {
+  World follower;
+  follower.refuse = "it does not lead";
+  auto other = io.provider->getNetwork()
+                   .parseAddress(("unix:" + temp / "follower").c_str())
+                   .wait(io.waitScope)
+                   ->listen();
+  std::vector<kj::Own<Peer>> links;
+  std::function<kj::Promise<void>()> take = [&]() -> kj::Promise<void> {
+    return other->accept().then([&](kj::Own<kj::AsyncIoStream> stream) {
+      links.push_back(kj::heap<Peer>(kj::mv(stream), kj::heap<FakeCoordinator>(follower)));
+      return take();
+    });
+  };
+  auto taking = take().eagerlyEvaluate(nullptr);
+  AgentThread agent(options_of({"unix:" + temp / "follower", here()}));
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  EXPECT_EQ(follower.registrations.size(), 1u);
+  disconnect();
+  wait_for("another registration", [&] { return world.registrations.size() == 2; });
+  EXPECT_EQ(follower.registrations.size(), 1u) << "a round begins at the one that last served";
+}
+
+TEST_F(ManyCoordinators, AStateIsSaidOnce) {
+  testing::internal::CaptureStdout();
+  {
+    world.refuse = "folding jobs";
+    AgentThread agent(options_of({nowhere(), here()}));
+    wait_for("three tries", [&] { return world.registrations.size() >= 3; });
+    world.refuse.clear();
+    wait_for("registration", [&] { return world.agent != nullptr; });
+  }
+  const std::string log = testing::internal::GetCapturedStdout();
+  size_t lines = 0;
+  for (size_t at = 0; (at = log.find("no connection to", at)) != log.npos; ++at) ++lines;
+  EXPECT_EQ(lines, 1u) << log;
+  EXPECT_THAT(log, testing::HasSubstr("no connection to " + nowhere() + ": "));
+  EXPECT_THAT(log, testing::HasSubstr("; " + here() + ": it rejects node n1: folding jobs"));
 }
 
 TEST_F(AgentTest, RetriesRegistrationUntilCoordinatorServes) {

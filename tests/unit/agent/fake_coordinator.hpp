@@ -219,7 +219,7 @@ class FakeCoordinatorTest : public testing::Test {
   }
 
   AgentOptions options() {
-    return {.coordinator = "unix:" + temp / "socket",
+    return {.coordinators = {"unix:" + temp / "socket"},
             .name = "n1",
             .slots = 50,
             .work_dir = temp / "work",

@@ -391,7 +391,7 @@ TEST(App, AgentTakesItsFlags) {
   const auto o = options<AgentOptions>({"agent", "--coordinator", "h:1", "--work-dir", "w", "--cpu",
                                         "1.5", "--memory", "2Gi", "--label", "disk=ssd", "--label",
                                         "zone=", "--log-keep", "1d", "--log-max", "1k"});
-  EXPECT_EQ(o.options.coordinator, "h:1");
+  EXPECT_EQ(o.options.coordinators, std::vector<std::string>{"h:1"});
   EXPECT_EQ(o.options.cpu_millis, 1500u);
   EXPECT_EQ(o.options.memory_bytes, 2ull << 30);
   EXPECT_EQ(o.options.labels, (std::map<std::string, std::string>{{"disk", "ssd"}, {"zone", ""}}));
