@@ -26,7 +26,7 @@ starts and ends are on disk before they are acknowledged or shown. All other ver
 API, so kubectl works as well. Without a coordinator, *muster run* starts one of its own, and an agent.
 
 The address of the coordinator is taken from *--api*, *MUSTER_API* or the configuration (*muster-config*(5)); the default is
-127.0.0.1:7117. The flags that name the coordinator and the namespace may also precede the verb, where *-n* is the namespace for all verbs.
+127.0.0.1:7117. Several addresses, separated by commas, are tried in turn. The flags that name the coordinator and the namespace may also precede the verb, where *-n* is the namespace for all verbs.
 *muster-job*(5) describes manifests.
 )";
 

@@ -1,5 +1,6 @@
 #include "client/connect/discovery.hpp"
 
+#include "base/network/address_list.hpp"
 #include "base/peer/local_sockets.hpp"
 #include "client/connect/objects.hpp"
 #include "core/spec/values/duration.hpp"
@@ -22,25 +23,32 @@ Result<std::string> normal_address(const std::string& text) {
   if (encrypted) address.erase(0, kHttps.size());
   if (address.starts_with("http://")) address.erase(0, 7);
   while (!address.empty() && address.back() == '/') address.pop_back();
-  const auto is_number = [](const std::string& s) {
-    return !s.empty() && s.size() <= 5 &&
-           std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
-           std::stoi(s) > 0 && std::stoi(s) <= 65535;
-  };
-  if (is_number(address) && !encrypted) return "127.0.0.1:" + address;
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || address.find('/') != std::string::npos ||
-      !is_number(address.substr(colon + 1))) {
+  const std::string local = "127.0.0.1:" + address;
+  if (address.find(':') == address.npos && is_host_port(local) && !encrypted) return local;
+  if (!is_host_port(address)) {
     return invalid("`" + text + "` is not an address: write HOST:PORT, such as " + kDefaultApi +
                    ", https://HOST:PORT or unix:PATH");
   }
   return (encrypted ? std::string(kHttps) : "") + address;
 }
 
+Result<std::string> normal_addresses(const std::string& text) {
+  std::string all;
+  const std::vector<std::string> entries = split_addresses(text);
+  for (const std::string& entry : entries) {
+    if (entry.empty() && entries.size() > 1)
+      return invalid("`" + text + "`: an address is missing beside a comma");
+    auto address = normal_address(entry);
+    if (!address) return address.error();
+    all += (all.empty() ? "" : ",") + *address;
+  }
+  return all;
+}
+
 Result<Target> target_of(const Settings& client) {
   Target target;
   const Setting& api = client["api"];
-  auto address = normal_address(api.text());
+  auto address = normal_addresses(api.text());
   if (!address) return invalid(api.place() + ": " + address.error().message);
   target.api = *address;
   // By default, a coordinator on this machine is reached over its Unix socket.
@@ -82,6 +90,15 @@ std::unique_ptr<ApiClient> connect(const Target& target) {
   client->set_timeout(target.request_timeout_ms);
   client->set_patience(target.connect_timeout_ms);
   return client;
+}
+
+Result<Target> narrowed(const Target& target) {
+  if (split_addresses(target.api).size() == 1) return target;
+  const auto client = connect(target);
+  if (auto answer = client->get("/apis/muster.dev/v1/links"); !answer) return answer.error();
+  Target one = target;
+  one.api = client->address();
+  return one;
 }
 
 Status allow_long_answers(ApiClient& client, const Target& target) {

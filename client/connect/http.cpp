@@ -1,8 +1,10 @@
 #include "client/connect/http.hpp"
 
+#include "base/network/not_leader.hpp"
 #include "base/printable.hpp"
 #include "base/version.hpp"
 #include "client/connect/expected.hpp"
+#include "client/connect/limited_address.hpp"
 #include "client/connect/munge_login.hpp"
 #include "client/terminal/text.hpp"
 #include "trust/tls/checked.hpp"
@@ -26,6 +28,7 @@ constexpr size_t kPathShown = 100;      // bytes of a path in an error
 constexpr Millis kGlance = 500;         // to read what a foreign server says
 constexpr Millis kNextTry = 50;         // between two attempts while the coordinator starts
 constexpr Millis kSilence = 1'000;      // before telling the user about the wait
+constexpr Millis kConnectMax = 2'000;   // to connect to one of several addresses
 constexpr char kRefused[] = "connection refused";
 
 // "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; only the first line
@@ -88,6 +91,15 @@ std::string text_of_warning(std::string_view value) {
   return text;
 }
 
+// What a coordinator says that does not lead its cluster; absent: it is another answer.
+std::optional<std::string> not_leading(const Response& answer) {
+  if (answer.status != 503) return std::nullopt;
+  const Json status = read_json(answer.body);
+  if (text_at(status, {"reason"}) != kNotLeader) return std::nullopt;
+  const std::string said = on_one_line(cut(text_at(status, {"message"}), kPathShown));
+  return said.empty() ? "it does not lead its cluster" : said;
+}
+
 // Whether no response arrived.
 bool lost(const Result<Response>& answer) {
   return !answer && answer.error().code == Errc::unavailable;
@@ -102,17 +114,18 @@ struct ApiClient::Loop {
   kj::HttpHeaderId accept = builder.add("Accept");
   kj::HttpHeaderId user_agent = builder.add("User-Agent");
   kj::HttpHeaderId authorization = builder.add("Authorization");
-  UserToken token;                      // over https
-  bool by_munge = false;                // likewise
-  kj::Own<kj::TlsContext> tls;          // likewise
-  TrustedServers servers;               // over http, on this machine
+  UserToken token;              // over https
+  bool by_munge = false;        // likewise
+  kj::Own<kj::TlsContext> tls;  // likewise
+  TrustedServers servers;       // over http, on this machine
+  bool unconnected = false;     // likewise, of several addresses: the last attempt failed to
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
   kj::Own<kj::HttpHeaderTable> table = builder.build();
   kj::Own<kj::HttpClient> kept;  // reused by GETs; null: none yet
 };
 
-ApiClient::ApiClient(std::string address, std::string origin, LogIn log_in)
-    : address_(std::move(address)),
+ApiClient::ApiClient(const std::string& addresses, std::string origin, LogIn log_in)
+    : addresses_(split_addresses(addresses)),
       origin_(std::move(origin)),
       log_in_(std::move(log_in)),
       loop_(std::make_unique<Loop>(log_in_.coordinator_user)) {}
@@ -125,7 +138,7 @@ void ApiClient::set_timeout(Millis timeout_ms) {
 
 // Before the first request over https.
 Status ApiClient::prepare() {
-  if (!address_.starts_with(kHttps)) return Nothing{};
+  if (!encrypted()) return Nothing{};
   Loop& loop = *loop_;
   if (loop.tls.get() == nullptr) {
     loop.by_munge = logs_in_by_munge(log_in_);
@@ -151,7 +164,7 @@ Status ApiClient::prepare() {
 
 Status ApiClient::log_in_by_munge(std::string refused) {
   loop_->token.bearer.clear();  // login requests carry no token
-  const MungeLogin login(address_, loop_->token.authority, log_in_);
+  const MungeLogin login(address(), loop_->token.authority, log_in_);
   auto token = login.token(
       [this](const char* path, const std::string* body) {
         const auto method = body != nullptr ? kj::HttpMethod::POST : kj::HttpMethod::GET;
@@ -165,7 +178,7 @@ Status ApiClient::log_in_by_munge(std::string refused) {
 
 // A command may wait for longer than a token lasts, and find another in the file.
 bool ApiClient::take_new_token() {
-  if (loop_->tls.get() == nullptr) return false;
+  if (!encrypted()) return false;
   auto token = read_token(log_in_);
   if (!token.ok() || token->bearer == loop_->token.bearer ||
       token->authority != loop_->token.authority)
@@ -180,18 +193,21 @@ Result<UserToken> ApiClient::token() {
 }
 
 Result<Response> ApiClient::once(const Question& question, bool fresh) {
+  refused_ = false;
+  away_.reset();
   if (Status s = prepare(); !s) return s.error();
   auto answer = attempt(question, fresh);
   if (!answer || answer->status != 401) return answer;
   // The token has expired, was revoked or belongs to another coordinator; nothing was done.
-  if (!loop_->by_munge && !take_new_token()) return answer;
-  if (loop_->by_munge)
+  const bool by_munge = encrypted() && loop_->by_munge;
+  if (!by_munge && !take_new_token()) return answer;
+  if (by_munge)
     if (Status s = log_in_by_munge(loop_->token.bearer); !s) return s.error();
   return attempt(question, true);
 }
 
 Error ApiClient::unreachable(std::string why) const {
-  std::string message = "cannot reach the coordinator at " + address_ + ": " + why;
+  std::string message = "cannot reach the coordinator at " + address() + ": " + why;
   if (!origin_.empty()) {
     message += " (" + origin_ +
                ")\n  running jobs are not affected\n  check that the coordinator is running and "
@@ -200,10 +216,20 @@ Error ApiClient::unreachable(std::string why) const {
   return Error{Errc::unavailable, std::move(message), {}};
 }
 
+Error ApiClient::all_unreachable() const {
+  std::string message = "cannot reach a coordinator: " + addresses_.failures();
+  if (!origin_.empty()) {
+    message += " (" + origin_ +
+               ")\n  running jobs are not affected\n  check that a coordinator is running and that "
+               "these are --api addresses; endpoints.json in its data-dir has its own";
+  }
+  return Error{Errc::unavailable, std::move(message), {}};
+}
+
 Error ApiClient::foreign(std::string_view method, const std::string& path, const std::string& met) {
   const std::string asked = on_one_line(cut(path.substr(0, path.find('?')), kPathShown));
   foreign_ = {Errc::foreign,
-              address_ + " answered " + std::string(method) + " " + asked + " with " + met +
+              address() + " answered " + std::string(method) + " " + asked + " with " + met +
                   ", which is not what a muster coordinator sends" +
                   (origin_.empty() ? "" : " (" + origin_ + ")"),
               {}};
@@ -234,15 +260,17 @@ void ApiClient::open_connection(bool fresh) {
   Loop& loop = *loop_;
   kj::Timer& timer = loop.io.provider->getTimer();
   if (loop.address.get() == nullptr) {
-    const bool encrypted = address_.starts_with(kHttps);
-    const std::string plain = encrypted ? address_.substr(kHttps.size()) : address_;
+    const std::string plain = encrypted() ? address().substr(kHttps.size()) : address();
+    const Millis limit_ms = connect_limit();
     loop.address =
         timer
-            .timeoutAfter(timeout_ms_ * kj::MILLISECONDS,
+            .timeoutAfter(limit_ms * kj::MILLISECONDS,
                           loop.io.provider->getNetwork().parseAddress(plain.c_str(), 7117))
             .wait(loop.io.waitScope);
-    loop.address = encrypted ? tls::encrypted(kj::mv(loop.address), *loop.tls)
-                             : tls::checked(kj::mv(loop.address), loop.servers, address_);
+    loop.address = encrypted() ? tls::encrypted(kj::mv(loop.address), *loop.tls)
+                               : tls::checked(kj::mv(loop.address), loop.servers, address());
+    if (addresses_.several())
+      loop.address = limited(kj::mv(loop.address), timer, limit_ms, loop.unconnected);
   }
   if (fresh || loop.kept.get() == nullptr)
     loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
@@ -251,11 +279,11 @@ void ApiClient::open_connection(bool fresh) {
 void ApiClient::hear(const Question& question, Hearing& hearing) {
   Loop& loop = *loop_;
   kj::HttpHeaders headers(*loop.table);
-  headers.set(kj::HttpHeaderId::HOST, address_.starts_with("unix:") ? "localhost"
-                                      : address_.starts_with(kHttps)
-                                          ? kj::StringPtr(address_.c_str() + kHttps.size())
-                                          : kj::StringPtr(address_.c_str()));
-  if (!loop.token.bearer.empty())
+  headers.set(kj::HttpHeaderId::HOST, address().starts_with("unix:") ? "localhost"
+                                      : encrypted()
+                                          ? kj::StringPtr(address().c_str() + kHttps.size())
+                                          : kj::StringPtr(address().c_str()));
+  if (encrypted() && !loop.token.bearer.empty())
     headers.set(loop.authorization, kj::str("Bearer ", loop.token.bearer));
   headers.set(loop.accept, kj::StringPtr(question.accept));
   headers.set(loop.user_agent, kj::str("muster/", kVersion));
@@ -317,6 +345,28 @@ void ApiClient::hear_body(const Question& question, kj::AsyncInputStream& body, 
   }
 }
 
+Millis ApiClient::connect_limit() const {
+  return addresses_.several() ? std::min(timeout_ms_, kConnectMax) : timeout_ms_;
+}
+
+// `may_repeat`: the request changes nothing. `began`: its answer did.
+Error ApiClient::failed(const kj::Exception& e, bool may_repeat, bool began) {
+  const bool unconnected = loop_->unconnected || loop_->address.get() == nullptr;
+  const bool late = e.getType() == kj::Exception::Type::OVERLOADED;  // timeoutAfter() throws this
+  std::string reason = reason_of(e);
+  if (late) {
+    const Millis limit_ms = unconnected ? connect_limit() : timeout_ms_;
+    reason = (began ? "its answer did not go on within " : "no answer within ") +
+             std::to_string(limit_ms / 1000) + " s";
+  } else {
+    const bool only_asked =
+        may_repeat && !began && e.getType() == kj::Exception::Type::DISCONNECTED;
+    refused_ = only_asked || nothing_was_sent(e, reason);
+  }
+  if (unconnected || refused_) away_ = reason;
+  return unreachable(reason);
+}
+
 Result<Response> ApiClient::attempt(const Question& question, bool fresh) {
   if (foreign_) return *foreign_;
   const auto method = static_cast<kj::HttpMethod>(question.method);
@@ -325,45 +375,50 @@ Result<Response> ApiClient::attempt(const Question& question, bool fresh) {
                   Expected(method_name, question.path, question.accept,
                            method == kj::HttpMethod::POST ? question.body : nullptr),
                   {}};
-  const auto failed = kj::runCatchingExceptions([&] {
+  away_.reset();
+  loop_->unconnected = false;
+  const auto thrown = kj::runCatchingExceptions([&] {
     open_connection(fresh);
     hear(question, hearing);
   });
-  KJ_IF_MAYBE (exception, failed) {
+  KJ_IF_MAYBE (exception, thrown) {
     loop_->kept = nullptr;
-    if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // timeoutAfter() throws this
-      return unreachable(
-          (hearing.began ? "its answer did not go on within " : "no answer within ") +
-          std::to_string(timeout_ms_ / 1000) + " s");
-    }
-    const std::string reason = reason_of(*exception);
-    const bool only_asked = method == kj::HttpMethod::GET && !hearing.began &&
-                            exception->getType() == kj::Exception::Type::DISCONNECTED;
-    refused_ = only_asked || nothing_was_sent(*exception, reason);
-    return unreachable(reason);
+    return failed(*exception, method == kj::HttpMethod::GET, hearing.began);
   }
   refused_ = false;
+  if (addresses_.several()) away_ = not_leading(hearing.answer);
   // A connection whose body was abandoned early cannot be reused.
   if (question.sink != nullptr || hearing.met) loop_->kept = nullptr;
   if (hearing.met) return foreign(method_name, question.path, *hearing.met);
   return std::move(hearing.answer);
 }
 
+bool ApiClient::turn_to_next() {
+  const bool more = addresses_.next(*away_);
+  loop_->kept = nullptr;
+  loop_->address = nullptr;
+  return more;
+}
+
 // Retrying is safe: a refused connection or a 503 means that nothing has been done yet, and a GET
 // does nothing.
 Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& ask) {
   const Millis begin = boot_now();
+  addresses_.begin_round();
   for (bool warned = false;;) {
     auto answer = ask();
-    const bool starting = answer ? answer->status == 503 : refused_;
+    const bool away = addresses_.several() && away_.has_value();
+    if (away && turn_to_next()) continue;
+    const bool starting = away || (answer ? answer->status == 503 : refused_);
     const Millis waited = boot_now() - begin;
     if (!starting || waited >= patience_ms_) {
       patience_ms_ = 0;
+      if (away) return all_unreachable();
       return answer;
     }
     if (waited >= kSilence && patience_ms_ > kSilence && !std::exchange(warned, true))
       std::cerr << "muster: waiting up to " << patience_ms_ / 1000 << "s for the coordinator at "
-                << address_ << std::endl;
+                << addresses_.text() << std::endl;
     usleep(kNextTry * 1000);
   }
 }

@@ -1,4 +1,4 @@
-// ApiClient: a blocking HTTP/1.1 client for one coordinator.
+// ApiClient: a blocking HTTP/1.1 client for a coordinator.
 //
 // It uses the same API as kubectl. Over https, each request carries the user's token, from a file
 // or obtained through munge, and the coordinator must present a certificate from the cluster's
@@ -8,6 +8,10 @@
 // Any other request that changes something uses a fresh connection and is never repeated once it
 // may have taken effect.
 //
+// With several addresses, a request goes to the next one if a coordinator cannot be connected to or
+// answers that it does not lead (base/network/not_leader.hpp), since nothing has been done then.
+// Later requests begin with the one that answered.
+//
 // An Error means that no response arrived (`unavailable`), or that it is not what a coordinator
 // sends for this request (`foreign`, expected.hpp): then a server of another kind is at this
 // address, and the client asks it nothing more. Every other response, even a refusal, is a
@@ -15,6 +19,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/network/address_list.hpp"
 #include "base/result.hpp"
 #include "client/connect/response.hpp"
 #include "client/connect/token.hpp"
@@ -29,7 +34,8 @@
 
 namespace kj {
 class AsyncInputStream;
-}
+class Exception;
+}  // namespace kj
 
 namespace muster::cli {
 
@@ -42,9 +48,10 @@ inline constexpr char kTable[] = "application/json;as=Table;v=v1;g=meta.k8s.io,a
 
 class ApiClient {
  public:
-  // `address`: HOST:PORT, https://HOST:PORT or unix:PATH. `origin`: where it was configured, for
-  // the message when nothing answers. `log_in`: for https.
-  explicit ApiClient(std::string address, std::string origin = "", LogIn log_in = {});
+  // `addresses`: HOST:PORT, https://HOST:PORT or unix:PATH, or several of them, separated by
+  // commas. `origin`: where they were configured, for the message when nothing answers. `log_in`:
+  // for https.
+  explicit ApiClient(const std::string& addresses, std::string origin = "", LogIn log_in = {});
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
@@ -55,7 +62,8 @@ class ApiClient {
   // Limits a request; for a stream, the time until it begins, and each pause unless it follows
   // something.
   void set_timeout(Millis timeout_ms);
-  const std::string& address() const { return address_; }
+  // The one in use: that of the latest answer, if there was any.
+  const std::string& address() const { return addresses_.now(); }
 
   // The error for an answer that no coordinator sends, which all later requests return as well.
   // `met`: what was met instead.
@@ -111,15 +119,23 @@ class ApiClient {
   Status log_in_by_munge(std::string refused);
   bool take_new_token();
   Error unreachable(std::string why) const;
+  Error all_unreachable() const;
+  Error failed(const kj::Exception& exception, bool may_repeat, bool began);
+  Millis connect_limit() const;
+  bool turn_to_next();  // to the next address, unless all of this round have been tried
 
   std::optional<std::string> misfit_of_cluster(const std::string& path, const std::string& named);
 
-  const std::string address_, origin_;
+  bool encrypted() const { return address().starts_with(kHttps); }
+
+  AddressList addresses_;
+  const std::string origin_;
   const LogIn log_in_;
   Millis timeout_ms_ = 30'000, patience_ms_ = 0;
-  bool refused_ = false;          // by the last attempt
-  std::optional<Error> foreign_;  // unset: all answers so far were a coordinator's
-  std::string cluster_;           // the id of the cluster that answered; empty: none has said it
+  bool refused_ = false;             // by the last attempt
+  std::optional<std::string> away_;  // why another address may be asked; unset: none may
+  std::optional<Error> foreign_;     // unset: all answers so far were a coordinator's
+  std::string cluster_;              // the id of the cluster that answered; empty: none has said it
   std::unique_ptr<Loop> loop_;
 };
 

@@ -11,12 +11,12 @@ const std::vector<std::string> kLogLevels = {"trace", "debug", "info", "warn", "
 
 const std::vector<Key> kClient = {
     {"api",
-     Form::text,
+     Form::addresses,
      "ADDR:PORT",
      "127.0.0.1:7117",
      "Address of the coordinator, also https://HOST:PORT or unix:PATH; a bare port means "
-     "localhost; by "
-     "default, its Unix socket on this machine is tried first",
+     "localhost; several, separated by commas, are tried in turn; by default, its Unix socket on "
+     "this machine is tried first",
      {}},
     {"coordinator-user",
      Form::text,

@@ -11,10 +11,11 @@ namespace muster::cli {
 
 // Common to all clients of a coordinator; made from their settings (discovery.hpp).
 struct Target {
-  std::string api = "127.0.0.1:7117";  // HOST:PORT, https://HOST:PORT or unix:PATH
-  LogIn log_in;                        // to a coordinator on another machine
-  std::string origin;                  // where it was configured: "from --api"
-  bool named = false;                  // by --api or MUSTER_API: `run` uses this coordinator
+  // HOST:PORT, https://HOST:PORT or unix:PATH; or several of them, separated by commas
+  std::string api = "127.0.0.1:7117";
+  LogIn log_in;        // to a coordinator on another machine
+  std::string origin;  // where it was configured: "from --api"
+  bool named = false;  // by --api or MUSTER_API: `run` uses this coordinator
   std::string ns = "default";
   Millis request_timeout_ms = 30'000;
   Millis connect_timeout_ms = 5'000;  // how long to wait for a coordinator that is starting

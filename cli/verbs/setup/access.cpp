@@ -197,7 +197,10 @@ int remote_credential(const Target& target) {
 }
 
 // On the coordinator's machine: a cached token, or a new one.
-int credential(const AccessOptions& options) {
+int credential(AccessOptions options) {
+  auto target = narrowed(options.target);  // tokens are cached by address
+  if (!target) return fail(target.error());
+  options.target = std::move(*target);
   if (options.target.api.starts_with(kHttps)) return remote_credential(options.target);
   const std::string path = cache_path(options.target);
   if (auto text = read_file(path); text.ok()) {

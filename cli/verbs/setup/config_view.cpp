@@ -36,7 +36,7 @@ Json json_of(const Setting& setting) {
   if (setting.key->form == Key::Form::list) {
     json["value"] = setting.values;
   } else if (!setting.values.empty()) {
-    json["value"] = setting.values.front();
+    json["value"] = setting.text();
   } else {
     json["value"] = nullptr;
   }

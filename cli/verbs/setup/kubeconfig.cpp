@@ -69,7 +69,9 @@ Result<Server> server_of(const Target& target) {
 }  // namespace
 
 int execute(const KubeconfigOptions& options) {
-  const Target& target = options.target;
+  auto narrow = narrowed(options.target);  // a kubeconfig names one server
+  if (!narrow) return fail(narrow.error());
+  const Target& target = *narrow;
   auto server = server_of(target);
   if (!server) return fail(server.error());
   Json cluster = {{"server", server->url}};

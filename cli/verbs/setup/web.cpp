@@ -34,8 +34,10 @@ int print_link(ApiClient& client, const std::string& address) {
 }  // namespace
 
 int execute(const WebOptions& options) {
-  const std::string& api = options.target.api;
-  const auto client = connect(options.target);
+  auto target = narrowed(options.target);  // a link names one server
+  if (!target) return fail(target.error());
+  const std::string& api = target->api;
+  const auto client = connect(*target);
   if (api.starts_with(kHttps)) return print_link(*client, api);
   auto links = object(*client, "/apis/muster.dev/v1/links");
   if (!links) return fail(links.error());

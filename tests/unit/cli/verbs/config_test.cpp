@@ -138,7 +138,7 @@ TEST_F(ConfigTest, AWrongFileNamesItsLine) {
   EXPECT_EQ(complaint("data-dir: /d\n"),
             user + ":1: unknown key data-dir; the coordinator's is set below `coordinator:`");
   EXPECT_EQ(complaint("api: a:1\napi: b:2\n"), user + ":2: api is set twice, first in line 1");
-  EXPECT_EQ(complaint("api: [a]\n"), user + ":1: api: must be a single value");
+  EXPECT_EQ(complaint("namespace: [a]\n"), user + ":1: namespace: must be a single value");
   EXPECT_EQ(complaint("api:\n"), user + ":1: api: has no value");
   EXPECT_EQ(complaint("agent: 3\n"), user + ":1: agent: must be a map of the agent's keys");
   EXPECT_EQ(complaint("\noutput: xml\n"),
@@ -172,6 +172,44 @@ TEST_F(ConfigTest, AWrongValueNamesItsPlace) {
       complaint(Section::client, {}).starts_with("MUSTER_API: `nowhere` is not an address"));
   EXPECT_TRUE(complaint(Section::client, {{"api", {"h:1"}}, {"request-timeout", {"0s"}}})
                   .starts_with("--request-timeout: "));
+}
+
+TEST_F(ConfigTest, AddressesAreAList) {
+  const auto api = [this](const Flags& flags = {}) {
+    const auto target = target_of(*config().resolve(Section::client, flags));
+    return target ? target->api : target.error().message;
+  };
+  EXPECT_EQ(api({{"api", {"https://a:7443/,b:1,7200"}}}), "https://a:7443,b:1,127.0.0.1:7200");
+  EXPECT_EQ(api({{"api", {"unix:/tmp/a,b/s"}}}), "unix:/tmp/a,b/s") << "one socket";
+  write(user, "api:\n- https://a:7443\n- https://b:7443\n");
+  EXPECT_EQ(api(), "https://a:7443,https://b:7443");
+  write(user, "api: [a:1]\n");
+  EXPECT_EQ(api(), "a:1");
+  write(user, "api: a:1,b:2\n");
+  EXPECT_EQ(api(), "a:1,b:2");
+  EXPECT_EQ(complaint("api: {a: 1}\n"), user + ":1: api: must be a single value");
+  write(user, "");
+  variables["MUSTER_API"] = "a:1,b";
+  EXPECT_TRUE(api().starts_with("MUSTER_API: `b` is not an address")) << api();
+  EXPECT_EQ(api({{"api", {"a:1,"}}}), "--api: `a:1,`: an address is missing beside a comma");
+
+  const auto agent = [this](const Flags& flags) {
+    return agent_options(*config().resolve(Section::agent, flags));
+  };
+  const auto addresses =
+      agent({{"hollow", {"true"}}, {"coordinator", {"a:7444,unix:/run/s,[::1]:1"}}});
+  ASSERT_TRUE(addresses.ok()) << addresses.error().message;
+  EXPECT_EQ(addresses->options.coordinators,
+            (std::vector<std::string>{"a:7444", "unix:/run/s", "[::1]:1"}));
+  for (const char* wrong : {"a:7444,b", "a:7444,", "https://a:1", "unix:", "a:0"}) {
+    const auto refused = agent({{"hollow", {"true"}}, {"coordinator", {wrong}}});
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_TRUE(refused.error().message.starts_with("--coordinator: `")) << refused.error().message;
+  }
+  write(user, "agent: {coordinator: [a:1, b:2], hollow: true}\n");
+  EXPECT_EQ(agent({})->options.coordinators, (std::vector<std::string>{"a:1", "b:2"}));
+  variables["MUSTER_AGENT_COORDINATOR"] = "c:3,d:4";
+  EXPECT_EQ(agent({})->options.coordinators, (std::vector<std::string>{"c:3", "d:4"}));
 }
 
 TEST_F(ConfigTest, ApiAddressIsParsed) {

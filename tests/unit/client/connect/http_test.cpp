@@ -133,6 +133,160 @@ TEST(Http, TimesOutWithoutAnswer) {
   close(fd);
 }
 
+// --- several addresses
+
+constexpr char kNotLeading[] =
+    R"({"kind":"Status","status":"Failure","reason":"NotLeader","message":"b leads","code":503})";
+
+std::string closed_address() {
+  return FakeServer().address();
+}
+
+// A socket whose queue of connections is full: like a machine that is gone, it answers nothing.
+class SilentMachine {
+ public:
+  SilentMachine() {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    EXPECT_EQ(bind(fds_[0], reinterpret_cast<sockaddr*>(&at), size), 0);
+    EXPECT_EQ(listen(fds_[0], 0), 0);
+    EXPECT_EQ(getsockname(fds_[0], reinterpret_cast<sockaddr*>(&at), &size), 0);
+    address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+    EXPECT_EQ(connect(fds_[1], reinterpret_cast<sockaddr*>(&at), size), 0);
+  }
+  ~SilentMachine() {
+    for (const int fd : fds_) close(fd);
+  }
+  std::string address;
+
+ private:
+  int fds_[2] = {socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+                 socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+};
+
+TEST(HttpOfSeveral, TheFirstThatAnswersIsUsed) {
+  FakeServer first, second;
+  first.answer("POST /a", 201, "{}");
+  ApiClient client(first.address() + "," + second.address());
+  EXPECT_EQ(client.post("/a", "{}")->status, 201);
+  EXPECT_EQ(client.address(), first.address());
+  EXPECT_TRUE(second.requests().empty());
+}
+
+TEST(HttpOfSeveral, WhatCannotBeConnectedToIsPassedOver) {
+  FakeServer second;
+  second.answer("POST /a", 201, "{}");
+  second.answer("GET /b", 200, "{}");
+  ApiClient client(closed_address() + "," + second.address());
+  EXPECT_EQ(client.post("/a", "{}")->status, 201);
+  EXPECT_EQ(client.address(), second.address());
+  EXPECT_EQ(client.get("/b")->status, 200);
+  EXPECT_EQ(second.requests().size(), 2u);
+}
+
+TEST(HttpOfSeveral, AMachineThatIsGoneIsPassedOverInTime) {
+  SilentMachine gone;
+  FakeServer second;
+  second.answer("GET /a", 200, "{}");
+  ApiClient client(gone.address + "," + second.address());
+  const Millis begin = boot_now();
+  EXPECT_EQ(client.get("/a")->status, 200);
+  EXPECT_LT(boot_now() - begin, 20'000) << "one address would be waited for until the timeout";
+  EXPECT_EQ(client.address(), second.address());
+}
+
+TEST(HttpOfSeveral, OneThatDoesNotLeadIsPassedOver) {
+  FakeServer follower, leader;
+  follower.answer("POST /a", 503, kNotLeading);
+  leader.answer("POST /a", 201, "{}");
+  ApiClient client(follower.address() + "," + leader.address());
+  EXPECT_EQ(client.post("/a", "{}")->status, 201);
+  EXPECT_EQ(client.address(), leader.address());
+}
+
+TEST(HttpOfSeveral, OneThatIsStartingIsWaitedFor) {
+  FakeServer starting, other;
+  starting.answer("POST /a", 503, R"({"kind":"Status","reason":"ServiceUnavailable"})");
+  starting.answer("POST /a", 201, "{}");
+  other.answer("POST /a", 201, "{}");
+  ApiClient client(starting.address() + "," + other.address());
+  client.set_patience(30'000);
+  EXPECT_EQ(client.post("/a", "{}")->status, 201);
+  EXPECT_TRUE(other.requests().empty());
+}
+
+TEST(HttpOfSeveral, TheyAreTriedAgainWhilePatienceLasts) {
+  FakeServer late;
+  for (int i = 0; i < 3; ++i) late.answer("POST /a", 503, kNotLeading);
+  late.answer("POST /a", 201, "{}");
+  ApiClient client(closed_address() + "," + late.address());
+  client.set_patience(30'000);
+  EXPECT_EQ(client.post("/a", "{}")->status, 201);
+  EXPECT_EQ(late.requests().size(), 4u);
+}
+
+TEST(HttpOfSeveral, TheErrorSaysWhatBecameOfEach) {
+  FakeServer follower;
+  follower.answer("GET /a", 503, kNotLeading);
+  const std::string closed = closed_address();
+  ApiClient client(closed + "," + follower.address(), "from MUSTER_API");
+  const auto answer = client.get("/a");
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, Errc::unavailable);
+  EXPECT_TRUE(answer.error().message.starts_with("cannot reach a coordinator: " + closed +
+                                                 ": connection refused; " + follower.address() +
+                                                 ": b leads (from MUSTER_API)\n"))
+      << answer.error().message;
+}
+
+// A request that may have taken effect goes nowhere else.
+TEST(HttpOfSeveral, WhatMayHaveTakenEffectIsNotRepeated) {
+  FakeServer second;
+  second.answer("POST /a", 201, "{}");
+  second.answer("GET /a", 200, "{}");
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&at), size), 0);
+  ASSERT_EQ(listen(fd, 4), 0);
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  std::thread dying([fd] {  // twice, after it has read a request
+    for (int i = 0; i < 2; ++i) {
+      const int connection = accept(fd, nullptr, nullptr);
+      char request[4096];
+      EXPECT_GT(recv(connection, request, sizeof request, 0), 0);
+      close(connection);
+    }
+  });
+  const std::string dying_address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  ApiClient client(dying_address + "," + second.address());
+  const auto posted = client.post("/a", "{}");
+  ASSERT_FALSE(posted.ok());
+  EXPECT_TRUE(
+      posted.error().message.starts_with("cannot reach the coordinator at " + dying_address))
+      << posted.error().message;
+  EXPECT_TRUE(second.requests().empty());
+  EXPECT_EQ(client.get("/a")->status, 200) << "a GET changes nothing";
+  dying.join();
+  close(fd);
+}
+
+TEST(HttpOfSeveral, OneOfAnotherClusterIsRefused) {
+  FakeServer first, other;
+  first.answer("GET /api/v1/namespaces/default/pods/p/log", 200, "x", "Muster-Cluster: c1\r\n");
+  first.answer("GET /api/v1/namespaces/default/pods/q/log", 503, kNotLeading);
+  other.answer("GET /api/v1/namespaces/default/pods/q/log", 200, "y", "Muster-Cluster: c2\r\n");
+  ApiClient client(first.address() + "," + other.address());
+  EXPECT_EQ(client.get("/api/v1/namespaces/default/pods/p/log", "*/*")->body, "x");
+  const auto answer = client.get("/api/v1/namespaces/default/pods/q/log", "*/*");
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, Errc::foreign) << answer.error().message;
+}
+
 TEST(Http, StreamsLines) {
   FakeServer server;
   const std::string log = "/api/v1/namespaces/default/pods/p/log";
