@@ -11,6 +11,7 @@
 #include "base/secret.hpp"
 #include "base/version.hpp"
 #include "trust/tls/checked.hpp"
+#include "trust/tls/limited.hpp"
 #include "trust/tls/link.hpp"
 #include "trust/tls/proof.hpp"
 
@@ -32,7 +33,6 @@ namespace {
 constexpr Millis kPauseMinMs = 100, kPauseMaxMs = 5'000;
 constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
 constexpr Millis kConnectMaxMs = 5'000;
-constexpr Millis kConnectNextMs = 2'000;   // to one of several coordinators
 constexpr Millis kRegisterMaxMs = 60'000;  // register() returns once every job is folded
 constexpr Millis kSilenceMinMs = 5'000;
 constexpr Millis kCertificateMinMs = 100, kCertificateMaxMs = 60'000;  // between two checks
@@ -97,12 +97,12 @@ kj::Promise<void> Agent::one_connection() {
                           at = credentials_.encrypted()
                                    ? tls::encrypted(kj::mv(at), credentials_.context())
                                    : tls::checked(kj::mv(at), servers_, address_);
+                          if (coordinators_.several()) at = tls::limited(kj::mv(at), timer_);
                           auto promise = at->connect();
                           return promise.attach(kj::mv(at));
                         })
                         .attach(kj::mv(folder));
-  const Millis limit = coordinators_.several() ? kConnectNextMs : kConnectMaxMs;
-  return timer_.timeoutAfter(limit * kj::MILLISECONDS, kj::mv(connecting))
+  return timer_.timeoutAfter(kConnectMaxMs * kj::MILLISECONDS, kj::mv(connecting))
       .then([this](kj::Own<kj::AsyncIoStream> stream) { return connected(kj::mv(stream)); });
 }
 
@@ -307,7 +307,10 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   Link& link = *link_;
   link.session = session;
   link.heartbeat_ms = std::max<Millis>(1, static_cast<Millis>(from.getHeartbeatMs()));
-  link.silence_max_ms = std::max(kSilenceMinMs, static_cast<Millis>(from.getLeaseMs()));
+  // Where another coordinator may have taken over, a silent one is not waited for as long.
+  const Millis silence_ms =
+      coordinators_.several() ? link.heartbeat_ms : static_cast<Millis>(from.getLeaseMs());
+  link.silence_max_ms = std::max(kSilenceMinMs, silence_ms);
   link.answered_at = boot_now();
   pause_ms_ = 0;
   // A restarted coordinator waits for its nodes for a limited time (core::back_within_ms), so we

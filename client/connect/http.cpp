@@ -4,10 +4,10 @@
 #include "base/printable.hpp"
 #include "base/version.hpp"
 #include "client/connect/expected.hpp"
-#include "client/connect/limited_address.hpp"
 #include "client/connect/munge_login.hpp"
 #include "client/terminal/text.hpp"
 #include "trust/tls/checked.hpp"
+#include "trust/tls/limited.hpp"
 #include "trust/tls/link.hpp"
 
 #include <kj/async-io.h>
@@ -28,8 +28,8 @@ constexpr size_t kPathShown = 100;      // bytes of a path in an error
 constexpr Millis kGlance = 500;         // to read what a foreign server says
 constexpr Millis kNextTry = 50;         // between two attempts while the coordinator starts
 constexpr Millis kSilence = 1'000;      // before telling the user about the wait
-constexpr Millis kConnectMax = 2'000;   // to connect to one of several addresses
 constexpr char kRefused[] = "connection refused";
+constexpr char kGone[] = "Connection timed out";
 
 // "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; only the first line
 // counts.
@@ -270,7 +270,7 @@ void ApiClient::open_connection(bool fresh) {
     loop.address = encrypted() ? tls::encrypted(kj::mv(loop.address), *loop.tls)
                                : tls::checked(kj::mv(loop.address), loop.servers, address());
     if (addresses_.several())
-      loop.address = limited(kj::mv(loop.address), timer, limit_ms, loop.unconnected);
+      loop.address = tls::limited(kj::mv(loop.address), timer, limit_ms, &loop.unconnected);
   }
   if (fresh || loop.kept.get() == nullptr)
     loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
@@ -346,24 +346,27 @@ void ApiClient::hear_body(const Question& question, kj::AsyncInputStream& body, 
 }
 
 Millis ApiClient::connect_limit() const {
-  return addresses_.several() ? std::min(timeout_ms_, kConnectMax) : timeout_ms_;
+  return addresses_.several() ? std::min(timeout_ms_, tls::kConnectMaxMs) : timeout_ms_;
 }
 
 // `may_repeat`: the request changes nothing. `began`: its answer did.
 Error ApiClient::failed(const kj::Exception& e, bool may_repeat, bool began) {
   const bool unconnected = loop_->unconnected || loop_->address.get() == nullptr;
-  const bool late = e.getType() == kj::Exception::Type::OVERLOADED;  // timeoutAfter() throws this
+  // timeoutAfter() throws this type, and the kernel about a machine that is gone.
+  const bool late = e.getType() == kj::Exception::Type::OVERLOADED;
+  const bool gone =
+      late && std::string_view(e.getDescription().cStr()).find(kGone) != std::string_view::npos;
+  const bool harmless = may_repeat && !began;
   std::string reason = reason_of(e);
-  if (late) {
+  if (late && !gone) {
     const Millis limit_ms = unconnected ? connect_limit() : timeout_ms_;
     reason = (began ? "its answer did not go on within " : "no answer within ") +
              std::to_string(limit_ms / 1000) + " s";
   } else {
-    const bool only_asked =
-        may_repeat && !began && e.getType() == kj::Exception::Type::DISCONNECTED;
-    refused_ = only_asked || nothing_was_sent(e, reason);
+    refused_ = (harmless && (gone || e.getType() == kj::Exception::Type::DISCONNECTED)) ||
+               nothing_was_sent(e, reason);
   }
-  if (unconnected || refused_) away_ = reason;
+  if (unconnected || refused_ || (late && harmless)) away_ = reason;
   return unreachable(reason);
 }
 

@@ -9,8 +9,8 @@
 // may have taken effect.
 //
 // With several addresses, a request goes to the next one if a coordinator cannot be connected to or
-// answers that it does not lead (base/network/not_leader.hpp), since nothing has been done then.
-// Later requests begin with the one that answered.
+// answers that it does not lead (base/network/not_leader.hpp), since nothing has been done then; so
+// does a GET that gets no answer. Later requests begin with the one that answered.
 //
 // An Error means that no response arrived (`unavailable`), or that it is not what a coordinator
 // sends for this request (`foreign`, expected.hpp): then a server of another kind is at this

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from command import CommandCase, free_port, poll  # noqa: E402
+from command import CommandCase, DEADLINE, MUSTER, free_port, poll  # noqa: E402
 
 
 def yaml_value(text, key):
@@ -198,6 +199,80 @@ class FailoverOverTls(Moving):
         self.assertTrue(self.muster("web").stdout.startswith(f"https://{self.api[1]}/#login="))
         token = json.loads(self.muster("token", "credential").stdout)["status"]["token"]
         self.assertTrue((self.dir / ".config/muster/token").read_text().startswith(token))
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "needs root and ip(8), to make network namespaces")
+class GoneMachine(CommandCase):
+    """Two machines for the coordinator and one for its clients and an agent: network namespaces. A machine that is gone closes no connection."""
+
+    def setUp(self):
+        super().setUp()
+        self.spaces = {name: f"mu{name}{os.getpid() % 100000}" for name in ("head", "next", "user")}
+        self.addresses = {"head": "10.78.1.1", "next": "10.78.2.1"}
+        self.env["MUSTER_API"] = ",".join(f"https://{address}:7443" for address in self.addresses.values())
+        for space in self.spaces.values():
+            made = subprocess.run(["ip", "netns", "add", space], capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                self.skipTest(f"network namespaces cannot be made here: {made.stderr.strip()}")
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", space], check=False)
+            self.ip(space, "link", "set", "lo", "up")
+        user = self.spaces["user"]
+        for name, address in self.addresses.items():
+            self.ip(user, "link", "add", name, "type", "veth", "peer", "name", "wire", "netns", self.spaces[name])
+            for space, wire, own in ((user, name, address[:-1] + "2/24"), (self.spaces[name], "wire", address + "/24")):
+                self.ip(space, "address", "add", own, "dev", wire)
+                self.ip(space, "link", "set", wire, "up")
+
+    def ip(self, space, *words):
+        subprocess.run(["ip", "-n", space, *words], check=True, capture_output=True)
+
+    def at(self, name, *words):
+        """Starts a command on one of the machines; returns it and the file of its output."""
+        path = self.dir / f"out{len(list(self.dir.glob('out*')))}"
+        with open(path, "w", encoding="utf-8") as out:
+            process = subprocess.Popen(["ip", "netns", "exec", self.spaces[name], MUSTER, *words], stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=out, env=self.env, cwd=self.dir)
+        self.addCleanup(self.stop, process)
+        return process, path
+
+    def says(self, name, *words):
+        process, path = self.at(name, *words)
+        process.wait(2 * DEADLINE)
+        return path.read_text()
+
+    def serve(self, name):
+        (self.dir / "data/endpoints.json").unlink(missing_ok=True)
+        address = self.addresses[name]
+        process, path = self.at(name, "coordinator", "--data-dir", "data", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--api-tls",
+                                f"{address}:7443", "--listen-tls", f"{address}:7444", "--log-level", "warn")
+        ends = self.dir / "data/endpoints.json"
+        poll("endpoints", lambda: ends.exists() or process.poll() is not None)
+        self.assertIsNone(process.poll(), path.read_text())
+        return process, json.loads(ends.read_text())["api"]
+
+    def test_what_waits_goes_on_when_the_machine_is_gone(self):
+        coordinator, local = self.serve("head")
+        for words, out in ((("--node", "n1"), "n1.token"), ((), ".config/muster/token")):
+            said = self.says("head", "token", "create", *words, "--out", out, "--api", local)
+            self.assertTrue((self.dir / out).exists(), said)
+        agent = self.at("user", "agent", "--coordinator", ",".join(f"{address}:7444" for address in self.addresses.values()),
+                        "--work-dir", "a", "--name", "n1", "--slots", "2", "--token-file", "n1.token")[1]
+        poll("the agent registers", lambda: f"registered with {self.addresses['head']}:7444" in agent.read_text())
+        run, told = self.at("user", "run", "--name", "j", "-n", "2", "--", "sh", "-c", "echo begin; until [ -e go ]; do sleep 0.05; done; echo end")
+        poll("the pods run", lambda: told.read_text().count("begin") == 2)
+        waiting, waited = self.at("user", "wait", "job/j", "--timeout", "120s")
+        watched = self.at("user", "get", "jobs", "-w")[1]
+        poll("the job is watched", lambda: "j " in watched.read_text())
+        self.ip(self.spaces["head"], "link", "set", "wire", "down")
+        coordinator.kill()
+        coordinator.wait()
+        self.serve("next")
+        poll("the agent registers at the next", lambda: f"registered with {self.addresses['next']}:7444" in agent.read_text())
+        (self.dir / "go").touch()
+        self.assertEqual(waiting.wait(2 * DEADLINE), 0, waited.read_text())
+        self.assertEqual(run.wait(2 * DEADLINE), 0, told.read_text())
+        self.assertEqual(told.read_text().count("| end"), 2, told.read_text())
+        poll("the watch goes on", lambda: "Complete" in watched.read_text())
 
 
 if __name__ == "__main__":

@@ -267,6 +267,14 @@ TEST_F(ManyCoordinators, OneThatDoesNotServeIsPassedOver) {
   EXPECT_EQ(follower.registrations.size(), 1u) << "a round begins at the one that last served";
 }
 
+// Another one may have taken over. An only coordinator is waited for as long as the lease lasts.
+TEST_F(ManyCoordinators, ASilentOneIsLeftSoon) {
+  world.silent = true;
+  AgentThread agent(options_of({here(), nowhere()}));
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  wait_for("another registration", [&] { return world.registrations.size() == 2; });
+}
+
 TEST_F(ManyCoordinators, AStateIsSaidOnce) {
   testing::internal::CaptureStdout();
   {

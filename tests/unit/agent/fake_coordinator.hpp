@@ -46,6 +46,7 @@ struct World {
   std::map<std::string, uint64_t> resources;  // of the latest hello
   int code = -1;                              // exit code of the last end
   int heartbeats = 0, left = 0;
+  bool silent = false;  // heartbeats are not answered
   size_t list_max = 0;
   bool ack = true;            // if false, reports never return
   std::vector<PodId> launch;  // with the answer to the next report
@@ -78,6 +79,7 @@ class FakeSession final : public wire::Session::Server {
   explicit FakeSession(World& world) : world_(world) {}
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
     ++world_.heartbeats;
+    if (world_.silent) return kj::NEVER_DONE;
     auto results = context.getResults();
     results.setEpoch(world_.epoch);
     results.setNonce(world_.nonce);

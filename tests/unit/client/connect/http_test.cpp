@@ -4,13 +4,16 @@
 #include "client/connect/objects.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "core/pod_name.hpp"
+#include "core/trust.hpp"
 #include "tests/unit/client/fake_server.hpp"
+#include "trust/tls/certificates.hpp"
 
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -273,6 +276,44 @@ TEST(HttpOfSeveral, WhatMayHaveTakenEffectIsNotRepeated) {
   EXPECT_EQ(client.get("/a")->status, 200) << "a GET changes nothing";
   dying.join();
   close(fd);
+}
+
+TEST(HttpOfSeveral, AGetThatGetsNoAnswerGoesToTheNext) {
+  FakeServer second;
+  second.answer("GET /a", 200, "{}");
+  const int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  ASSERT_EQ(bind(deaf, reinterpret_cast<sockaddr*>(&at), size), 0);
+  ASSERT_EQ(listen(deaf, 4), 0);
+  ASSERT_EQ(getsockname(deaf, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  ApiClient client(address + "," + second.address());
+  client.set_timeout(300);
+  const auto posted = client.post("/a", "{}");
+  ASSERT_FALSE(posted.ok()) << "it may have taken effect";
+  EXPECT_TRUE(second.requests().empty());
+  EXPECT_EQ(client.get("/a")->status, 200);
+  close(deaf);
+}
+
+TEST(HttpOfSeveral, ATokenIsSentOverTlsOnly) {
+  FakeServer plain;
+  plain.answer("GET /a", 200, "{}");
+  const std::string path = testing::TempDir() + "muster-http-token-" + std::to_string(getpid());
+  std::ofstream(path) << std::string(core::kTokenIdDigits, 'a') << "."
+                      << std::string(core::kTokenSecretDigits, 'b') << "\n"
+                      << tls::Authority::make("cluster", wall_now()).pems().certificate;
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  ApiClient client("https://" + closed_address() + "," + plain.address(), "",
+                   {.token_file = path, .token_named = true});
+  ASSERT_TRUE(client.token().ok()) << client.token().error().message;
+  EXPECT_EQ(client.get("/a")->status, 200);
+  ASSERT_EQ(plain.requests().size(), 1u);
+  EXPECT_EQ(plain.requests()[0].find("Authorization"), std::string::npos) << plain.requests()[0];
+  std::filesystem::remove(path);
 }
 
 TEST(HttpOfSeveral, OneOfAnotherClusterIsRefused) {
