@@ -114,11 +114,11 @@ struct ApiClient::Loop {
   kj::HttpHeaderId accept = builder.add("Accept");
   kj::HttpHeaderId user_agent = builder.add("User-Agent");
   kj::HttpHeaderId authorization = builder.add("Authorization");
-  UserToken token;              // over https
-  bool by_munge = false;        // likewise
-  kj::Own<kj::TlsContext> tls;  // likewise
-  TrustedServers servers;       // over http, on this machine
-  bool unconnected = false;     // likewise, of several addresses: the last attempt failed to
+  UserToken token;                      // over https
+  bool by_munge = false;                // likewise
+  kj::Own<kj::TlsContext> tls;          // likewise
+  TrustedServers servers;               // over http, on this machine
+  bool unconnected = false;             // of several addresses: the last attempt could not connect
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
   kj::Own<kj::HttpHeaderTable> table = builder.build();
   kj::Own<kj::HttpClient> kept;  // reused by GETs; null: none yet
@@ -193,7 +193,7 @@ Result<UserToken> ApiClient::token() {
 }
 
 Result<Response> ApiClient::once(const Question& question, bool fresh) {
-  refused_ = false;
+  refused_ = silent_ = false;
   away_.reset();
   if (Status s = prepare(); !s) return s.error();
   auto answer = attempt(question, fresh);
@@ -366,6 +366,7 @@ Error ApiClient::failed(const kj::Exception& e, bool may_repeat, bool began) {
     refused_ = (harmless && (gone || e.getType() == kj::Exception::Type::DISCONNECTED)) ||
                nothing_was_sent(e, reason);
   }
+  silent_ = late;
   if (unconnected || refused_ || (late && harmless)) away_ = reason;
   return unreachable(reason);
 }
@@ -430,7 +431,8 @@ Result<Response> ApiClient::ask(const Question& question) {
   return patiently([&] {
     const bool kept = question.again && loop_->kept.get() != nullptr;
     auto answer = once(question, !question.again);
-    if (kept && lost(answer)) return once(question, true);
+    const bool elsewhere = addresses_.several() && silent_ && away_.has_value();
+    if (kept && lost(answer) && !elsewhere) return once(question, true);
     return answer;
   });
 }

@@ -133,6 +133,7 @@ class ApiClient {
   const LogIn log_in_;
   Millis timeout_ms_ = 30'000, patience_ms_ = 0;
   bool refused_ = false;             // by the last attempt
+  bool silent_ = false;              // likewise: whoever was asked did not answer
   std::optional<std::string> away_;  // why another address may be asked; unset: none may
   std::optional<Error> foreign_;     // unset: all answers so far were a coordinator's
   std::string cluster_;              // the id of the cluster that answered; empty: none has said it
