@@ -307,9 +307,10 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   Link& link = *link_;
   link.session = session;
   link.heartbeat_ms = std::max<Millis>(1, static_cast<Millis>(from.getHeartbeatMs()));
-  // Where another coordinator may have taken over, a silent one is not waited for as long.
+  // Where another coordinator may have taken over, a silent one is left at the second heartbeat
+  // after its last answer. One heartbeat must fit in, however late its timer fires.
   const Millis silence_ms =
-      coordinators_.several() ? link.heartbeat_ms : static_cast<Millis>(from.getLeaseMs());
+      coordinators_.several() ? link.heartbeat_ms * 3 / 2 : static_cast<Millis>(from.getLeaseMs());
   link.silence_max_ms = std::max(kSilenceMinMs, silence_ms);
   link.answered_at = boot_now();
   pause_ms_ = 0;

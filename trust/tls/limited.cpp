@@ -11,9 +11,9 @@ namespace {
 
 // The kernel asks whether the machine is there, and waits for its acknowledgements.
 void watch(kj::AsyncIoStream& stream) {
-  constexpr int kEach = 1, kProbes = 2;  // seconds
+  constexpr int kQuiet = 2, kEach = 1, kProbes = 2;  // seconds
   constexpr int kOptions[][3] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
-                                 {IPPROTO_TCP, TCP_KEEPIDLE, kEach},
+                                 {IPPROTO_TCP, TCP_KEEPIDLE, kQuiet},
                                  {IPPROTO_TCP, TCP_KEEPINTVL, kEach},
                                  {IPPROTO_TCP, TCP_KEEPCNT, kProbes},
                                  {IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(kGoneMaxMs)}};
