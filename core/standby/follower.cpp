@@ -5,10 +5,13 @@
 
 namespace muster::core::standby {
 
-Follower::Follower(Timing timing, std::string me, std::set<std::string> seats, Millis started)
+Follower::Follower(Timing timing, std::string me, std::set<std::string> seats, uint64_t epoch,
+                   Millis started)
     : timing_(timing),
       me_(std::move(me)),
       seats_(std::move(seats)),
+      epoch_(epoch),
+      term_(epoch),
       promised_until_(started + timing.promise_ms) {}
 
 void Follower::sees(uint64_t term) {
@@ -33,8 +36,11 @@ Follower::Why Follower::may_take(const Configuration& seen, bool key_held, Milli
   const auto it = seen.in_sync.find(me_);
   if (it == seen.in_sync.end()) return Why::not_in_sync;
   if (!seats_.contains(it->second)) return Why::outdated;
-  // Nobody else led in this term, so nobody has a promise of ours.
-  if (seen.leader != me_ && now < promised_until_) return Why::promised;
+  // Our former process led in this term, so no leader of an older one can have a promise of ours.
+  // That the store names us is not enough: a write with which we tried to take the lead may have
+  // arrived after we had promised to leave it alone.
+  const bool led = seen.leader == me_ && seen.term == epoch_;
+  if (!led && now < promised_until_) return Why::promised;
   return Why::may;
 }
 

@@ -17,8 +17,10 @@ namespace muster::core::standby {
 
 class Follower {
  public:
-  // `seats`: the seats that its data-dir holds. `started`: on the boot clock.
-  Follower(Timing timing, std::string me, std::set<std::string> seats, Millis started);
+  // `seats`: the seats that its data-dir holds. `epoch`: the last one in its journal, the term of
+  // the last leader that it has followed or been. `started`: on the boot clock.
+  Follower(Timing timing, std::string me, std::set<std::string> seats, uint64_t epoch,
+           Millis started);
 
   // A leader of this term has sent something, or the store's configuration has this term.
   void sees(uint64_t term);
@@ -45,19 +47,23 @@ class Follower {
     not_in_sync,  // it may lack acknowledged commits
     outdated,     // our data-dir is an older copy: it has another seat
   };
-  // Whether to try to take the lead. `key_held`: by anybody, as the store says.
+  // Whether to try to take the lead. `key_held`: by anybody but a former process of this data-dir,
+  // as the store says.
   Why may_take(const Configuration& seen, bool key_held, Millis now) const;
   // The configuration to take it with, above the epoch of the journal here; `seat` is one that our
   // data-dir holds. Nothing is obeyed until settled().
   Configuration takes(const Configuration& seen, uint64_t epoch, std::string seat, Place place);
-  void settled() { taking_ = false; }  // somebody else leads
+  // The store has answered that write, and its guards did not hold. While there is no answer, the
+  // write may still arrive.
+  void settled() { taking_ = false; }
   bool taking() const { return taking_; }
 
  private:
   const Timing timing_;
   const std::string me_;
   std::set<std::string> seats_;
-  uint64_t term_ = 0;
+  const uint64_t epoch_;
+  uint64_t term_;
   Millis promised_until_;
   bool taking_ = false;
 };

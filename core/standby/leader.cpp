@@ -14,6 +14,7 @@ Leader::Leader(Timing timing, std::string me, Configuration held, Millis leased,
       synced_(commit),
       leased_(leased) {
   MUSTER_CHECK(held_.leader == me_, held_.leader, me_);
+  note();
 }
 
 void Leader::begins(uint64_t commit, Millis now) {
@@ -26,36 +27,40 @@ void Leader::begins(uint64_t commit, Millis now) {
 
 void Leader::synced(uint64_t commit) {
   synced_ = std::max(synced_, commit);
-  trim();
+  note();
 }
 
-uint64_t Leader::durable() const {
+uint64_t Leader::on_all() const {
   uint64_t commit = synced_;
   for (const std::string& member : others()) {
     const auto it = followers_.find(member);
-    commit = std::min(commit, it == followers_.end() ? 0 : it->second.commit);
+    const bool counts = it != followers_.end() && !is_older_copy(member, it->second);
+    commit = std::min(commit, counts ? it->second.commit : 0);
   }
   return commit;
 }
 
-void Leader::follows(const std::string& member, uint64_t commit) {
+void Leader::follows(const std::string& member, uint64_t commit, std::set<std::string> seats) {
   Follower& follower = followers_[member];
+  const bool lost = may_take_over(member) && (follower.lost || commit < follower.commit);
   follower = Follower();
   follower.commit = commit;
-  for (const auto& [begun, at] : begun_) {
-    if (begun <= commit) continue;
-    follower.owes.emplace(begun, at);
-    break;
-  }
+  follower.seats = std::move(seats);
+  follower.lost = lost;
+  owe(follower);
+  note();
 }
 
 void Leader::leaves(const std::string& member, Millis now) {
   const auto it = followers_.find(member);
   if (it == followers_.end()) return;
-  it->second.seat.reset();
-  if (!it->second.gone) it->second.gone = now;
+  it->second.gone = std::min(now, it->second.gone.value_or(now));
   if (!may_take_over(member)) followers_.erase(it);
-  trim();
+  note();
+}
+
+void Leader::ends(const std::string& member) {
+  leaves(member, -timing_.patience_ms);
 }
 
 void Leader::has(const std::string& member, uint64_t commit) {
@@ -63,16 +68,19 @@ void Leader::has(const std::string& member, uint64_t commit) {
   if (it == followers_.end()) return;
   Follower& follower = it->second;
   follower.commit = std::max(follower.commit, commit);
-  follower.owes.reset();
-  for (const auto& [begun, at] : begun_) {
-    if (begun <= follower.commit) continue;
-    follower.owes.emplace(begun, at);
-    break;
-  }
-  trim();
+  owe(follower);
+  note();
 }
 
-void Leader::trim() {
+void Leader::owe(Follower& follower) const {
+  const auto first =
+      std::upper_bound(begun_.begin(), begun_.end(), follower.commit,
+                       [](uint64_t commit, const auto& begun) { return commit < begun.first; });
+  follower.owes = first == begun_.end() ? std::nullopt : std::optional(*first);
+}
+
+void Leader::note() {
+  durable_ = std::max(durable_, on_all());
   uint64_t all = synced_;
   for (const auto& [name, other] : followers_) all = std::min(all, other.commit);
   while (!begun_.empty() && begun_.front().first <= all) begun_.pop_front();
@@ -86,7 +94,9 @@ void Leader::promises(const std::string& member, Millis beat_sent) {
 
 void Leader::seated(const std::string& member, std::string seat) {
   const auto it = followers_.find(member);
-  if (it != followers_.end() && !it->second.gone) it->second.seat = std::move(seat);
+  if (it == followers_.end() || it->second.gone) return;
+  it->second.seats.insert(seat);
+  it->second.seat = std::move(seat);
 }
 
 void Leader::renewed(Millis asked) {
@@ -108,15 +118,25 @@ bool Leader::is_slow(const Follower& follower, Millis now) const {
   return follower.owes && now - follower.owes->second >= timing_.patience_ms;
 }
 
-bool Leader::could_be_added(const Follower& follower, Millis now) const {
-  return !follower.gone && follower.promised && !is_slow(follower, now) &&
-         follower.commit >= durable() && follower.commit + 1 >= last_;
+bool Leader::is_older_copy(const std::string& member, const Follower& follower) const {
+  const auto has_seat = [&](const Configuration& in) {
+    const auto it = in.in_sync.find(member);
+    return it == in.in_sync.end() || follower.seats.contains(it->second);
+  };
+  return follower.lost || !has_seat(held_) || (asked_ && !has_seat(*asked_));
+}
+
+bool Leader::could_be_added(const std::string& member, const Follower& follower, Millis now) const {
+  const bool resides = held_.members.contains(member) || places_.contains(member);
+  return resides && now - leased_ < Timing::relied_on(timing_.lease_ms) && !follower.gone &&
+         follower.promised && !is_slow(follower, now) && follower.commit >= durable_ &&
+         follower.commit + 1 >= last_;
 }
 
 std::vector<std::string> Leader::want_seats(Millis now) const {
   std::vector<std::string> names;
   for (const auto& [member, follower] : followers_)
-    if (!may_take_over(member) && !follower.seat && could_be_added(follower, now))
+    if (!may_take_over(member) && !follower.seat && could_be_added(member, follower, now))
       names.push_back(member);
   return names;
 }
@@ -128,8 +148,9 @@ std::optional<Configuration> Leader::wishes(Millis now) const {
   for (const auto& [member, follower] : followers_) {
     const bool in = held_.in_sync.contains(member);
     const bool away = follower.gone && now - *follower.gone >= timing_.patience_ms;
-    if (in && (away || is_slow(follower, now))) wanted.in_sync.erase(member);
-    if (!in && follower.seat && could_be_added(follower, now))
+    if (in && (away || is_slow(follower, now) || is_older_copy(member, follower)))
+      wanted.in_sync.erase(member);
+    if (!in && follower.seat && could_be_added(member, follower, now))
       wanted.in_sync[member] = *follower.seat;
   }
   for (const std::string& member : forgotten_) {
@@ -148,7 +169,10 @@ void Leader::asks(Configuration wanted) {
 void Leader::answered(const Configuration& held) {
   // Who is removed needs a new seat to be added again.
   for (auto& [member, follower] : followers_)
-    if (held_.in_sync.contains(member) && !held.in_sync.contains(member)) follower.seat.reset();
+    if (held_.in_sync.contains(member) && !held.in_sync.contains(member)) {
+      follower.seat.reset();
+      follower.lost = false;
+    }
   held_ = held;
   asked_.reset();
   for (const auto& [member, place] : held_.members)
@@ -159,7 +183,7 @@ void Leader::answered(const Configuration& held) {
                                                                     : forgotten_.erase(it);
   for (auto it = followers_.begin(); it != followers_.end();)
     it = it->second.gone && !may_take_over(it->first) ? followers_.erase(it) : std::next(it);
-  trim();
+  note();
 }
 
 bool Leader::may_take_over(const std::string& member) const {
@@ -176,14 +200,15 @@ std::set<std::string> Leader::others() const {
   return names;
 }
 
-bool Leader::may_answer(Millis now) const {
-  if (now - leased_ < Timing::relied_on(timing_.lease_ms)) return true;
-  const auto names = others();
-  return std::all_of(names.begin(), names.end(), [&](const std::string& member) {
+Millis Leader::answers_until() const {
+  Millis promised = kForever;
+  for (const std::string& member : others()) {
     const auto it = followers_.find(member);
-    return it != followers_.end() && it->second.promised &&
-           now - *it->second.promised < Timing::relied_on(timing_.promise_ms);
-  });
+    const bool any = it != followers_.end() && it->second.promised;
+    promised =
+        std::min(promised, any ? *it->second.promised + Timing::relied_on(timing_.promise_ms) : 0);
+  }
+  return std::max(promised, leased_ + Timing::relied_on(timing_.lease_ms));
 }
 
 bool Leader::hangs(Millis now) const {

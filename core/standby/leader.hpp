@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -29,6 +30,8 @@ namespace muster::core::standby {
 
 class Leader {
  public:
+  static constexpr Millis kForever = std::numeric_limits<Millis>::max();
+
   // `held`: the configuration with which this coordinator took the lead, as it is in the store.
   // `leased`: when it asked for the lease that it holds (boot clock). `commit`: its last one, which
   // is synced.
@@ -40,24 +43,30 @@ class Leader {
   // ---- the log. Commits begin in order, each one above the last.
   void begins(uint64_t commit, Millis now);  // it is on its way to the disk and to the followers
   void synced(uint64_t commit);              // on the disk here
-  // Everything up to this commit is durable on each replica that may take over.
-  uint64_t durable() const;
+  // Everything up to this commit is durable on each replica that may take over. Never falls.
+  uint64_t durable() const { return durable_; }
 
   // ---- followers
-  // Its log is ours up to `commit`, and it gets all later batches.
-  void follows(const std::string& member, uint64_t commit);
+  // Its log is ours up to `commit`, which is synced there, and it gets all later batches. `seats`:
+  // those that its data-dir holds. One that may take over but has not its seat, or lacks commits
+  // that it had, is an older copy: it counts for nothing, and is removed.
+  void follows(const std::string& member, uint64_t commit, std::set<std::string> seats);
   void leaves(const std::string& member, Millis now);    // the connection to it is gone
+  void ends(const std::string& member);                  // likewise, and it says that it ends
   void has(const std::string& member, uint64_t commit);  // synced there
   // It has answered the beat that was sent at this time.
   void promises(const std::string& member, Millis beat_sent);
   // Its data-dir has this seat, durably: it may be added.
   void seated(const std::string& member, std::string seat);
-  // Those that could be added, once their data-dirs have a new seat.
+  // Those that could be added, once their data-dirs have a new seat. None while the store does not
+  // renew the lease: a leader that waits for the answer of a write depends on those it would add.
   std::vector<std::string> want_seats(Millis now) const;
 
   struct Follower {
     uint64_t commit = 0;              // what it has, at least
+    std::set<std::string> seats;      // in its data-dir
     std::optional<std::string> seat;  // it may be added with this one
+    bool lost = false;                // it lacks commits that it had
     std::optional<Millis> promised;   // when the last beat was sent that it answered
     std::optional<Millis> gone;       // since when it is not connected
     std::optional<std::pair<uint64_t, Millis>> owes;  // the first commit it lacks, begun then
@@ -75,12 +84,16 @@ class Leader {
   // one; what a mere read finds meanwhile decides nothing.
   void answered(const Configuration& held);
   std::optional<Configuration> asked() const { return asked_; }
-  // Followers report where they are; the configuration that is written next says so.
+  // Followers report where they are; the configuration that is written next says so. None is added
+  // before.
   void resides(const std::string& member, Place place);
-  void forgets(const std::string& member);  // removes it from the configuration, unless it is ours
+  // Removes it from the configuration, unless it is ours, until it reports again where it is.
+  void forgets(const std::string& member);
 
   // ---- the lead
-  bool may_answer(Millis now) const;
+  // Until when, on the boot clock; it moves on, except when a replica may be added.
+  Millis answers_until() const;
+  bool may_answer(Millis now) const { return now < answers_until(); }
   // Whether our own disk keeps a commit waiting that some in-sync follower has: then that follower
   // should lead.
   bool hangs(Millis now) const;
@@ -88,9 +101,12 @@ class Leader {
   bool can_hand_over(const std::string& member) const;
 
  private:
-  bool could_be_added(const Follower& follower, Millis now) const;
+  bool could_be_added(const std::string& member, const Follower& follower, Millis now) const;
+  bool is_older_copy(const std::string& member, const Follower& follower) const;
   bool is_slow(const Follower& follower, Millis now) const;
-  void trim();  // forgets commits that everybody has
+  void note();  // what has become durable; forgets commits that everybody has
+  void owe(Follower& follower) const;
+  uint64_t on_all() const;  // the last commit that all that may take over have now
   bool may_take_over(const std::string& member) const;
   std::set<std::string> others() const;  // that may take over
 
@@ -104,6 +120,7 @@ class Leader {
   std::deque<std::pair<uint64_t, Millis>> begun_;  // that are not durable everywhere
   uint64_t last_ = 0;                              // begun
   uint64_t synced_ = 0;
+  uint64_t durable_ = 0;
   Millis leased_;
 };
 
