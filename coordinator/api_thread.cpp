@@ -74,6 +74,8 @@ std::vector<std::string> server_names(const ApiOptions& options) {
   return names;
 }
 
+constexpr auto kLeadLook = 1 * kj::SECONDS;
+constexpr auto kLastRequests = 100 * kj::MILLISECONDS;
 constexpr size_t kAuditBytesMax = 64u << 20, kAuditFilesMax = 8;
 
 bool ends_a_job(const core::Committed& batch) {
@@ -83,6 +85,11 @@ bool ends_a_job(const core::Committed& batch) {
     });
   });
 }
+
+// A connection that breaks is nothing to report.
+class PassedFailures final : public kj::TaskSet::ErrorHandler {
+  void taskFailed(kj::Exception&&) override {}
+};
 
 class Thread final : public ApiThread, public api::Backend {
  public:
@@ -159,6 +166,7 @@ class Thread final : public ApiThread, public api::Backend {
       kept_ = kept;
       rpc_ = &rpc;
       server_->set_ready(true, "");
+      (*ready_)->fulfill();
     });
   }
 
@@ -180,6 +188,17 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
   void call(std::function<void()> f) override { post(std::move(f)); }
+
+  void serve_passed(Fd socket, api::PassedPeer from) override {
+    post(
+        [this, socket = std::make_shared<Fd>(std::move(socket)), from = std::move(from)]() mutable {
+          auto stream = provider_->wrapSocketFd(socket->release(),
+                                                kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP |
+                                                    kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
+                                                    kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
+          passed_->add(server_->serve_passed(kj::mv(stream), std::move(from)));
+        });
+  }
 
   void synced(bool indexed, core::SyncAction action, double seconds) override {
     constexpr const char* kNames[] = {"tracking", "reconciling", "pods_created", "pods_deleted"};
@@ -335,13 +354,11 @@ class Thread final : public ApiThread, public api::Backend {
 
   void make_token(api::TokenWanted wanted,
                   std::function<void(Result<api::TokenMade>)> done) override {
-    if (options_.trust == nullptr) return done(api::no_links());
-    const bool of_user = wanted.kind == core::TokenKind::user;
-    if (of_user ? tls_address_.empty() : rpc_->tls_address().empty())
-      return done(invalid(
-          of_user ? "it would not be accepted anywhere: the coordinator runs without --api-tls"
-                  : "it would not be accepted anywhere: the coordinator runs without "
-                    "--listen-tls"));
+    if (options_.trust == nullptr && wanted.kind != core::TokenKind::coordinator)
+      return done(api::no_links());
+    if (const std::string why = useless(wanted.kind); !why.empty())
+      return done(
+          invalid("it would not be accepted anywhere: the coordinator runs without " + why));
     auto tell = replies_.across(std::move(done));
     options_.trust->make({wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by),
                           wanted.life_ms, std::move(wanted.claims)},
@@ -377,6 +394,16 @@ class Thread final : public ApiThread, public api::Backend {
     if (options_.trust == nullptr) return {"", "", "", address_};
     return {options_.trust->authority(), tls_address_, rpc_ ? rpc_->tls_address() : "", address_};
   }
+  void lead_figures(std::function<void(std::optional<LeadFigures>)> done) override {
+    if (options_.lead == nullptr) return done(std::nullopt);
+    options_.lead->figures(replies_.across<LeadFigures>(
+        [done = std::move(done)](LeadFigures figures) { done(std::move(figures)); }));
+  }
+  void change_lead(LeadChange change, std::string member,
+                   std::function<void(Status)> done) override {
+    if (options_.lead == nullptr) return done(is_alone());
+    options_.lead->change(change, std::move(member), back(std::move(done)));
+  }
   std::optional<core::Token> token_of(std::string_view bearer) override {
     return options_.trust ? options_.trust->token_of(bearer) : std::nullopt;
   }
@@ -406,6 +433,19 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
 
+  // The flag without which nobody accepts a token of this kind; empty: it is accepted.
+  std::string useless(core::TokenKind kind) const {
+    switch (kind) {
+      case core::TokenKind::user:
+        return tls_address_.empty() ? "--api-tls" : "";
+      case core::TokenKind::node:
+        return rpc_->tls_address().empty() ? "--listen-tls" : "";
+      case core::TokenKind::coordinator:
+        return options_.lead == nullptr ? "--store and --peers" : "";
+    }
+    return "";
+  }
+
   void ask(const core::JobMeta& meta, core::Event event, std::function<void(Status)> done) {
     caf::anon_send(registry_, actors::AskJob{meta.ns, meta.name, meta.uid, 0, std::move(event),
                                              back(std::move(done))});
@@ -433,6 +473,13 @@ class Thread final : public ApiThread, public api::Backend {
 
   void post(std::function<void()> task) { door_->post(std::move(task)); }
 
+  // Keeps the metrics of the lead fresh, so that a scrape waits for no other thread.
+  kj::Promise<void> watch_lead(kj::Timer& timer) {
+    options_.lead->figures(replies_.across<LeadFigures>(
+        [this](LeadFigures figures) { metrics_.set_lead(std::move(figures)); }));
+    return timer.afterDelay(kLeadLook).then([this, &timer] { return watch_lead(timer); });
+  }
+
   api::ServerOptions server_options() {
     api::ServerOptions server;
     server.insecure = options_.insecure;
@@ -457,6 +504,7 @@ class Thread final : public ApiThread, public api::Backend {
     const bool elsewhere = !options_.tls_address.empty() || !options_.metrics_address.empty();
     server.remote_connections_max = elsewhere ? connections / 3 : 1;
     server.connections_max = connections - (elsewhere ? connections / 3 : 0);
+    server.before_writing = options_.before_writing;
     server.metrics = [this] { return metrics_.text(view_); };
     return server;
   }
@@ -478,12 +526,21 @@ class Thread final : public ApiThread, public api::Backend {
     api::Server server(io.provider->getTimer(), view_, *this, server_options());
     server.set_ready(false, "recovering: replaying the journal");
     server_ = &server;
+    provider_ = io.lowLevelProvider.get();
+    PassedFailures passed_failures;
+    kj::TaskSet passed(passed_failures);
+    passed_ = &passed;
     auto paf = kj::newPromiseAndFulfiller<void>();
     stopped_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
     door_->open(inbox);
     auto tasks = inbox.run().eagerlyEvaluate(
         [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
     kj::Own<kj::TlsContext> tls;
+    // Where others lead until now, clients wait rather than be turned away.
+    auto ready = kj::newPromiseAndFulfiller<void>();
+    ready_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(ready.fulfiller));
+    auto opens = (options_.lead ? kj::mv(ready.promise) : kj::Promise<void>(kj::READY_NOW)).fork();
+    const auto then_serve = [&opens](auto serve) { return opens.addBranch().then(kj::mv(serve)); };
     kj::Vector<kj::Promise<void>> ports;
     if (!options_.metrics_address.empty()) {
       auto opened = listen_on(io, "--metrics-listen", options_.metrics_address, 0600);
@@ -497,18 +554,30 @@ class Thread final : public ApiThread, public api::Backend {
       tls_address_ = with_port(options_.tls_address, **opened);
       tls = tls::server_context(options_.trust->server_certificate(server_names(options_)),
                                 options_.trust->authority(), false);
-      ports.add(server.serve_tls(kj::mv(*opened), [&tls = *tls](kj::Own<kj::AsyncIoStream> s) {
-        return tls.wrapServer(kj::mv(s));
+      ports.add(then_serve([&server, &tls = *tls, port = kj::mv(*opened)]() mutable {
+        return server.serve_tls(kj::mv(port), [&tls](kj::Own<kj::AsyncIoStream> s) {
+          return tls.wrapServer(kj::mv(s));
+        });
       }));
     }
-    ports.add(server.serve(kj::mv(*port)));
-    if (socket.get() != nullptr) ports.add(server.serve(kj::mv(socket)));
+    for (kj::Own<kj::ConnectionReceiver>* one : {&*port, &socket})
+      if (one->get() != nullptr)
+        ports.add(then_serve(
+            [&server, port = kj::mv(*one)]() mutable { return server.serve(kj::mv(port)); }));
     auto serving = kj::joinPromises(ports.releaseAsArray()).eagerlyEvaluate([](kj::Exception&& e) {
       MUSTER_CHECK(false, e.getDescription().cStr());
     });
+    kj::Promise<void> lead = kj::NEVER_DONE;
+    if (options_.lead != nullptr)
+      lead = watch_lead(io.provider->getTimer()).eagerlyEvaluate([](kj::Exception&& e) {
+        MUSTER_CHECK(false, e.getDescription().cStr());
+      });
     bound.set_value(Nothing{});
     paf.promise.wait(io.waitScope);
+    lead = nullptr;
     serving = nullptr;
+    // Those who have just connected, and are about to ask, get their answer.
+    if (options_.lead) io.provider->getTimer().afterDelay(kLastRequests).wait(io.waitScope);
     auto limit = io.provider->getTimer().afterDelay(2 * kj::SECONDS);
     server.drain().exclusiveJoin(kj::mv(limit)).wait(io.waitScope);
     door_->shut();
@@ -530,11 +599,13 @@ class Thread final : public ApiThread, public api::Backend {
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
 
   // Used by the API thread only, except for metrics_.synced():
-  std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
+  std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_, ready_;
   Replies replies_{door_};
   api::Metrics metrics_;
   api::View view_;
   api::Server* server_ = nullptr;
+  kj::LowLevelAsyncIoProvider* provider_ = nullptr;
+  kj::TaskSet* passed_ = nullptr;  // connections
   actors::registry_actor registry_;
   std::string cluster_id_;
   actors::cluster_actor cluster_;

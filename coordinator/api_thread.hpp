@@ -10,9 +10,12 @@
 #include "api/access/caller.hpp"
 #include "api/access/quotas.hpp"
 #include "api/access/rules.hpp"
+#include "api/http/passed_peer.hpp"
 #include "api/view/model/view.hpp"
+#include "base/fd.hpp"
 #include "base/result.hpp"
 #include "base/system_journal.hpp"
+#include "coordinator/lead.hpp"
 #include "coordinator/rpc/rpc_server.hpp"
 #include "core/job/fold/batch.hpp"
 #include "core/job/fold/job.hpp"
@@ -54,8 +57,10 @@ struct ApiOptions {
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists
   storage::LoadObject load_object{};
-  std::function<void()> job_finished{};  // Options::job_finished
-  bool history = true;                   // Options::keeps_history
+  std::function<void()> job_finished{};    // Options::job_finished
+  bool history = true;                     // Options::keeps_history
+  std::shared_ptr<Lead> lead{};            // null: this coordinator is alone
+  std::function<void()> before_writing{};  // of api::ServerOptions
 };
 
 class ApiThread {
@@ -85,6 +90,8 @@ class ApiThread {
   virtual void pod_configs(PodId pod, NodeId node,
                            std::function<void(Result<api::PodConfigs>)> done) = 0;
   virtual void reload(api::RoleGroups roles, api::QuotaLimits quotas) = 0;
+  // Serves a connection that another coordinator passes on.
+  virtual void serve_passed(Fd socket, api::PassedPeer from) = 0;
   // Calls f on the API's thread.
   virtual void call(std::function<void()> f) = 0;
   // Counts a job's decision in the metrics.

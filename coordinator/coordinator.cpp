@@ -25,6 +25,7 @@
 #include "storage/rows/summary_row.hpp"
 #include "storage/takeover.hpp"
 #include "trust/store/munge_desk.hpp"
+#include "trust/store/open_authority.hpp"
 #include "trust/store/trust_store.hpp"
 #include "trust/tls/bundle.hpp"
 
@@ -108,10 +109,7 @@ class Running final : public Coordinator {
 
   Status start() {
     if (Status ok = check_options(); !ok) return ok;
-    auto journal = storage::RocksdbJournal::open_to_read(
-        options_.data_dir, [](const std::string& why) { stop_loudly(why); });
-    if (!journal) return journal.error();
-    journal_ = std::move(*journal);
+    if (Status ok = open_journal(); !ok) return ok;
     storage::remove_interrupted_backups(options_.data_dir);
     if (Status ok = open_trust(); !ok) return ok;
     if (Status ok = open_munge(); !ok) return ok;
@@ -132,8 +130,10 @@ class Running final : public Coordinator {
                    {}};
     // A data-dir from an earlier version has no key, so agents are believed as in that version.
     const bool sealed = !recovered->seal_key.empty() || recovered->cluster_id.empty();
+    const uint64_t last = recovered->epoch;
+    recovered->epoch = options_.lead ? options_.lead->term() : last + 1;
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
-    add_history(*recovered, unloaded, epoch);
+    add_history(*recovered, last, unloaded, epoch);
     if (!new_authority_.empty()) epoch.push_back(storage::authority_row(new_authority_));
     auto permit_key = open_permit_key(*recovered, epoch);
     if (!permit_key) return permit_key.error();
@@ -142,7 +142,7 @@ class Running final : public Coordinator {
     if (options_.insecure)
       log::warn("--insecure: anyone who can reach {} or {} can run programs as this user",
                 api_address(), listen_address());
-    const bool wait = options_.wait_for_nodes && has_nodes(*recovered);
+    const bool wait = options_.wait_for_nodes && !options_.lead && has_nodes(*recovered);
     auto all_here = std::make_shared<std::promise<void>>();
     auto here = all_here->get_future();
     spawn(std::move(*recovered), std::move(unloaded), [all_here] { all_here->set_value(); });
@@ -158,6 +158,7 @@ class Running final : public Coordinator {
 
   void stop() override {
     if (std::exchange(stopped_, true)) return;
+    if (options_.lead) options_.lead->serve({});
     if (rpc_) rpc_->stop();
     if (api_) api_->stop();
     if (system_) {
@@ -182,6 +183,18 @@ class Running final : public Coordinator {
   }
 
  private:
+  Status open_journal() {
+    if (options_.lead) {
+      journal_ = options_.lead->journal();
+      return Nothing{};
+    }
+    auto journal = storage::RocksdbJournal::open_to_read(
+        options_.data_dir, [](const std::string& why) { stop_loudly(why); });
+    if (!journal) return journal.error();
+    journal_ = std::move(*journal);
+    return Nothing{};
+  }
+
   Status check_options() const {
     if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
     if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
@@ -229,6 +242,11 @@ class Running final : public Coordinator {
       return job.error();
     };
     api_options.load_object = load_object;
+    api_options.lead = options_.lead;
+    if (options_.lead)
+      api_options.before_writing = [lead = options_.lead] {
+        if (!lead->may_answer()) stop_loudly(kMayNotLead);
+      };
     api_options.job_finished = options_.job_finished;
     api_options.history = options_.keeps_history();
     api_options.load_brief = [this](JobId id) { return storage::brief_job(*journal_, id); };
@@ -316,7 +334,6 @@ class Running final : public Coordinator {
       rows.push_back(storage::forget_line_row(outdated));
     for (const core::EpochEntry& entry : recovered.line.entries())
       if (entry.first_commit == 0) rows.push_back(storage::line_row(entry));
-    ++recovered.epoch;
     do recovered.nonce = random_number();
     while (recovered.nonce == 0);
     for (const core::EpochEntry& dropped :
@@ -327,14 +344,13 @@ class Running final : public Coordinator {
     return rows;
   }
 
-  // After begin_epoch().
-  void add_history(const storage::Recovered& recovered,
+  // After begin_epoch(); `last`: the epoch before.
+  void add_history(const storage::Recovered& recovered, uint64_t last,
                    const std::vector<core::JobSummary>& unloaded, std::vector<storage::Row>& rows) {
     std::vector<JobId> ended;
     for (const core::JobSummary& job : unloaded) ended.push_back(job.id);
-    for (storage::Row& row :
-         storage::begin_history(*journal_, options_.keeps_history(), recovered.epoch - 1,
-                                recovered.epoch, ended, load_object))
+    for (storage::Row& row : storage::begin_history(*journal_, options_.keeps_history(), last,
+                                                    recovered.epoch, ended, load_object))
       rows.push_back(std::move(row));
   }
 
@@ -360,12 +376,16 @@ class Running final : public Coordinator {
 
   // Opens the authority, its tokens and revocations, if other machines are served.
   Status open_trust() {
-    if (options_.api_tls.empty() && options_.listen_tls.empty()) return Nothing{};
+    if (options_.api_tls.empty() && options_.listen_tls.empty() && !options_.lead) return Nothing{};
     auto head = storage::recover_head(*journal_);
     if (!head) return head.error();
-    auto authority = open_authority(head->authority);
+    auto authority = open_authority({options_.ca_certificate, options_.ca_key}, head->authority);
     if (!authority.ok()) return authority.error();
-    trust_ = std::make_unique<TrustStore>(std::move(head->trust), std::move(*authority),
+    if (!*authority) {
+      *authority = tls::Authority::make("muster authority of this cluster", wall_now());
+      new_authority_ = (*authority)->pems().key + (*authority)->pems().certificate;
+    }
+    trust_ = std::make_unique<TrustStore>(std::move(head->trust), std::move(**authority),
                                           options_.node_certificate_ms, wall_now);
     return Nothing{};
   }
@@ -379,35 +399,6 @@ class Running final : public Coordinator {
       return munge::decode(socket, text);
     });
     return Nothing{};
-  }
-
-  Result<tls::Authority> open_authority(const std::string& stored) {
-    const auto pems_of = [](const std::string& text) {
-      size_t key = 0, certificate = 0;
-      return tls::KeyPair{tls::pem_part(text, "PRIVATE KEY", key),
-                          tls::pem_part(text, "CERTIFICATE", certificate)};
-    };
-    if (!options_.ca_certificate.empty()) {
-      tls::KeyPair pems;
-      for (const auto& [flag, path, text] :
-           {std::tuple("--ca-cert", &options_.ca_certificate, &pems.certificate),
-            std::tuple("--ca-key", &options_.ca_key, &pems.key)}) {
-        std::ifstream in(*path, std::ios::binary);
-        text->assign(std::istreambuf_iterator<char>(in), {});
-        if (!in) return invalid(std::string(flag) + " " + *path + ": " + std::strerror(errno));
-      }
-      auto site = tls::Authority::load(pems);
-      if (!site.ok()) return invalid("--ca-cert, --ca-key: " + site.error().message);
-      return site;
-    }
-    if (!stored.empty()) {
-      auto authority = tls::Authority::load(pems_of(stored));
-      if (!authority.ok()) return invalid("journal: authority: " + authority.error().message);
-      return authority;
-    }
-    auto made = tls::Authority::make("muster authority of this cluster", wall_now());
-    new_authority_ = made.pems().key + made.pems().certificate;
-    return made;
   }
 
   static bool has_nodes(const storage::Recovered& recovered) {
@@ -432,6 +423,11 @@ class Running final : public Coordinator {
     caf::anon_send(writer_, actors::begin_atom_v);
     if (munge_) munge_->open(cluster_id);
     api_->ready(cluster_id, registry_, cluster_, kept_, *rpc_);
+    if (options_.lead)
+      options_.lead->serve({[this](Fd socket, api::PassedPeer peer) {
+                              api_->serve_passed(std::move(socket), std::move(peer));
+                            },
+                            [this](const tls::Identity& who) { return trust_->refuses(who); }});
     return write_endpoints();
   }
 
@@ -543,7 +539,7 @@ class Running final : public Coordinator {
       if (Status s = replace_private_file(dir->get(), "ca.pem", trust_->authority()); !s) return s;
     std::string text =
         "{\"api\": \"" + api_->address() + "\", \"listen\": \"" + rpc_->address() + "\"";
-    if (trust_)
+    if (!options_.api_tls.empty() || !options_.listen_tls.empty())
       text += ", \"apiTls\": \"" + api_->tls_address() + "\", \"listenTls\": \"" +
               rpc_->tls_address() + "\"";
     if (!api_->socket().empty()) text += ", \"apiSocket\": \"" + api_->socket() + "\"";

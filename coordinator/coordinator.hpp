@@ -9,6 +9,7 @@
 #include "api/access/rules.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "coordinator/lead.hpp"
 #include "core/cluster/slots/recent_use.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/image_runtime.hpp"
@@ -73,6 +74,9 @@ struct Options {
   // At startup, wait for the nodes on record before anything is written or shown: what they have
   // seen may prove that the data-dir lacks acknowledged state.
   bool wait_for_nodes = true;
+  // Of a coordinator that is one of several; null: it is alone. Its journal is served, and its term
+  // is the epoch. Then nodes are not waited for: the journal cannot be outdated.
+  std::shared_ptr<Lead> lead = nullptr;
   // Called on the API thread once the end of a job is shown; may be null.
   std::function<void()> job_finished = nullptr;
 

@@ -346,7 +346,7 @@ void put_claims(Line& line, const core::NodeClaims& claims) {
 Line token_line(const core::Token& token) {
   Line line = {{"kind", "token"},
                {"id", token.id},
-               {"of", token.kind == core::TokenKind::node ? "node" : "user"},
+               {"of", core::kind_name(token.kind)},
                {"subject", token.subject},
                {"by", token.by},
                {"madeMs", token.made_ms},

@@ -2,7 +2,8 @@
 //
 // A token is shown once, when it is created; the stored form is not enough to use it. A node's
 // token lets its agent fetch a certificate, once, and says what the node may claim; a user's token
-// authenticates the user until it expires or is revoked.
+// authenticates the user until it expires or is revoked. A coordinator's token lets a follower copy
+// the journal, with all that it keeps secret, until it expires or is revoked.
 //
 // A node's certificates belong to a generation: the time of the last revocation, in seconds since
 // 1970, or 0. Only certificates of the current generation are accepted.
@@ -20,7 +21,11 @@
 
 namespace muster::core {
 
-enum class TokenKind : uint8_t { node = 0, user = 1 };
+enum class TokenKind : uint8_t { node = 0, user = 1, coordinator = 2 };
+
+constexpr std::string_view kind_name(TokenKind kind) {
+  return kind == TokenKind::node ? "node" : kind == TokenKind::user ? "user" : "coordinator";
+}
 
 // Minimum, maximum and default lifetimes of tokens.
 constexpr Millis kTokenLifeMin = 60'000;
@@ -49,7 +54,7 @@ struct NodeClaims {
 struct Token {
   std::string id;  // hexadecimal
   TokenKind kind = TokenKind::node;
-  std::string subject;               // the name of the node or the user
+  std::string subject;               // the name of the node, the user or the coordinator
   uint32_t uid = 0;                  // of the user
   std::string hash;                  // of a user's secret: SHA-256, in hexadecimal
   std::string by;                    // the name of the user who created it

@@ -538,8 +538,8 @@ struct KeptRow {
 struct TokenRow {
   version @0 :UInt32;
   id @1 :Text;
-  ofUser @2 :Bool;                    # else of a node
-  subject @3 :Text;                   # the name of the node or the user
+  ofUser @2 :Bool;                    # else of a node or a coordinator
+  subject @3 :Text;                   # the name of the user, the node or the coordinator
   uid @4 :UInt32;
   hash @5 :Text;                      # of a user's secret
   by @6 :Text;
@@ -547,6 +547,7 @@ struct TokenRow {
   untilMs @8 :Int64;
   usedKey @9 :Text;                   # hash of the public key that was certified
   claims @10 :NodeClaims;             # of a node's; absent: written before tokens had claims
+  ofCoordinator @11 :Bool;
 }
 
 # What a node's agent may claim (core/cluster/nodes/claims.hpp).

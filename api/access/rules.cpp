@@ -86,11 +86,13 @@ constexpr Rule kRules[] = {
     {"muster.dev", "history", "attempts", "get", Reach::all},
     {"muster.dev", "report", "", "list", Reach::all},
     {"muster.dev", "links", "", "list", Reach::all},
+    {"muster.dev", "coordinators", "", "list", Reach::all},
     {"muster.dev", "users", "token", "create", Reach::self},
     {"muster.dev", "tokens", "", "list delete", Reach::self},
     {"muster.dev", "nodes", "token", "create", Reach::admins},
     {"muster.dev", "nodes", "revocation", "create", Reach::admins},
     {"muster.dev", "nodes", "claims", "get create", Reach::admins},
+    {"muster.dev", "coordinators", "token", "create", Reach::admins},
     // Operators only.
     {"", "nodes", "*", "update patch delete create", Reach::none},
     {"", "events", "*", "*", Reach::none},
@@ -98,6 +100,9 @@ constexpr Rule kRules[] = {
     {"coordination.k8s.io", "leases", "*", "*", Reach::none},
     {"scheduling.k8s.io", "priorityclasses", "*", "*", Reach::none},
     {"muster.dev", "queues", "*", "*", Reach::none},
+    {"muster.dev", "coordinators", "", "delete", Reach::none},
+    {"muster.dev", "coordinators", "promotion", "create", Reach::none},
+    {"muster.dev", "coordinators", "demotion", "create", Reach::none},
     {"muster.dev", "backups", "", "create", Reach::none},
     {"muster.dev", "verification", "", "list", Reach::none},
 };

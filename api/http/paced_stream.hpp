@@ -1,4 +1,5 @@
-// PacedStream: a connection whose input can be slowed down while it carries a WebSocket.
+// PacedStream: a connection whose input can be slowed down while it carries a WebSocket, and whose
+// output is checked.
 //
 // KJ reads frames without a pause as long as bytes arrive, and keeps those that do not become a
 // message to itself: pings are answered, fragments are kept. A client that sends nothing else would
@@ -20,6 +21,8 @@ namespace muster::api {
 struct Pace {
   static constexpr size_t kReadMax = 4 << 10;
   std::function<kj::Promise<void>(size_t)> took;
+  // Called before anything is written: does not return if it must not be. Empty: it may.
+  std::function<void()> writes;
 };
 
 class PacedStream final : public kj::AsyncIoStream {
@@ -39,13 +42,16 @@ class PacedStream final : public kj::AsyncIoStream {
   kj::Maybe<uint64_t> tryGetLength() override { return stream_->tryGetLength(); }
 
   kj::Promise<void> write(const void* buffer, size_t size) override {
+    check();
     return stream_->write(buffer, size);
   }
   kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
+    check();
     return stream_->write(pieces);
   }
   kj::Maybe<kj::Promise<uint64_t>> tryPumpFrom(kj::AsyncInputStream& input,
                                                uint64_t amount) override {
+    check();
     return stream_->tryPumpFrom(input, amount);
   }
   kj::Promise<void> whenWriteDisconnected() override { return stream_->whenWriteDisconnected(); }
@@ -55,6 +61,10 @@ class PacedStream final : public kj::AsyncIoStream {
   kj::Maybe<int> getFd() const override { return stream_->getFd(); }
 
  private:
+  void check() const {
+    if (pace_->writes) pace_->writes();
+  }
+
   kj::Own<kj::AsyncIoStream> stream_;
   std::shared_ptr<const Pace> pace_;
 };

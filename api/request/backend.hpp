@@ -15,6 +15,7 @@
 #include "core/kept.hpp"
 #include "core/queue/rights.hpp"
 #include "core/spec/fields/job_spec.hpp"
+#include "core/standby/figures.hpp"
 #include "core/trust.hpp"
 
 #include <cstdint>
@@ -122,7 +123,7 @@ struct AttemptRequest {
 
 struct TokenWanted {
   core::TokenKind kind = core::TokenKind::user;
-  std::string subject;  // the name of the user or the node
+  std::string subject;  // the name of the user, the node or the coordinator
   uint32_t uid = 0;     // of the user
   std::string by;       // who asks for it
   Millis life_ms = 0;
@@ -246,6 +247,22 @@ class Backend {
   // Sends a message with its headers to these addresses. unavailable, with a reason.
   virtual void send_mail(std::vector<std::string> to, std::string message,
                          std::function<void(Status)> done);
+  // What is known of the coordinators of this cluster; nothing: this one is alone.
+  virtual void lead_figures(std::function<void(std::optional<core::standby::LeadFigures>)> done) {
+    done(std::nullopt);
+  }
+  // Changes who leads, or forgets a coordinator that is not connected. `done` is called once it is
+  // decided; a hand-over follows at once. not_found; conflict, with the reason.
+  virtual void change_lead(core::standby::LeadChange, std::string,
+                           std::function<void(Status)> done) {
+    done(is_alone());
+  }
+  static Error is_alone() {
+    return {Errc::conflict,
+            "this coordinator is alone, so no other one can lead: it runs without --store and "
+            "--peers",
+            {}};
+  }
   // Rereads the whole state and recounts it.
   virtual void verify(std::function<void(Result<core::Verified>)> done);
 };

@@ -40,6 +40,9 @@ struct ServerOptions {
   // Runs images; null: containers may have no command.
   std::optional<core::ImageRuntime> image_runtime{};
   std::function<std::string()> metrics;  // text of /metrics; if empty, not served
+  // Called before anything is written to a client: does not return if what was read may be
+  // outdated, because another coordinator leads. Empty: there is none.
+  std::function<void()> before_writing;
   // Time limits for the whole head of a request, between two pieces of its body, and for the whole
   // body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;

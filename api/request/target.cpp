@@ -124,17 +124,19 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
     target.ns = p[4];
     return target;
   }
-  for (const char* what : {"tokens", "links"})
+  for (const char* what : {"tokens", "links", "coordinators"})
     if (p.size() == 4 && target.what == what) return target;
-  if (p.size() == 5 && p[3] == "tokens") {
+  if (p.size() == 5 && (p[3] == "tokens" || p[3] == "coordinators")) {
     target.name = p[4];
-    target.what = "tokens";
+    target.what = p[3];
     return target;
   }
   if (p.size() == 6 && !p[4].empty()) {
     target.name = p[4];
     target.what = p[3] + "/" + p[5];
-    for (const char* what : {"users/token", "nodes/token", "nodes/claims", "nodes/revocation"})
+    for (const char* what :
+         {"users/token", "nodes/token", "nodes/claims", "nodes/revocation", "coordinators/token",
+          "coordinators/promotion", "coordinators/demotion"})
       if (target.what == what) return target;
     return std::nullopt;
   }

@@ -33,7 +33,8 @@ struct MusterTarget {
   std::string ns, job;  // empty: not about a job
   std::string pod;      // in that namespace; empty: not about a pod
   std::string what;     // for example "indexes", "tokens", "users/token", "nodes/revocation"
-  std::string name;     // of the user, node or token, or an id in the history; may be empty
+  // Of the user, node, token or coordinator, or an id in the history; may be empty.
+  std::string name;
 
   static std::optional<MusterTarget> of(const Url& url);
 };

@@ -134,6 +134,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   if (HistoryRoutes::serves(target))
     return exchange.method == kj::HttpMethod::GET ? history_.answer(exchange, target)
                                                   : not_allowed(exchange, "GET");
+  if (CoordinatorRoutes::serves(target)) return answer_coordinators(exchange, target);
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
   if (target.what == "hold" || target.what == "overrides" || target.what == "cancel")
     return answer_hold(exchange, target);
@@ -202,7 +203,24 @@ kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& t
     return with_body(exchange, named, trust_, &TrustRoutes::make_for_user);
   if (target.what == "nodes/token")
     return with_body(exchange, named, trust_, &TrustRoutes::make_for_node);
+  if (target.what == "coordinators/token")
+    return with_body(exchange, named, trust_, &TrustRoutes::make_for_coordinator);
   return with_body(exchange, named, trust_, &TrustRoutes::revoke_node);
+}
+
+kj::Promise<void> Routes::answer_coordinators(Exchange& exchange, const MusterTarget& target) {
+  const Target named{.kind = Kind::node, .name = target.name};
+  if (target.what == "coordinators" && target.name.empty())
+    return exchange.method == kj::HttpMethod::GET ? coordinators_.list(exchange)
+                                                  : not_allowed(exchange, "GET");
+  if (target.what == "coordinators")
+    return exchange.method == kj::HttpMethod::DELETE
+               ? with_body(exchange, named, coordinators_, &CoordinatorRoutes::remove)
+               : not_allowed(exchange, "DELETE");
+  if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
+  return with_body(exchange, named, coordinators_,
+                   target.what == "coordinators/promotion" ? &CoordinatorRoutes::promote
+                                                           : &CoordinatorRoutes::demote);
 }
 
 kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/routes/access/trust_routes.hpp"
+#include "api/routes/coordinator_routes.hpp"
 #include "api/routes/history_routes.hpp"
 #include "api/routes/jobs/apply_routes.hpp"
 #include "api/routes/jobs/cancel_routes.hpp"
@@ -47,7 +48,8 @@ class Routes final : private RouteBase {
         history_(context, attempts_),
         exec_(context),
         muster_(context),
-        trust_(context) {}
+        trust_(context),
+        coordinators_(context) {}
 
   Promise answer(Exchange& exchange, const Target& target);
   Promise answer_own(Exchange& exchange, const MusterTarget& target);
@@ -63,6 +65,7 @@ class Routes final : private RouteBase {
   Promise answer_exec(Exchange& exchange, const MusterTarget& target);
   Promise answer_hold(Exchange& exchange, const MusterTarget& target);
   Promise answer_trust(Exchange& exchange, const MusterTarget& target);
+  Promise answer_coordinators(Exchange& exchange, const MusterTarget& target);
   Promise write(Exchange& exchange, const Target& target);
   // Whether nothing may be added to the namespace by this caller, because it is being deleted.
   bool is_closed(const Exchange& exchange, const std::string& ns) const;
@@ -88,6 +91,7 @@ class Routes final : private RouteBase {
   ExecRoutes exec_;
   MusterRoutes muster_;
   TrustRoutes trust_;
+  CoordinatorRoutes coordinators_;
 };
 
 }  // namespace muster::api

@@ -141,6 +141,27 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                    });
   }
 
+  kj::Promise<void> passed(kj::Own<kj::AsyncIoStream> stream, PassedPeer from) {
+    Peer peer;
+    peer.fd = fd_of(*stream);
+    peer.local_host = std::move(from.local_host);
+    peer.source = std::move(from.source);
+    peer.remote = !from.uid;
+    if (options_.roles.any()) peer.uid = from.uid;
+    const bool ours = from.uid && (*from.uid == 0 || *from.uid == geteuid());
+    if (!options_.insecure && !options_.roles.any() && from.uid && !ours)
+      return refuse(
+          kj::mv(stream), kRefusedHead,
+          status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
+    const std::string who = from.uid ? "uid " + std::to_string(*from.uid) : peer.source;
+    Crowd& crowd = crowd_of(peer);
+    if (!make_room(crowd, who)) return kj::READY_NOW;
+    return counted(crowd, who,
+                   [this, peer = std::move(peer), stream = kj::mv(stream)](uint64_t id) mutable {
+                     return talk(id, std::move(peer), kj::mv(stream));
+                   });
+  }
+
   kj::Promise<void> drain() {
     context_.draining = true;
     context_.wake();
@@ -234,6 +255,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::Promise<void> talk(uint64_t id, Peer peer, kj::Own<kj::AsyncIoStream> stream) {
     entering_ = id;  // for service(), which listenHttp() calls
     entering_peer_ = std::move(peer);
+    entering_peer_.pace->writes = options_.before_writing;
     return http_.listenHttp(kj::heap<PacedStream>(kj::mv(stream), entering_peer_.pace));
   }
 
@@ -592,6 +614,10 @@ kj::Promise<void> Server::serve_tls(kj::Own<kj::ConnectionReceiver> port, Encryp
 kj::Promise<void> Server::serve_connection(kj::Own<kj::AsyncIoStream> stream,
                                            std::optional<uid_t> uid) {
   return impl_->connection(kj::mv(stream), "trusted", uid ? uid : geteuid());
+}
+
+kj::Promise<void> Server::serve_passed(kj::Own<kj::AsyncIoStream> stream, PassedPeer from) {
+  return impl_->passed(kj::mv(stream), std::move(from));
 }
 
 kj::Promise<void> Server::drain() {

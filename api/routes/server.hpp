@@ -12,6 +12,7 @@
 // YAML or protobuf.
 #pragma once
 
+#include "api/http/passed_peer.hpp"
 #include "api/request/backend.hpp"
 #include "api/request/exchange.hpp"
 #include "api/request/server_options.hpp"
@@ -53,6 +54,8 @@ class Server {
   // Serves one connection that is already trusted; where users have roles, it is this user's.
   kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream,
                                      std::optional<uid_t> uid = std::nullopt);
+  // Likewise, one that another coordinator passes on: judged as if it had been made here.
+  kj::Promise<void> serve_passed(kj::Own<kj::AsyncIoStream> stream, PassedPeer from);
   // Ends watches, finishes requests in progress, closes idle connections.
   kj::Promise<void> drain();
   StreamContext& streams();  // so that tests can shorten pauses

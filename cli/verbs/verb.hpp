@@ -186,6 +186,6 @@ Verb run_verb(), submit_verb(), mpirun_verb(), exec_verb(), create_verb(), apply
     restore_verb(), verify_verb(), journal_verb(), drill_verb(), config_verb(), completion_verb(),
     kubeconfig_verb(), version_verb(), hold_verb(), release_verb(), set_verb(), taint_verb(),
     reserve_verb(), cancel_verb(), shell_verb(), cp_verb(), port_forward_verb(), web_verb(),
-    history_verb(), report_verb();
+    history_verb(), report_verb(), promote_verb(), demote_verb(), remove_verb();
 
 }  // namespace muster::cli

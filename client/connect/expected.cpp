@@ -198,8 +198,8 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
                          {Type::number, "attempts"},
                          {Type::number, "counted"},
                          {Type::texts, "mismatches"}});
-  } else if (is({"nodes"}) || is({"tokens"})) {
-    list(path[0] == "nodes" ? "NodeUse" : "Token");
+  } else if (is({"nodes"}) || is({"tokens"}) || is({"coordinators"})) {
+    list(path[0] == "nodes" ? "NodeUse" : path[0] == "tokens" ? "Token" : "Coordinator");
   } else if (is({"links"})) {
     one("Links", {{Type::text, "authority"}, {Type::text, "api"}});
   } else if (is({"munge"}) && method == "GET") {
@@ -208,13 +208,13 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
     one("Token", {{Type::text, "id"}, {Type::text, "text"}});
   } else if (is({"users", "*", "token"}) && at(body, {"login"}) == Json(true)) {
     one("Login", {{Type::text, "user", path[1]}, {Type::text, "code"}});
-  } else if (is({"users", "*", "token"}) || is({"nodes", "*", "token"})) {
-    one("Token", {{Type::text, path[0] == "users" ? "user" : "node", path[1]},
-                  {Type::text, "id"},
-                  {Type::text, "text"}});
+  } else if (path.size() == 3 && path[2] == "token") {
+    const char* holder = path[0] == "users" ? "user" : path[0] == "nodes" ? "node" : "coordinator";
+    one("Token", {{Type::text, holder, path[1]}, {Type::text, "id"}, {Type::text, "text"}});
   } else if (is({"nodes", "*", "claims"})) {
     one("NodeClaims", {{Type::text, "node", path[1]}, {Type::flag, "asRegistered"}});
-  } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"}) ||
+  } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"}) || is({"coordinators", "*"}) ||
+             is({"coordinators", "*", "promotion"}) || is({"coordinators", "*", "demotion"}) ||
              (method == "DELETE" && is({"namespaces", "*", "jobs", "*", "hold"}))) {
     form_ = Form::success;
   } else if (is({"namespaces", "*", "jobs", "*", "why"})) {

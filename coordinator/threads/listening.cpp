@@ -1,10 +1,22 @@
 #include "coordinator/threads/listening.hpp"
 
 #include "api/http/unix_port.hpp"
+#include "base/fd.hpp"
 #include "base/log.hpp"
 #include "base/peer/peer_uid.hpp"
 #include "base/peer/users.hpp"
 #include "coordinator/threads/address.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <netdb.h>
+#include <optional>
+#include <sys/socket.h>
 
 namespace muster::coordinator {
 namespace {
@@ -21,7 +33,7 @@ std::string holder_of(const std::string& address) {
   return "the other process";
 }
 
-Error listen_error(const std::string& flag, const std::string& address, const kj::Exception& e) {
+Error listen_error(const std::string& flag, const std::string& address, const std::string& said) {
   struct Known {
     const char* said;
     const char* meant;
@@ -29,7 +41,6 @@ Error listen_error(const std::string& flag, const std::string& address, const kj
   static constexpr Known kKnown[] = {
       {"Permission denied", "permission denied; ports below 1024 require root"},
       {"Cannot assign requested address", "this machine has no such address"}};
-  const std::string said = e.getDescription().cStr();
   std::string meant = said;
   if (said.find("Address already in use") != std::string::npos)
     meant = "address already in use; choose another port (0 picks a free one) or stop " +
@@ -40,23 +51,95 @@ Error listen_error(const std::string& flag, const std::string& address, const kj
   return {Errc::unavailable, flag + " " + address + ": " + meant, {}};
 }
 
+// The ports that stay open, by address. Each role that listens has a duplicate of the descriptor.
+class KeptPorts {
+ public:
+  static KeptPorts& of_process() {
+    static KeptPorts ports;
+    return ports;
+  }
+  void keep() {
+    const std::lock_guard lock(mutex_);
+    keeps_ = true;
+  }
+  // A duplicate of the port at this address, which `open` opens if it is not; none: ports are not
+  // kept.
+  Result<std::optional<Fd>> find(const std::string& flag, const std::string& address,
+                                 const std::function<Result<Fd>()>& open) {
+    const std::lock_guard lock(mutex_);
+    if (!keeps_ || !flag.starts_with("--api")) return std::optional<Fd>();
+    auto it = ports_.find(address);
+    if (it == ports_.end()) {
+      auto opened = open();
+      if (!opened) return opened.error();
+      it = ports_.emplace(address, std::move(*opened)).first;
+    }
+    return std::optional(Fd(fcntl(it->second.get(), F_DUPFD_CLOEXEC, 0)));
+  }
+
+ private:
+  std::mutex mutex_;
+  bool keeps_ = false;
+  std::map<std::string, Fd> ports_;
+};
+
+// As KJ listens: at the first address of the host.
+Result<Fd> listen_tcp(const std::string& flag, const std::string& address) {
+  const auto failed = [&](const std::string& why) { return listen_error(flag, address, why); };
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  std::string host = host_of(address);
+  const std::string port = std::to_string(port_of(address));
+  if (const int error =
+          getaddrinfo(host == "*" ? nullptr : host.c_str(), port.c_str(), &hints, &found);
+      error != 0)
+    return failed(gai_strerror(error));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> freed(found, freeaddrinfo);
+  Fd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int one = 1;
+  if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
+      bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(fd.get(), SOMAXCONN) != 0)
+    return failed(std::strerror(errno));
+  return fd;
+}
+
+kj::Own<kj::ConnectionReceiver> wrapped(kj::AsyncIoContext& io, Fd port) {
+  return io.lowLevelProvider->wrapListenSocketFd(port.release(),
+                                                 kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP |
+                                                     kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
+                                                     kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
+}
+
 }  // namespace
+
+void keep_ports() {
+  KeptPorts::of_process().keep();
+}
 
 Result<kj::Own<kj::ConnectionReceiver>> listen_on(kj::AsyncIoContext& io, const std::string& flag,
                                                   const std::string& address, mode_t mode) {
   constexpr std::string_view kUnix = "unix:";
-  if (address.starts_with(kUnix)) {
+  const bool local = address.starts_with(kUnix);
+  const auto open = [&]() -> Result<Fd> {
+    if (!local) return listen_tcp(flag, address);
     auto port = api::listen_unix(address.substr(kUnix.size()), mode);
     if (!port.ok()) return Error{Errc::unavailable, flag + " " + port.error().message, {}};
-    return io.lowLevelProvider->wrapListenSocketFd(
-        port->release(), kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP |
-                             kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
-                             kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
+    return std::move(*port);
+  };
+  auto kept = KeptPorts::of_process().find(flag, address, open);
+  if (!kept) return kept.error();
+  if (*kept) return wrapped(io, std::move(**kept));
+  if (local) {
+    auto port = open();
+    if (!port) return port.error();
+    return wrapped(io, std::move(*port));
   }
   kj::Own<kj::ConnectionReceiver> port;
   auto failed = kj::runCatchingExceptions(
       [&] { port = io.provider->getNetwork().parseAddress(address).wait(io.waitScope)->listen(); });
-  KJ_IF_MAYBE (e, failed) return listen_error(flag, address, *e);
+  KJ_IF_MAYBE (e, failed) return listen_error(flag, address, e->getDescription().cStr());
   return kj::mv(port);
 }
 

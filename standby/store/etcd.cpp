@@ -13,6 +13,8 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,9 @@ std::string reason_of(const kj::Exception& e) {
   if (auto meant = tls::explained_of_site(e)) return std::move(*meant);
   std::string text = e.getDescription().cStr();
   text = text.substr(0, text.find('\n'));
+  constexpr std::string_view kResolver = "gai_strerror(status) = ";
+  if (const size_t at = text.find(kResolver); at != std::string::npos)
+    return "its host is not known: " + text.substr(at + kResolver.size());
   for (const char* known : {"Connection refused", "Connection reset", "No route to host",
                             "Network is unreachable", "Broken pipe"}) {
     if (text.find(known) == std::string::npos) continue;
@@ -38,7 +43,7 @@ std::string reason_of(const kj::Exception& e) {
     return reason;
   }
   if (e.getType() == kj::Exception::Type::DISCONNECTED) return "the connection broke";
-  return text;
+  return text.substr(0, text.find(';'));  // without KJ's values
 }
 
 Result<std::string> pem_of(const std::string& path) {
@@ -69,9 +74,9 @@ Result<kj::Own<kj::TlsContext>> context_of(const EtcdOptions& options) {
   kj::Own<kj::TlsContext> context;
   const auto failed =
       kj::runCatchingExceptions([&] { context = tls::site_context(own, authorities); });
-  KJ_IF_MAYBE (e, failed) {
+  if (failed != nullptr) {
     return invalid((authorities.empty() ? options.certificate : options.ca_certificate) +
-                   ": there is no certificate in PEM format in it: " + reason_of(*e));
+                   ": there is no certificate in PEM format in it");
   }
   return kj::mv(context);
 }
@@ -132,6 +137,7 @@ class Etcd final : public Store {
   kj::Promise<Hearing> next(kj::Own<Call> call, const std::string& why);
   kj::Promise<Result<bool>> renew(uint64_t lease, int tries);
   kj::Promise<Result<bool>> confirm(uint64_t lease, uint64_t term, int tries);
+  std::string failure_of(const kj::Exception& e, const Call& call) const;
   std::string misfit(const EtcdAnswer& answer, const std::string& url);
   static Error refused(const Heard& heard);
 
@@ -141,7 +147,7 @@ class Etcd final : public Store {
   const HttpNames names_;
   kj::Own<kj::TlsContext> tls_;  // null: no URL is https
   std::vector<kj::Own<Endpoint>> endpoints_;
-  size_t preferred_ = 0;     // the endpoint that answered last
+  size_t preferred_ = 0;     // the endpoint to ask first: the one after the last that failed
   std::string token_;        // of options_.user; empty: not logged in
   uint64_t cluster_ = 0;     // the id of the etcd cluster; 0: nobody has answered yet
   std::string cluster_url_;  // who said so
@@ -199,6 +205,16 @@ kj::Promise<bool> Etcd::log_in(Call& call, EtcdAnswer& refusal) {
       });
 }
 
+std::string Etcd::failure_of(const kj::Exception& e, const Call& call) const {
+  if (e.getType() == kj::Exception::Type::OVERLOADED)
+    return "no answer within " + std::to_string(options_.timeout_ms) + " ms";
+  std::string reason = reason_of(e);
+  const bool closed = e.getType() == kj::Exception::Type::DISCONNECTED && call.sent;
+  if (closed && cluster_ == 0 && !endpoints_[call.at]->url().tls)
+    reason += "; if it uses TLS, its URL begins with https://";
+  return reason;
+}
+
 kj::Promise<Etcd::Hearing> Etcd::attempt(kj::Own<Call> call) {
   Call& c = *call;
   c.sent = false;
@@ -206,10 +222,11 @@ kj::Promise<Etcd::Hearing> Etcd::attempt(kj::Own<Call> call) {
   if (!options_.user.empty() && token_.empty()) {
     auto refusal = kj::heap<EtcdAnswer>();
     auto in = log_in(c, *refusal);
-    answering = in.then([this, &c, refusal = kj::mv(refusal)](bool in) -> kj::Promise<EtcdAnswer> {
-      if (in) return post(c, c.path, c.body, c.sent);
-      return std::move(*refusal);
-    });
+    answering =
+        in.then([this, &c, refusal = kj::mv(refusal)](bool in) mutable -> kj::Promise<EtcdAnswer> {
+          if (in) return post(c, c.path, c.body, c.sent);
+          return std::move(*refusal);
+        });
   } else {
     answering = post(c, c.path, c.body, c.sent);
   }
@@ -219,12 +236,8 @@ kj::Promise<Etcd::Hearing> Etcd::attempt(kj::Own<Call> call) {
   };
   return answering
       .then([](EtcdAnswer answer) { return Outcome{std::move(answer)}; },
-            [this](kj::Exception&& e) {
-              const bool late = e.getType() == kj::Exception::Type::OVERLOADED;
-              return Outcome{{},
-                             late
-                                 ? "no answer within " + std::to_string(options_.timeout_ms) + " ms"
-                                 : reason_of(e)};
+            [this, &c](kj::Exception&& e) {
+              return Outcome{{}, failure_of(e, c)};
             })
       .then([this, call = kj::mv(call)](Outcome outcome) mutable -> kj::Promise<Hearing> {
         if (!outcome.failed.empty()) {
@@ -248,7 +261,6 @@ kj::Promise<Etcd::Hearing> Etcd::heard(kj::Own<Call> call, EtcdAnswer answer) {
     call->unclear |= call->sent;
     return next(kj::mv(call), answer.why);
   }
-  preferred_ = call->at;
   return Hearing(Heard{std::move(answer), call->unclear, url});
 }
 

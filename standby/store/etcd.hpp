@@ -9,10 +9,12 @@
 //   safe: its guards hold for one of the two only, or both do the same. If the repeated one finds
 //   its guards broken, the state says whether the first was made; where it does not, the answer is
 //   `unavailable`.
-// - A renewal counts only if a linearizable read that follows finds etcd in the same term. In etcd
-//   before 3.4.28 and 3.5.10, a member that was the leader of etcd answers renewals until it learns
-//   that it no longer is, while its successor counts the lease down (etcd issue 15247). The leader
-//   of a later term counts all leases from its election, hence from after the renewal.
+// - A renewal counts only if a linearizable read that follows finds etcd in the same term: a member
+//   that was the leader of etcd may answer renewals until it learns that it no longer is, while its
+//   successor counts the lease down. If the term is the same, the leader that renewed was still the
+//   leader when the read began, and one of a later term counts all leases from its own election.
+//   What remains: where etcd lacks the fix of its issue 15247 (3.4.23 does), a former leader that
+//   was stuck may end leases that its successor has renewed. Nothing but reads may rest on a lease.
 // - All endpoints must belong to the etcd cluster that answered first. An answer of another one is
 //   an error, not an answer.
 #pragma once

@@ -73,9 +73,9 @@ class Store {
   // Linearizable: what was true at an instant between the call and its answer.
   virtual kj::Promise<Result<StoreSeen>> read() = 0;
 
-  // A lease that lasts for at least `life_ms` from its grant, and again from each renewal. Counted
-  // from the instant of the call, it therefore never ends later in the caller's view than in that
-  // of the store.
+  // A lease that lasts for at least `life_ms` from its grant, and again from each renewal. A caller
+  // that counts from before the call therefore never holds it for longer than the store does,
+  // unless the store ends it early (etcd.hpp says when) or one of their clocks is slow.
   virtual kj::Promise<Result<uint64_t>> grant(Millis life_ms) = 0;
 
   // False: the lease is gone, and its key with it.

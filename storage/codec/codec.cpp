@@ -621,6 +621,7 @@ std::string encode_token(const core::Token& token) {
   out.setVersion(wire::TOKEN_VERSION);
   out.setId(text(id));
   out.setOfUser(kind == core::TokenKind::user);
+  out.setOfCoordinator(kind == core::TokenKind::coordinator);
   out.setSubject(text(subject));
   out.setUid(uid);
   out.setHash(text(hash));
@@ -636,7 +637,9 @@ Result<core::Token> decode_token(std::string_view bytes) {
   return unpacked<wire::TokenRow, core::Token>(
       bytes, "a token", wire::TOKEN_VERSION, [](auto in) -> core::Token {
         return {.id = text_back(in.getId()),
-                .kind = in.getOfUser() ? core::TokenKind::user : core::TokenKind::node,
+                .kind = in.getOfUser()          ? core::TokenKind::user
+                        : in.getOfCoordinator() ? core::TokenKind::coordinator
+                                                : core::TokenKind::node,
                 .subject = text_back(in.getSubject()),
                 .uid = in.getUid(),
                 .hash = text_back(in.getHash()),

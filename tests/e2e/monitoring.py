@@ -27,7 +27,10 @@ FOREIGN = ("job_controller_", "ttl_after_finished_")
 # What exists only in circumstances that this cluster is not in.
 SOMETIMES = {"job_controller_jobs_by_external_controller_total", "job_controller_pod_failures_handled_by_failure_policy_total",
              "ttl_after_finished_controller_job_deletion_duration_seconds", "muster_user_pods", "muster_user_share_ratio",
-             "muster_agent_certificate_expiry_timestamp_seconds"}
+             "muster_agent_certificate_expiry_timestamp_seconds",
+             # with --store
+             "muster_coordinator_leader", "muster_coordinator_term", "muster_coordinator_in_sync_replicas", "muster_coordinator_store_answers",
+             "muster_coordinator_replica_in_sync", "muster_coordinator_replica_lag_commits", "muster_coordinator_replica_round_trip_seconds"}
 WORDS = re.compile(r"\b(?:muster|process|job_controller)_[a-z_]+")
 
 

@@ -66,6 +66,9 @@ CODES = {
     ("POST", CRONS): 422,
     ("POST", f"{MINE}/nodes/n/token"): 400,  # there is no --listen-tls
     ("POST", f"{MINE}/nodes/n/revocation"): 200,
+    ("POST", f"{MINE}/coordinators/head2:7119/token"): 400,  # there is no --store
+    **{("POST", f"{MINE}/coordinators/head2:7119/{what}"): 409 for what in ("promotion", "demotion")},
+    ("DELETE", f"{MINE}/coordinators/head2:7119"): 409,
     **{(method, f"{MINE}/nodes/n/claims"): 404 for method in ("GET", "POST")},  # of a node that never registered
     ("GET", "/api/v1/services?watch=1"): 405,
     ("GET", "/apis/policy/v1/poddisruptionbudgets?watch=1"): 405,

@@ -49,11 +49,15 @@ void TrustStore::make(NewToken wanted, std::function<void(Result<Made>)> done) {
     token.hash = tls::sha256_hex(secret);
     made.text = token.id + "." + secret + "\n" + authority();
   } else {
-    const tls::Identity who{tls::Identity::Kind::join, token.subject, token.id, 0};
+    const bool of_node = token.kind == core::TokenKind::node;
+    const tls::Identity who{of_node ? tls::Identity::Kind::join : tls::Identity::Kind::coordinator,
+                            of_node ? token.subject : "", token.id, 0};
     const tls::KeyPair pair = authority_.issue({who.common_name(), {}, false, now, wanted.life_ms});
-    made.text =
-        tls::bundle_text({pair, authority()}, "lets node " + token.subject + " join, once, until " +
-                                                  core::instant_text(token.until_ms));
+    const std::string until = core::instant_text(token.until_ms);
+    made.text = tls::bundle_text(
+        {pair, authority()},
+        of_node ? "lets node " + token.subject + " join, once, until " + until
+                : "lets coordinator " + token.subject + " copy the whole journal, until " + until);
   }
   made.token = token;
   std::unique_lock lock(mutex_);
@@ -169,9 +173,12 @@ std::optional<std::string> TrustStore::refuses_locked(const tls::Identity& who) 
     return "its certificate has been revoked; to let it rejoin, run `muster token create --node " +
            who.node + "`";
   }
+  const bool joins = who.kind == tls::Identity::Kind::join;
+  if (!joins && who.token.empty()) return std::nullopt;  // it has the authority's key
   const auto it = trust_.tokens.find(who.token);
-  if (it == trust_.tokens.end() || it->second.kind != core::TokenKind::node ||
-      it->second.subject != who.node)
+  if (it == trust_.tokens.end() ||
+      it->second.kind != (joins ? core::TokenKind::node : core::TokenKind::coordinator) ||
+      (joins && it->second.subject != who.node))
     return "its join token is unknown, or was revoked";
   if (over(it->second, now_())) return "its join token has expired";
   return std::nullopt;

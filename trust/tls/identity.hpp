@@ -4,6 +4,8 @@
 //   node:NAME:G     likewise, after a revocation: only the current generation G is accepted
 //                   (core/trust.hpp)
 //   join:ID:NAME    the holder of join token ID: may request that node's certificate once
+//   coordinator:ID  the holder of a coordinator's token, ID: may copy the journal as a follower
+//   coordinator:    a coordinator that has the authority's key, which is a row of the journal
 //
 // A node's name has no colon.
 #pragma once
@@ -21,10 +23,10 @@ namespace muster::tls {
 inline constexpr char kServerName[] = "muster-coordinator";
 
 struct Identity {
-  enum class Kind : uint8_t { node, join };
+  enum class Kind : uint8_t { node, join, coordinator };
   Kind kind = Kind::node;
   std::string node;         // name
-  std::string token;        // id; join only
+  std::string token;        // id; join and coordinator only
   uint64_t generation = 0;  // node only
 
   static std::optional<Identity> parse(std::string_view common_name);
@@ -33,7 +35,12 @@ struct Identity {
 };
 
 inline std::optional<Identity> Identity::parse(std::string_view text) {
-  constexpr std::string_view kNode = "node:", kJoin = "join:";
+  constexpr std::string_view kNode = "node:", kJoin = "join:", kCoordinator = "coordinator:";
+  if (text.starts_with(kCoordinator)) {
+    text.remove_prefix(kCoordinator.size());
+    if (text.find(':') != text.npos) return std::nullopt;
+    return Identity{Kind::coordinator, "", std::string(text), 0};
+  }
   const bool joins = text.starts_with(kJoin);
   if (!joins && !text.starts_with(kNode)) return std::nullopt;
   text.remove_prefix(kNode.size());
@@ -54,6 +61,7 @@ inline std::optional<Identity> Identity::parse(std::string_view text) {
 }
 
 inline std::string Identity::common_name() const {
+  if (kind == Kind::coordinator) return "coordinator:" + token;
   if (kind == Kind::join) return "join:" + token + ":" + node;
   return "node:" + node + (generation == 0 ? "" : ":" + std::to_string(generation));
 }

@@ -9,6 +9,7 @@
 #include "core/trust.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cinttypes>
 #include <cstdio>
 #include <utility>
@@ -65,6 +66,15 @@ OrderedJson headed(const char* kind) {
   return {{"kind", kind}, {"apiVersion", "muster.dev/v1"}};
 }
 
+bool is_coordinator_name(const std::string& name) {
+  constexpr size_t kMost = 260;  // a host name, a colon and a port
+  return !name.empty() && name.size() <= kMost &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) ||
+                  std::string_view("-._:[]").find(static_cast<char>(c)) != std::string_view::npos;
+         });
+}
+
 kj::Promise<void> succeeded(Exchange& exchange) {
   return exchange.send(200, dumped(success_json()) + "\n");
 }
@@ -73,7 +83,7 @@ kj::Promise<void> succeeded(Exchange& exchange) {
 
 OrderedJson token_json(const core::Token& token) {
   OrderedJson json = {{"id", token.id}};
-  json[token.kind == core::TokenKind::user ? "user" : "node"] = token.subject;
+  json[std::string(core::kind_name(token.kind))] = token.subject;
   json["madeBy"] = token.by;
   json["creationTimestamp"] = time_text(token.made_ms);
   json["expirationTimestamp"] = time_text(token.until_ms);
@@ -193,6 +203,26 @@ kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& n
     return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
   return make(exchange, {core::TokenKind::node, node.name, 0, exchange.caller.called(), *life,
                          std::move(*claims)});
+}
+
+// Its name is for display: the token lets its holder follow under any name.
+kj::Promise<void> TrustRoutes::make_for_coordinator(Exchange& exchange, const Target& coordinator,
+                                                    const std::string& body) {
+  auto json = own_fields(body, {"ttlSeconds"});
+  if (!json.ok()) return exchange.bad(json.error().message);
+  auto life = life_of(*json, core::kNodeTokenLife, core::kNodeTokenLifeMax);
+  if (!life.ok()) return exchange.bad(life.error().message);
+  if (!is_coordinator_name(coordinator.name))
+    return exchange.send_status(422, "Invalid",
+                                "the name of a coordinator: must be HOST or HOST:PORT");
+  // Otherwise a stolen token of an admin would lead to the key of the authority.
+  if (exchange.peer.remote)
+    return AccessGate::forbid(exchange,
+                              "a token cannot be used to create one that copies the journal; run "
+                              "this on a coordinator's machine");
+  return make(
+      exchange,
+      {core::TokenKind::coordinator, coordinator.name, 0, exchange.caller.called(), *life, {}});
 }
 
 kj::Promise<void> TrustRoutes::claims(Exchange& exchange, const Target& node) {

@@ -29,6 +29,8 @@ class TrustRoutes final : private RouteBase {
   Promise list(Exchange& exchange);  // the caller's tokens; for an admin, all
   Promise make_for_user(Exchange& exchange, const Target& user, const std::string& body);
   Promise make_for_node(Exchange& exchange, const Target& node, const std::string& body);
+  Promise make_for_coordinator(Exchange& exchange, const Target& coordinator,
+                               const std::string& body);
   Promise claims(Exchange& exchange, const Target& node);
   Promise allow(Exchange& exchange, const Target& node, const std::string& body);
   Promise revoke(Exchange& exchange, const Target& token, const std::string& body);

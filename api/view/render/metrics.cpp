@@ -282,6 +282,10 @@ void Metrics::backed_up(Millis at_ms) {
   impl_->site.backed_up(at_ms);
 }
 
+void Metrics::set_lead(core::standby::LeadFigures figures) {
+  impl_->site.set_lead(std::move(figures));
+}
+
 std::string Metrics::text(const View& view) {
   Impl& m = *impl_;
   m.commits.Increment(static_cast<double>(view.commits()) - m.commits.Value());

@@ -4,7 +4,8 @@
 // takes back a count, and nothing is counted twice; after a restart counters begin at 0, as
 // Prometheus allows. Only syncs and commits are reported by those who make them.
 //
-// before() and after() run on the API thread, synced(), committed() and backed_up() on any.
+// before(), after() and set_lead() run on the API thread, synced(), committed() and backed_up() on
+// any.
 #pragma once
 
 #include "api/view/model/view.hpp"
@@ -32,6 +33,8 @@ class Metrics final : public RecordObserver {
   void committed(double seconds, uint64_t bytes);
   // A backup was made at this time.
   void backed_up(Millis at_ms);
+  // What is known of the coordinators, of which there are several.
+  void set_lead(core::standby::LeadFigures figures);
 
   // The text of /metrics (Prometheus text format 0.0.4). Gauges of jobs and nodes are read from
   // `view`.

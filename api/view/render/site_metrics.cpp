@@ -168,16 +168,34 @@ struct SiteMetrics::Gauges {
   LabeledGauges disk = of("muster_disk_bytes", "Size of the disk with the coordinator's state.");
   LabeledGauges backup = of("muster_last_backup_timestamp_seconds",
                             "When the last backup was made, in seconds since the epoch.");
+  LabeledGauges leader = of("muster_coordinator_leader", "1: this coordinator leads, of several.");
+  LabeledGauges term =
+      of("muster_coordinator_term", "Term of the lead, which grows whenever one takes it.");
+  LabeledGauges in_sync = of("muster_coordinator_in_sync_replicas",
+                             "Coordinators that have all that was acknowledged, the leader among "
+                             "them.");
+  LabeledGauges store = of("muster_coordinator_store_answers",
+                           "1: the consensus store has answered the last request; 0: it has not.");
+  LabeledGauges replica_in_sync =
+      of("muster_coordinator_replica_in_sync", "1: this follower may take over; 0: it may not.");
+  LabeledGauges lag =
+      of("muster_coordinator_replica_lag_commits", "Commits that a follower does not have yet.");
+  LabeledGauges round_trip =
+      of("muster_coordinator_replica_round_trip_seconds", "Time to a follower and back.");
   LabeledGauges certificates = of("muster_certificate_expiry_timestamp_seconds",
                                   "When the certificate expires, in seconds since the epoch.");
 
   void show_nodes(const View& view, const PodSums& sums);
   void show_queues(const View& view, const PodSums& sums);
   void show_disk(const std::string& data_dir);
+  void show_lead(const core::standby::LeadFigures& figures);
   void show_all() {
-    for (LabeledGauges* one : {&pods, &pending, &oldest, &slots_used, &slots_free, &node_states,
-                               &agents, &user_pods, &user_pods_max, &user_share, &queue_pods,
-                               &queue_pods_max, &disk_free, &disk, &backup, &certificates})
+    for (LabeledGauges* one :
+         {&pods,        &pending,        &oldest,      &slots_used,    &slots_free,
+          &node_states, &agents,         &user_pods,   &user_pods_max, &user_share,
+          &queue_pods,  &queue_pods_max, &disk_free,   &disk,          &backup,
+          &leader,      &term,           &in_sync,     &store,         &replica_in_sync,
+          &lag,         &round_trip,     &certificates})
       one->show();
   }
 };
@@ -227,6 +245,21 @@ void SiteMetrics::Gauges::show_disk(const std::string& data_dir) {
   disk[{}] = block * static_cast<double>(found.f_blocks);
 }
 
+void SiteMetrics::Gauges::show_lead(const core::standby::LeadFigures& figures) {
+  leader[{}] = 1;
+  term[{}] = static_cast<double>(figures.term);
+  store[{}] = figures.store_answers ? 1 : 0;
+  for (const core::standby::MemberFigures& member : figures.members) {
+    if (member.in_sync) ++in_sync[{}];
+    if (member.leads) continue;
+    const SiteLabels of_member = {{"member", member.name}};
+    replica_in_sync[of_member] = member.in_sync ? 1 : 0;
+    if (const auto behind = figures.lag(member)) lag[of_member] = static_cast<double>(*behind);
+    if (member.round_trip_us && member.connected)
+      round_trip[of_member] = static_cast<double>(*member.round_trip_us) / 1e6;
+  }
+}
+
 void SiteMetrics::fill(const View& view, Millis now_ms) {
   Gauges& g = *gauges_;
   PodSums sums;
@@ -249,6 +282,7 @@ void SiteMetrics::fill(const View& view, Millis now_ms) {
   }
   if (facts_.user_pods_max != 0) g.user_pods_max[{}] = static_cast<double>(facts_.user_pods_max);
   g.show_disk(facts_.data_dir);
+  if (lead_) g.show_lead(*lead_);
   if (const Millis at_ms = backed_up_ms_; at_ms != 0) g.backup[{}] = seconds(at_ms);
   for (const auto& [name, until_ms] : facts_.certificates)
     g.certificates[{{"certificate", name}}] = seconds(until_ms);

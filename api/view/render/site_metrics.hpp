@@ -7,6 +7,7 @@
 
 #include "api/view/model/view.hpp"
 #include "base/clock.hpp"
+#include "core/standby/figures.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <prometheus/registry.h>
 #include <string>
+#include <utility>
 
 namespace muster::api {
 
@@ -35,13 +37,17 @@ class SiteMetrics {
   // Any thread may call it.
   void backed_up(Millis at_ms) { backed_up_ms_ = at_ms; }
 
+  // What is known of the coordinators; shown from then on.
+  void set_lead(core::standby::LeadFigures figures) { lead_ = std::move(figures); }
+
   void fill(const View& view, Millis now_ms);
 
  private:
   struct Gauges;
   const SiteFacts facts_;
   std::unique_ptr<Gauges> gauges_;
-  std::atomic<Millis> backed_up_ms_;  // 0: not known
+  std::atomic<Millis> backed_up_ms_;                // 0: not known
+  std::optional<core::standby::LeadFigures> lead_;  // nullopt: the coordinator is alone
 };
 
 }  // namespace muster::api

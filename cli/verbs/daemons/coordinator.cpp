@@ -1,5 +1,6 @@
 // muster coordinator: runs the coordinator until SIGTERM or SIGINT. Pods keep running. SIGHUP reads
-// the configuration again, or ends it on a terminal.
+// the configuration again, or ends it on a terminal. One of several (--store) serves whenever it
+// leads.
 
 #include "coordinator/coordinator.hpp"
 
@@ -12,9 +13,11 @@
 #include "client/follow/signals.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/starved.hpp"
+#include "standby/standby.hpp"
 
 #include <csignal>
 #include <fcntl.h>
+#include <functional>
 #include <string>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -72,19 +75,60 @@ void take_again(coordinator::Coordinator& coordinator, SettingsSource& source) {
     coordinator.reload(options->options.roles, options->options.quotas);
 }
 
-// Until a signal ends us. The watchdog hears of us only while the API's thread is not stuck.
-void serve(coordinator::Coordinator& coordinator, Signals& signals, const ServiceManager& manager,
-           SettingsSource source) {
+// Until a signal ends us, or `over` once something has woken us. The watchdog hears of us only
+// while the API's thread is not stuck. False: it is over.
+bool serve(coordinator::Coordinator& coordinator, Signals& signals, const ServiceManager& manager,
+           SettingsSource source, const std::function<bool()>& over) {
   const bool reloads = reloads_at_hangup();
   const Millis each_ms = manager.alive_each_ms();
-  for (;;) {
+  while (!over()) {
     const int signal = signals.next(each_ms > 0 ? each_ms : Signals::kForever);
     if (signal == SIGHUP && reloads)
       take_again(coordinator, source);
     else if (signal != 0)
-      return;
+      return true;
     if (each_ms > 0 && coordinator.responds(each_ms)) manager.alive();
   }
+  return false;
+}
+
+// Waits for the lead. False: a signal has ended us.
+bool follow(const standby::Standby& standby, Signals& signals, const ServiceManager& manager) {
+  const Millis each_ms = manager.alive_each_ms();
+  while (standby.lead() == nullptr) {
+    const int signal = signals.next(each_ms > 0 ? each_ms : Signals::kForever);
+    if (signal != 0 && (signal != SIGHUP || !reloads_at_hangup())) return false;
+    if (each_ms > 0) manager.alive();
+  }
+  return true;
+}
+
+// One of several coordinators: serves whenever it leads.
+int take_part(const CoordinatorOptions& options, const coordinator::Options& serves,
+              Signals& signals, const ServiceManager& manager) {
+  auto standby = standby::Standby::start(*options.standby, serves, [&signals] { signals.wake(); });
+  if (!standby) return fail_daemon(standby.error(), "coordinator");
+  manager.ready();
+  while (follow(**standby, signals, manager)) {
+    coordinator::Options leads = serves;
+    leads.lead = (*standby)->lead();
+    auto coordinator = coordinator::Coordinator::start(leads);
+    if (!coordinator) {
+      leads.lead = nullptr;
+      (*standby)->resign(true);
+      return fail_daemon(coordinator.error(), "coordinator");
+    }
+    tell_serving(**coordinator, serves.data_dir);
+    const bool ends = serve(**coordinator, signals, manager, options.source,
+                            [&standby] { return (*standby)->hands_over(); });
+    if (ends) manager.stopping();
+    (*coordinator)->stop();
+    coordinator->reset();
+    (*standby)->resign(ends);
+    if (ends) return kDone;
+  }
+  manager.stopping();
+  return kDone;
 }
 
 }  // namespace
@@ -97,11 +141,15 @@ int execute(const CoordinatorOptions& options) {
   raise_open_files();
   if (const Status enough = want_descriptors(kDescriptorsToServe); !enough)
     return fail_daemon(enough.error(), "coordinator");
-  auto coordinator = coordinator::Coordinator::start(with_sockets(options));
+  const coordinator::Options serves = with_sockets(options);
+  if (options.standby) return take_part(options, serves, signals, manager);
+  if (const auto refused = standby::refuses_alone(serves.data_dir))
+    return fail_daemon(*refused, "coordinator");
+  auto coordinator = coordinator::Coordinator::start(serves);
   if (!coordinator) return fail_daemon(coordinator.error(), "coordinator");
   tell_serving(**coordinator, options.options.data_dir);
   manager.ready();
-  serve(**coordinator, signals, manager, options.source);
+  serve(**coordinator, signals, manager, options.source, [] { return false; });
   manager.stopping();
   (*coordinator)->stop();
   return kDone;

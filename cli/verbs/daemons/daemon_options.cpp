@@ -12,6 +12,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -178,6 +179,69 @@ void read_mail_program(Reader& read, std::string& program) {
                                   std::string(kSendmail) + ", or none");
 }
 
+// What no single setting says.
+Status check_coordinator(const coordinator::Options& o, const Settings& settings) {
+  if (o.data_dir.empty())
+    return invalid("--data-dir D is required: the directory for the coordinator's state");
+  if (o.backoff_max_ms < o.backoff_base_ms) {
+    return invalid(settings["pod-failure-backoff-max"].place() +
+                   ": must not be below pod-failure-backoff-base (" +
+                   core::duration_text(o.backoff_base_ms) + ")");
+  }
+  if (o.ca_certificate.empty() != o.ca_key.empty())
+    return invalid("--ca-cert and --ca-key belong together: give both or neither");
+  if (o.munge_token_ms < core::kTokenLifeMin || o.munge_token_ms > core::kMungeTokenLifeMax)
+    return invalid(settings["munge-token-life"].place() + ": must be 1m to 12h");
+  if (o.node_certificate_ms < 1'000 || o.node_certificate_ms > Millis{3650} * 86'400'000)
+    return invalid(settings["certificate-life"].place() + ": must be 1s to 3650d");
+  if (o.node_grace_ms < 1'000)
+    return invalid(settings["node-grace"].place() + ": must be at least 1s");
+  return Nothing{};
+}
+
+// What makes a coordinator one of several; none without --store.
+Result<std::optional<standby::Options>> standby_options(const Settings& settings) {
+  Reader read(settings);
+  standby::Options o;
+  std::string store, password_file;
+  read.text("store", store);
+  read.text("peers", o.peers);
+  read.text("join-token", o.join_token);
+  read.toggle("new-store", o.new_store);
+  read.span("replica-patience", o.timing.patience_ms);
+  if (Status s = read.status(); !s) return s.error();
+  if (store.empty() != o.peers.empty())
+    return invalid("--store and --peers belong together: give both or neither");
+  if (store.empty()) {
+    for (const char* name : {"join-token", "new-store", "store-ca-cert", "store-cert", "store-key",
+                             "store-user", "store-password-file"})
+      if (settings[name].layer != Layer::built_in)
+        return invalid(settings[name].place() +
+                       ": needs --store: without it, a coordinator is alone");
+    return std::optional<standby::Options>();
+  }
+  auto parsed = standby::parse_store(store);
+  if (!parsed) return parsed.error();
+  o.store = std::move(*parsed);
+  read.text("store-ca-cert", o.store.ca_certificate);
+  read.text("store-cert", o.store.certificate);
+  read.text("store-key", o.store.key);
+  read.text("store-user", o.store.user);
+  read.text("store-password-file", password_file);
+  if (o.store.certificate.empty() != o.store.key.empty())
+    return invalid("--store-cert and --store-key belong together: give both or neither");
+  if (o.store.user.empty() != password_file.empty())
+    return invalid("--store-user and --store-password-file belong together: give both or neither");
+  if (!password_file.empty()) {
+    std::ifstream in(password_file);
+    if (!std::getline(in, o.store.password))
+      return invalid("--store-password-file " + password_file + ": it cannot be read, or is empty");
+  }
+  if (o.timing.patience_ms < 100 || o.timing.patience_ms > 60'000)
+    return invalid(settings["replica-patience"].place() + ": must be 100ms to 60s");
+  return std::optional(std::move(o));
+}
+
 }  // namespace
 
 Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
@@ -242,21 +306,10 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
     }
   }
   if (Status s = read.status(); !s) return s.error();
-  if (o.data_dir.empty())
-    return invalid("--data-dir D is required: the directory for the coordinator's state");
-  if (o.backoff_max_ms < o.backoff_base_ms) {
-    return invalid(settings["pod-failure-backoff-max"].place() +
-                   ": must not be below pod-failure-backoff-base (" +
-                   core::duration_text(o.backoff_base_ms) + ")");
-  }
-  if (o.ca_certificate.empty() != o.ca_key.empty())
-    return invalid("--ca-cert and --ca-key belong together: give both or neither");
-  if (o.munge_token_ms < core::kTokenLifeMin || o.munge_token_ms > core::kMungeTokenLifeMax)
-    return invalid(settings["munge-token-life"].place() + ": must be 1m to 12h");
-  if (o.node_certificate_ms < 1'000 || o.node_certificate_ms > Millis{3650} * 86'400'000)
-    return invalid(settings["certificate-life"].place() + ": must be 1s to 3650d");
-  if (o.node_grace_ms < 1'000)
-    return invalid(settings["node-grace"].place() + ": must be at least 1s");
+  if (Status s = check_coordinator(o, settings); !s) return s.error();
+  auto several = standby_options(settings);
+  if (!several) return several.error();
+  all.standby = std::move(*several);
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include "client/settings/config.hpp"
 #include "client/settings/reload.hpp"
 #include "coordinator/coordinator.hpp"
+#include "standby/standby.hpp"
 
 #include <functional>
 #include <optional>
@@ -19,6 +20,7 @@ struct CoordinatorOptions {
   coordinator::Options options;
   // Also serve on the default Unix sockets.
   bool default_api_socket = false, default_listen_socket = false;
+  std::optional<standby::Options> standby;  // none: it is alone
   std::string log_level;
   SettingsSource source{};
 };

@@ -31,8 +31,9 @@ struct AccessOptions {
   enum class What { create, list, revoke, credential, revoke_node, show_claims, allow };
   What what = What::list;
   Target target;
-  std::string subject;  // create: a user's or node's name, empty: oneself; else what it is about
-  bool of_node = false;
+  // create: the name of a user (empty: oneself), node or coordinator; else what it is about
+  std::string subject;
+  core::TokenKind kind = core::TokenKind::user;
   core::NodeClaims claims{};  // create, of a node; allow, unless `freeze`
   bool freeze = false;
   std::optional<Millis> life_ms;
@@ -56,10 +57,10 @@ Result<Json> made_token(const AccessOptions& options) {
   const auto client = connect(options.target);
   Json body = Json::object();
   if (options.life_ms) body["ttlSeconds"] = *options.life_ms / 1000;
-  if (options.of_node) body.update(claims_body(options.claims));
+  if (options.kind == core::TokenKind::node) body.update(claims_body(options.claims));
   const std::string subject = options.subject.empty() ? user_name() : options.subject;
-  auto answer = client->post(std::string(kGroup) + (options.of_node ? "nodes/" : "users/") +
-                                 url_encoded(subject) + "/token",
+  auto answer = client->post(std::string(kGroup) + std::string(core::kind_name(options.kind)) +
+                                 "s/" + url_encoded(subject) + "/token",
                              dumped(body));
   if (!answer) return answer.error();
   if (!answer->ok()) return refusal(*answer);
@@ -78,11 +79,22 @@ int create(const AccessOptions& options) {
   const auto folder = std::filesystem::absolute(options.out, ignored).parent_path();
   std::filesystem::create_directories(folder, ignored);
   if (Status s = write_file(options.out, text); !s) return fail(s.error());
-  const std::string of =
-      options.of_node ? "node " + text_at(*token, {"node"}) : "user " + text_at(*token, {"user"});
-  std::cout << options.out << ": token " << text_at(*token, {"id"}) << " of " << of << ", until "
+  const std::string kind(core::kind_name(options.kind));
+  std::cout << options.out << ": token " << text_at(*token, {"id"}) << " of " << kind << " "
+            << text_at(*token, {kind.c_str()}) << ", until "
             << text_at(*token, {"expirationTimestamp"}) << std::endl;
   return kDone;
+}
+
+// "node/c01"
+std::string holder_of(const Json& token) {
+  using core::TokenKind;
+  for (const TokenKind kind : {TokenKind::node, TokenKind::user, TokenKind::coordinator}) {
+    const std::string word(core::kind_name(kind));
+    if (const std::string name = text_at(token, {word.c_str()}); !name.empty())
+      return word + "/" + name;
+  }
+  return "";
 }
 
 int list(const AccessOptions& options) {
@@ -91,13 +103,12 @@ int list(const AccessOptions& options) {
   if (!found) return fail(found.error());
   std::vector<std::vector<std::string>> rows = {{"ID", "OF", "EXPIRES", "MADE BY", "USED"}};
   for (const Json& token : at(*found, {"items"})) {
-    const std::string node = text_at(token, {"node"});
-    rows.push_back({text_at(token, {"id"}),
-                    node.empty() ? "user/" + text_at(token, {"user"}) : "node/" + node,
+    const Json& used = at(token, {"used"});  // absent: it may be used again and again
+    rows.push_back({text_at(token, {"id"}), holder_of(token),
                     text_at(token, {"expirationTimestamp"}), text_at(token, {"madeBy"}),
-                    node.empty()                        ? "-"
-                    : at(token, {"used"}) == Json(true) ? "yes"
-                                                        : "no"});
+                    !used.is_boolean() ? "-"
+                    : used.get<bool>() ? "yes"
+                                       : "no"});
   }
   std::cout << aligned(rows, "") << std::flush;
   return kDone;
@@ -279,21 +290,39 @@ Result<core::NodeClaims> read_claims(const ClaimWords& w) {
 
 struct TokenWords {
   Target target;
-  std::string what, id, node, user, ttl, out;
+  std::string what, id, node, user, coordinator, ttl, out;
   ClaimWords claims;
 };
+
+// For whom a token is created, and for how long.
+std::optional<Usage> read_holder(const TokenWords& w, AccessOptions& o) {
+  if (!w.node.empty()) o.kind = core::TokenKind::node;
+  if (!w.coordinator.empty()) o.kind = core::TokenKind::coordinator;
+  o.subject = w.node + w.coordinator + w.user;  // one of them
+  if (w.ttl.empty()) return std::nullopt;
+  auto life = core::parse_duration(w.ttl);
+  if (!life) return Usage{"--ttl: " + life.error().message};
+  const Millis most =
+      o.kind == core::TokenKind::user ? core::kUserTokenLifeMax : core::kNodeTokenLifeMax;
+  if (*life < core::kTokenLifeMin || *life > most)
+    return Usage{"--ttl: must be 1m to " + std::to_string(most / 86'400'000) + "d"};
+  o.life_ms = *life;
+  return std::nullopt;
+}
 
 Judged read_token_words(const TokenWords& w) {
   AccessOptions o;
   o.target = w.target;
   const bool creates = w.what == "create";
-  if (!creates && !(w.node.empty() && w.user.empty() && w.ttl.empty() && w.out.empty()))
-    return Usage{"--node, --user, --ttl and --out are only for `muster token create`"};
+  const int holders = !w.node.empty() + !w.user.empty() + !w.coordinator.empty();
+  if (!creates && !(holders == 0 && w.ttl.empty() && w.out.empty()))
+    return Usage{
+        "--node, --user, --coordinator, --ttl and --out are only for `muster token create`"};
   if (w.what == "revoke" && w.id.empty())
     return Usage{"revoke which token? muster token revoke ID; `muster token list` lists them"};
   if (w.what != "revoke" && !w.id.empty())
     return Usage{"`" + w.id + "`: only `muster token revoke` takes an ID"};
-  if (!w.node.empty() && !w.user.empty()) return Usage{"--node and --user are mutually exclusive"};
+  if (holders > 1) return Usage{"--node, --user and --coordinator are mutually exclusive"};
   if (w.node.empty() && !w.claims.empty())
     return Usage{"--label, --resource and --slots-max are only for `muster token create --node`"};
   auto claims = read_claims(w.claims);
@@ -303,18 +332,12 @@ Judged read_token_words(const TokenWords& w) {
            : w.what == "list"   ? AccessVerb::list
            : w.what == "revoke" ? AccessVerb::revoke
                                 : AccessVerb::credential;
-  o.of_node = !w.node.empty();
-  o.subject = w.what == "revoke" ? w.id : o.of_node ? w.node : w.user;
   o.out = w.out;
-  if (!w.ttl.empty()) {
-    auto life = core::parse_duration(w.ttl);
-    if (!life) return Usage{"--ttl: " + life.error().message};
-    const Millis most = o.of_node ? core::kNodeTokenLifeMax : core::kUserTokenLifeMax;
-    if (*life < core::kTokenLifeMin || *life > most)
-      return Usage{"--ttl: must be 1m to " + std::to_string(most / 86'400'000) + "d"};
-    o.life_ms = *life;
+  if (w.what == "revoke") {
+    o.subject = w.id;
+    return o;
   }
-  return o;
+  return judged(read_holder(w, o), o);
 }
 
 struct NodeWords {
@@ -374,20 +397,26 @@ Verb token_verb() {
       {"id", "ID", "ID of the token", &w->id, kAnything, kHidden},
       {"--node", "NAME", "Node whose agent may join with this token, once", &w->node},
       {"--user", "NAME", "User that the token authenticates (default: you)", &w->user},
+      {"--coordinator", "NAME",
+       "Coordinator that may copy the whole journal with this token, to follow the one that leads",
+       &w->coordinator},
       {"--ttl", "T",
-       "Lifetime, at least 1m (nodes: 1h by default, at most 7d; users: 12h, at most 30d)",
+       "Lifetime, at least 1m (nodes and coordinators: 1h by default, at most 7d; users: 12h, at "
+       "most 30d)",
        &w->ttl},
       {"--out", "F", "Write the token to this file (mode 0600) instead of printing it", &w->out}};
   add_claims(rows, w->claims);
   return {
       .title = {"Access", "token",
-                "Create, list and revoke tokens for nodes and users on other machines"},
+                "Create, list and revoke tokens for nodes, users and coordinators on other "
+                "machines"},
       .rows = std::move(rows),
       .asks = {&w->target, ""},
       .footer =
           "Examples:\n  muster token create --node c01 --out c01.token\n"
           "  muster token create --node c02 --label 'gpu=*' --resource nvidia.com/gpu=4 --out "
           "c02.token\n  muster token create --out ~/.config/muster/token\n"
+          "  muster token create --coordinator head2:7119 --out head2.token\n"
           "  muster token list\n  muster token revoke 0123456789abcdef\n"
           "What a node claims beyond its token is shown under claimed.muster.dev/, or cut off.\n"
           "A token is shown only once. Anyone who holds it can use it until it expires or is "

@@ -5,6 +5,7 @@
 #include "base/text/time_text.hpp"
 #include "cli/verbs/near_miss.hpp"
 #include "cli/verbs/reservations.hpp"
+#include "cli/verbs/show/coordinators.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/news/attempts.hpp"
@@ -401,6 +402,7 @@ int describe_any(ApiClient& client, const DescribeOptions& options) {
 }
 
 int describe(ApiClient& client, const DescribeOptions& options) {
+  if (options.coordinator) return describe_coordinator(client, options.name);
   if (!options.kind) return describe_any(client, options);
   switch (*options.kind) {
     case Kind::job:
@@ -417,7 +419,7 @@ int describe(ApiClient& client, const DescribeOptions& options) {
     case Kind::priority_class:
       break;
   }
-  return fail(kUsage, "describe: job, pod or node");
+  return fail(kUsage, "describe: job, pod, node or coordinator");
 }
 
 Judged read_described(const std::vector<std::string>& what, DescribeOptions o) {
@@ -427,17 +429,18 @@ Judged read_described(const std::vector<std::string>& what, DescribeOptions o) {
     words = {words.front().substr(0, slash), words.front().substr(slash + 1)};
   }
   const auto kind = parse_kind(words.front());
+  o.coordinator = words.size() > 1 && is_coordinator_kind(words.front());
   if (!kind && words.size() == 1) {
     o.name = words.front();
     return o;
   }
-  if (kind != Kind::job && kind != Kind::pod && kind != Kind::node) {
-    return Usage{"`" + words.front() + "`: must be job, pod or node" +
-                 did_you_mean(words.front(), {"job", "pod", "node"})};
+  if (kind != Kind::job && kind != Kind::pod && kind != Kind::node && !o.coordinator) {
+    return Usage{"`" + words.front() + "`: must be job, pod, node or coordinator" +
+                 did_you_mean(words.front(), {"job", "pod", "node", "coordinator"})};
   }
   if (words.size() != 2 || words.back().empty())
     return Usage{"needs a kind and one name: muster describe job NAME"};
-  o.kind = *kind;
+  o.kind = kind;
   o.name = words.back();
   return o;
 }
@@ -452,17 +455,19 @@ int execute(const DescribeOptions& options) {
 
 Verb describe_verb() {
   auto w = std::make_shared<Raw<DescribeOptions, std::vector<std::string>>>();
-  return {
-      .title = {"Jobs", "describe", "Show details of a job, pod or node, with its latest failures"},
-      .rows = {{"what", "[KIND] NAME",
-                "Kind of object (job, pod or node), and its name; a name alone is a job's, or "
-                "else a pod's or a node's",
-                &w->what, kAnything, kRequired}},
-      .asks = {&w->o.target},
-      .footer =
-          "Examples:\n  muster describe job sweep\n  muster describe job/sweep\n"
-          "  muster describe node node03\n  muster describe sweep",
-      .finish = [w](const Given&) -> Judged { return read_described(w->what, w->o); }};
+  return {.title = {"Jobs", "describe",
+                    "Show details of a job, pod, node or coordinator, with its latest failures"},
+          .rows = {{"what", "[KIND] NAME",
+                    "Kind of object (job, pod, node or coordinator), and its name; a name alone is "
+                    "a job's, or "
+                    "else a pod's or a node's",
+                    &w->what, kAnything, kRequired}},
+          .asks = {&w->o.target},
+          .footer =
+              "Examples:\n  muster describe job sweep\n  muster describe job/sweep\n"
+              "  muster describe node node03\n  muster describe sweep\n"
+              "  muster describe coordinator head2:7119",
+          .finish = [w](const Given&) -> Judged { return read_described(w->what, w->o); }};
 }
 
 }  // namespace muster::cli

@@ -9,6 +9,7 @@ struct DescribeOptions {
   Target target;
   std::optional<Kind> kind;  // unset: a job, pod or node of this name
   std::string name;
+  bool coordinator = false;  // in place of `kind`
 };
 
 int execute(const DescribeOptions& options);

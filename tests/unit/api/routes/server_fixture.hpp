@@ -218,6 +218,18 @@ class FakeBackend final : public Backend {
                       .until_ms = wanted.life_ms};
     done(TokenMade{std::move(token), "text"});
   }
+  void lead_figures(std::function<void(std::optional<core::standby::LeadFigures>)> done) override {
+    done(lead);
+  }
+  void change_lead(core::standby::LeadChange change, std::string member,
+                   std::function<void(Status)> done) override {
+    if (!lead) return done(is_alone());
+    lead_changes.emplace_back(change, std::move(member));
+    done(refuse ? Status(*refuse) : Status(Nothing{}));
+  }
+  Links links() override { return {"", "", "", "127.0.0.1:7117"}; }
+  std::optional<core::standby::LeadFigures> lead;  // nullopt: it is alone
+  std::vector<std::pair<core::standby::LeadChange, std::string>> lead_changes;
   // Commands in pods: remembers the one that was started last.
   void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done) override {
     if (refuse) return done(*refuse);

@@ -3,12 +3,14 @@
 
 #include "cli/verbs/daemons/daemon_options.hpp"
 #include "cli/verbs/daemons/dev.hpp"
+#include "cli/verbs/daemons/lead.hpp"
 #include "cli/verbs/jobs/change.hpp"
 #include "cli/verbs/jobs/delete.hpp"
 #include "cli/verbs/jobs/wait.hpp"
 #include "cli/verbs/run/exec.hpp"
 #include "cli/verbs/run/retry.hpp"
 #include "cli/verbs/run/run_options.hpp"
+#include "cli/verbs/show/coordinators.hpp"
 #include "cli/verbs/show/describe.hpp"
 #include "cli/verbs/show/explain.hpp"
 #include "cli/verbs/show/get.hpp"
@@ -419,6 +421,19 @@ TEST(App, ListFlagTakesOneValueForEachOccurrence) {
   EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--admins", "ops", "staff"})
                 .find("`staff`: unexpected argument"),
             std::string::npos);
+  EXPECT_NE(complaint({"token", "create", "--coordinator", "head2:7119", "--user", "ada"})
+                .find("--node, --user and --coordinator are mutually exclusive"),
+            std::string::npos);
+  EXPECT_NE(complaint({"token", "create", "--coordinator", "head2:7119", "--slots-max", "4"})
+                .find("only for `muster token create --node`"),
+            std::string::npos);
+  EXPECT_NE(complaint({"token", "create", "--coordinator", "head2:7119", "--ttl", "8d"})
+                .find("--ttl: must be 1m to 7d"),
+            std::string::npos);
+  EXPECT_NE(complaint({"token", "list", "--coordinator", "head2:7119"})
+                .find("only for `muster token create`"),
+            std::string::npos);
+  EXPECT_EQ(complaint({"token", "create", "--coordinator", "head2:7119", "--ttl", "7d"}), "");
   EXPECT_NE(complaint({"token", "create", "--node", "a", "--label", "a=b", "x"})
                 .find("`x`: only `muster token revoke` takes an ID"),
             std::string::npos);
@@ -587,6 +602,58 @@ TEST(App, GetTakesSeveralKinds) {
   EXPECT_NE(complaint({"get", "all", "-w"}), "");
   EXPECT_NE(complaint({"get", "all", "x"}), "");
   EXPECT_NE(complaint({"get", "jobs,"}), "");
+}
+
+TEST(App, GetAndDescribeTakeCoordinators) {
+  EXPECT_TRUE(options<CoordinatorsOptions>({"get", "coordinators"}).names.empty());
+  EXPECT_EQ(options<CoordinatorsOptions>({"get", "coordinators", "-o", "wide"}).output,
+            Output::wide);
+  EXPECT_FALSE(options<CoordinatorsOptions>({"get", "coordinators", "--no-headers"}).headers);
+  const std::vector<std::string> both = {"a:1", "b:1"};
+  EXPECT_EQ(options<CoordinatorsOptions>({"get", "coordinator", "a:1", "b:1"}).names, both);
+  EXPECT_EQ(
+      options<CoordinatorsOptions>({"get", "coordinator/a:1", "coordinators.muster.dev/b:1"}).names,
+      both);
+  const struct {
+    std::vector<const char*> words;
+    const char* why;
+  } wrong[] = {
+      {{"get", "coordinators", "-w"}, "cannot be watched"},
+      {{"get", "coordinators", "-l", "a=b"}, "have no labels"},
+      {{"get", "coordinators", "--failed"}, "select jobs"},
+      {{"get", "coordinators", "-o", "tsv"}, "-o tsv is the joblog"},
+      {{"get", "coordinator/a:1", "b:1"}, "must be coordinator/NAME like the first"},
+      {{"get", "coordinator", "coordinator/a:1"}, "must be the name of a coordinator"},
+      {{"get", "coordinator/"}, "must be coordinator/NAME"},
+      {{"describe", "coordinator", "a", "b"}, "needs a kind and one name"},
+      {{"describe", "coordinator/"}, "needs a kind and one name"},
+  };
+  for (const auto& one : wrong)
+    EXPECT_NE(complaint(one.words).find(one.why), std::string::npos) << one.why;
+  for (const std::vector<const char*>& words :
+       {std::vector<const char*>{"describe", "coordinator", "head2:7119"},
+        std::vector<const char*>{"describe", "coordinator/head2:7119"}}) {
+    const auto o = options<DescribeOptions>(words);
+    EXPECT_TRUE(o.coordinator);
+    EXPECT_EQ(o.name, "head2:7119");
+  }
+  EXPECT_FALSE(options<DescribeOptions>({"describe", "coordinator"}).coordinator) << "a name";
+}
+
+TEST(App, PromoteDemoteAndRemoveTakeACoordinator) {
+  using What = LeadOptions::What;
+  const auto promoted = options<LeadOptions>({"promote", "head2:7119"});
+  EXPECT_EQ(promoted.what, What::promote);
+  EXPECT_EQ(promoted.name, "head2:7119");
+  EXPECT_EQ(options<LeadOptions>({"promote", "coordinator/head2:7119"}).name, "head2:7119");
+  EXPECT_EQ(options<LeadOptions>({"demote"}).name, "") << "the one that leads";
+  EXPECT_EQ(options<LeadOptions>({"demote", "head1:7119"}).what, What::demote);
+  EXPECT_EQ(options<LeadOptions>({"remove", "coordinator/head2:7119"}).what, What::remove);
+  EXPECT_NE(complaint({"promote"}), "");
+  EXPECT_NE(complaint({"remove"}), "");
+  EXPECT_NE(complaint({"remove", "coordinator/"}).find("must be a coordinator"), std::string::npos);
+  EXPECT_NE(complaint({"remove", "job/sweep"}).find("must be a coordinator"), std::string::npos);
+  EXPECT_NE(complaint({"promote", "a", "b"}).find("`b`"), std::string::npos);
 }
 
 TEST(App, ConnectTimeoutIsConfigurable) {

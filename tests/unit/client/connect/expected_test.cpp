@@ -87,6 +87,12 @@ TEST(Expected, P26AnswersOfMustersOwnGroupHaveTheirFields) {
   EXPECT_EQ(met("POST", group + "users/a%20b/token", token), "");
   EXPECT_NE(met("POST", group + "users/c/token", token), "");
   EXPECT_NE(met("POST", group + "nodes/a/token", token), "");
+  const std::string one = R"("items":[{"metadata":{"name":"a"}}]})";
+  EXPECT_EQ(met("GET", group + "coordinators", head + R"(CoordinatorList",)" + one), "");
+  EXPECT_NE(met("GET", group + "coordinators", head + R"(TokenList",)" + one), "");
+  EXPECT_NE(met("POST", group + "coordinators/a%20b/token", token), "");
+  const std::string joins = head + R"(Token","id":"1","text":"t","coordinator":"head2:7119"})";
+  EXPECT_EQ(met("POST", group + "coordinators/head2%3A7119/token", joins), "");
   EXPECT_EQ(met("GET", "/version", R"({"gitVersion":"v1.32.0+muster.0.1.0"})"), "");
   EXPECT_NE(met("GET", "/version", R"({"gitVersion":"v1.32.0"})"), "");
 }

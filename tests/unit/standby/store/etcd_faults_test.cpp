@@ -289,6 +289,14 @@ TEST_F(EtcdFaultsTest, RefusedConnectionsCostNoTime) {
       << error;
 }
 
+TEST_F(EtcdFaultsTest, UnknownHost) {
+  urls_ = {"http://no-such-host.invalid:2379"};  // RFC 6761: never exists
+  open(kLong);
+  const std::string error = error_of_read();
+  EXPECT_TRUE(error.starts_with("etcd gives no answer: " + urls_[0] + ": its host is not known: "))
+      << error;
+}
+
 TEST_F(EtcdFaultsTest, ConnectionIsUsedUntilTheServerEndsIt) {
   FakeEndpoint& one = good();
   open(kLong);
@@ -338,6 +346,7 @@ TEST_F(EtcdFaultsTest, AnotherClusterIsNotBelieved) {
 TEST_F(EtcdFaultsTest, LostAnswerToAChange) {
   const StoreChange both{4, 0, "two", StoreChange::Key{"b", 78}};
   const StoreChange only{4, 3, "two"};
+  const StoreChange again{4, 0, "one", StoreChange::Key{"b", 78}};
   StoreChange leaves{4, 3};
   leaves.resigns = true;
   const StoreRow old{"one", 4, 1, 0}, newer{"two", 6, 1, 0}, newest{"three", 7, 1, 0};
@@ -357,6 +366,8 @@ TEST_F(EtcdFaultsTest, LostAnswerToAChange) {
        "not applied"},
       {"the key under another lease", both, http(dumped(txn(false, {newer, later}))), "unknown",
        "not applied"},
+      {"the same from before", again, http(dumped(txn(false, {old, StoreRow{"b", 3, 3, 78}}))),
+       "unknown", "not applied"},
       {"another leader", both, http(dumped(txn(false, {old, others}))), "unknown", "not applied"},
       {"configuration by the first", only, http(dumped(txn(false, {newer, others}))), "applied",
        "not applied"},

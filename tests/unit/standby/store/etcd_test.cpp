@@ -9,8 +9,13 @@
 #include <gtest/gtest.h>
 #include <kj/async-io.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace muster::standby {
 namespace {
@@ -301,6 +306,92 @@ TEST_F(EtcdTest, UsersAndPasswords) {
     ASSERT_LT(boot_now(), end) << seen.error().message;
   } while (!seen);
   EXPECT_EQ(seen->configuration->value, "d");
+}
+
+// A certificate for these names, which is its own authority, and its key: NAME.pem, NAME.key.
+void certify(const std::string& name, const std::string& names) {
+  const std::string command =
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=etcd "
+      "-addext subjectAltName=" +
+      names + " -keyout " + name + ".key -out " + name + ".pem 2>/dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;  // NOLINT: of our own making
+}
+
+TEST_F(EtcdTest, Certificates) {
+  std::string dir = testing::TempDir() + "muster-certificates-XXXXXX";
+  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  certify(dir + "/a", "IP:127.0.0.1");
+  certify(dir + "/b", "DNS:localhost");
+  const std::vector<std::string> flags{"--cert-file=" + dir + "/a.pem",
+                                       "--key-file=" + dir + "/a.key",
+                                       "--trusted-ca-file=" + dir + "/a.pem", "--client-cert-auth"};
+  EtcdOptions options;
+  options.ca_certificate = dir + "/both.pem";  // more than one authority
+  std::ofstream(options.ca_certificate)
+      << std::ifstream(dir + "/b.pem").rdbuf() << std::ifstream(dir + "/a.pem").rdbuf();
+  options.certificate = dir + "/a.pem";
+  options.key = dir + "/a.key";
+  cluster_.emplace(1, flags, "https");
+  cluster_->start_all();
+  if (HasFatalFailure()) return;
+  options.urls = cluster_->urls();
+  store_ = opened(options);
+  const Millis end = boot_now() + kPatience;
+  for (auto seen = wait(store_->read()); !seen; seen = wait(store_->read())) {
+    if (cluster_->has_failed()) {
+      cluster_->start_again_elsewhere();
+      options.urls = cluster_->urls();
+      store_ = opened(options);
+    }
+    ASSERT_LT(boot_now(), end) << seen.error().message << "\n" << cluster_->log(0);
+  }
+  const uint64_t lease = grant(60'000);
+  EXPECT_TRUE(change(taking({}, "c", "a", lease)).applied);
+  await_renewal(lease);
+
+  const std::string url = cluster_->url(0);
+  const std::string port = url.substr(url.rfind(':'));
+  const auto met = [&](EtcdOptions changed) {
+    auto seen = wait(opened(std::move(changed))->read());
+    return seen ? "" : seen.error().message;
+  };
+  const std::string none = "etcd gives no answer: ";
+  EtcdOptions other = options;
+  other.urls = {"https://localhost" + port};
+  EXPECT_EQ(met(other),
+            none + other.urls[0] + ": its certificate is not trusted: hostname mismatch");
+  other = options;
+  other.ca_certificate = dir + "/b.pem";
+  EXPECT_EQ(met(other), none + url + ": its certificate is not trusted: self-signed certificate");
+  other.ca_certificate = "";
+  EXPECT_EQ(met(other), none + url + ": its certificate is not trusted: self-signed certificate");
+  other = options;
+  other.certificate = other.key = "";
+  EXPECT_EQ(met(other), none + url + ": it rejects our certificate, or requires one");
+  other = options;
+  other.certificate = dir + "/b.pem";
+  other.key = dir + "/b.key";
+  EXPECT_EQ(met(other), none + url + ": it rejects our certificate, or requires one");
+  other = options;
+  other.urls = {"http://127.0.0.1" + port};
+  EXPECT_EQ(met(other), none + other.urls[0] +
+                            ": the connection broke; if it uses TLS, its URL begins with https://");
+
+  // Files.
+  const auto unopened = [&](const EtcdOptions& changed) {
+    auto made = etcd_store(io_.provider->getNetwork(), io_.provider->getTimer(), changed);
+    return made ? "" : made.error().message;
+  };
+  other = options;
+  other.ca_certificate = dir + "/none.pem";
+  EXPECT_EQ(unopened(other), dir + "/none.pem: cannot be read");
+  other.ca_certificate = dir + "/a.key";
+  EXPECT_EQ(unopened(other), dir + "/a.key: there is no certificate in PEM format in it");
+  other = options;
+  other.key = dir + "/b.key";
+  EXPECT_EQ(unopened(other), dir + "/b.key: this is not the key of the certificate in " + dir +
+                                 "/a.pem, or one of them is not in PEM format");
+  std::filesystem::remove_all(dir);
 }
 
 }  // namespace

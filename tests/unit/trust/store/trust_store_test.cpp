@@ -47,6 +47,9 @@ class TrustStoreTest : public testing::Test {
   TrustStore::Made node_token(const std::string& node = "c01") {
     return make({core::TokenKind::node, node, 0, "root", 60'000});
   }
+  TrustStore::Made coordinator_token() {
+    return make({core::TokenKind::coordinator, "head2:7119", 0, "root", 60'000});
+  }
   static std::string bearer(const TrustStore::Made& made) {
     return made.text.substr(0, made.text.find('\n'));
   }
@@ -149,6 +152,34 @@ TEST_F(TrustStoreTest, JoinTokenOfAnotherNodeIsRefused) {
   who.node = "c02";
   EXPECT_NE(store_.refuses(who), std::nullopt);
   EXPECT_FALSE(certify(who, *tls::make_request(tls::make_key())).ok());
+}
+
+TEST_F(TrustStoreTest, P13ACoordinatorsTokenIsGoodUntilItExpiresOrIsRevoked) {
+  const auto made = coordinator_token(), other = coordinator_token();
+  EXPECT_EQ(made.token.kind, core::TokenKind::coordinator);
+  const auto who = holder(made);
+  EXPECT_EQ(who, (tls::Identity{Kind::coordinator, "", made.token.id, 0}));
+  EXPECT_EQ(store_.refuses(who), std::nullopt);
+  EXPECT_EQ(store_.refuses(who), std::nullopt) << "it may connect again";
+  store_.revoke(made.token.id, [](const Status&) {});
+  EXPECT_EQ(store_.refuses(who), "its join token is unknown, or was revoked");
+  EXPECT_EQ(store_.refuses(holder(other)), std::nullopt);
+  sync();
+  now_ += 60'000;
+  EXPECT_EQ(store_.refuses(holder(other)), "its join token has expired");
+}
+
+TEST_F(TrustStoreTest, P13OnlyACoordinatorsTokenMakesACoordinator) {
+  const auto of_node = node_token(), of_user = user_token(), right = coordinator_token();
+  const std::string unknown = "its join token is unknown, or was revoked";
+  for (const std::string& id :
+       {of_node.token.id, of_user.token.id, std::string("0123456789abcdef")})
+    EXPECT_EQ(store_.refuses({Kind::coordinator, "", id, 0}), unknown) << id;
+  EXPECT_EQ(store_.refuses({Kind::join, "head2", right.token.id, 0}), unknown)
+      << "nor does it make a node";
+  EXPECT_EQ(uid_of(right.token.id + "." + right.token.hash), std::nullopt) << "nor a user";
+  EXPECT_EQ(store_.refuses({Kind::coordinator, "", "", 0}), std::nullopt)
+      << "one that has the authority's key needs none";
 }
 
 TEST_F(TrustStoreTest, RevokingANodeRefusesItsCertificatesAndTokens) {

@@ -257,5 +257,33 @@ TEST(MetricsTest, MachineOfTheCoordinator) {
   EXPECT_EQ(rig.value("muster_commit_bytes_total"), 150);
 }
 
+TEST(MetricsTest, CoordinatorsAreShownIfThereAreSeveral) {
+  using core::standby::MemberFigures;
+  Rig rig;
+  EXPECT_EQ(rig.value("muster_coordinator_leader"), -1) << "it is alone";
+  core::standby::LeadFigures figures{.term = 7, .store_answers = true};
+  figures.members = {
+      MemberFigures{.name = "a", .leads = true, .in_sync = true, .connected = true, .commit = 42}};
+  figures.members.push_back(
+      {.name = "b", .in_sync = true, .connected = true, .commit = 40, .round_trip_us = 250});
+  figures.members.push_back({.name = "c"});
+  rig.metrics.set_lead(figures);
+  EXPECT_EQ(rig.value("muster_coordinator_leader"), 1);
+  EXPECT_EQ(rig.value("muster_coordinator_term"), 7);
+  EXPECT_EQ(rig.value("muster_coordinator_store_answers"), 1);
+  EXPECT_EQ(rig.value("muster_coordinator_in_sync_replicas"), 2);
+  EXPECT_EQ(rig.value("muster_coordinator_replica_in_sync{member=\"b\"}"), 1);
+  EXPECT_EQ(rig.value("muster_coordinator_replica_in_sync{member=\"c\"}"), 0);
+  EXPECT_EQ(rig.value("muster_coordinator_replica_in_sync{member=\"a\"}"), -1) << "it leads";
+  EXPECT_EQ(rig.value("muster_coordinator_replica_lag_commits{member=\"b\"}"), 2);
+  EXPECT_EQ(rig.value("muster_coordinator_replica_lag_commits{member=\"c\"}"), -1) << "not known";
+  EXPECT_EQ(rig.value("muster_coordinator_replica_round_trip_seconds{member=\"b\"}"), 0.00025);
+  figures.store_answers = false;
+  figures.members.pop_back();
+  rig.metrics.set_lead(figures);
+  EXPECT_EQ(rig.value("muster_coordinator_store_answers"), 0);
+  EXPECT_EQ(rig.value("muster_coordinator_replica_in_sync{member=\"c\"}"), -1) << "removed";
+}
+
 }  // namespace
 }  // namespace muster::api

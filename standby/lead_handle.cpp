@@ -1,0 +1,81 @@
+#include "standby/lead_handle.hpp"
+
+#include <utility>
+
+namespace muster::standby {
+
+using coordinator::Lead;
+using coordinator::LeadChange;
+using coordinator::LeadFigures;
+
+LeadHandle::LeadHandle(uint64_t term, std::unique_ptr<storage::Journal> journal,
+                       std::shared_ptr<coordinator::Door> door, LeadWork& work)
+    : term_(term),
+      journal_(std::make_unique<storage::ReplicatedJournal>(std::move(journal), *this)),
+      served_journal_(journal_.get()),
+      door_(std::move(door)),
+      work_(&work) {}
+
+bool LeadHandle::may_answer() const {
+  return boot_now() < answers_until_;
+}
+
+// The handle outlives what is posted: whoever starts a coordinator with it keeps it until the
+// peers' thread has ended.
+void LeadHandle::post(std::function<void(LeadWork&)> task) {
+  door_->post([this, task = std::move(task)] {
+    if (work_ != nullptr) task(*work_);
+  });
+}
+
+void LeadHandle::figures(std::function<void(LeadFigures)> done) {
+  post([done = std::move(done)](LeadWork& work) { done(work.figures()); });
+}
+
+void LeadHandle::change(LeadChange change, std::string member, std::function<void(Status)> done) {
+  post([change, member = std::move(member), done = std::move(done)](LeadWork& work) {
+    done(work.change(change, member));
+  });
+}
+
+void LeadHandle::serve(coordinator::Served served) {
+  const std::lock_guard lock(served_mutex_);
+  served_ = std::move(served);
+}
+
+bool LeadHandle::admit(Fd socket, api::PassedPeer peer) {
+  const std::lock_guard lock(served_mutex_);
+  if (!served_.admit) return false;
+  served_.admit(std::move(socket), std::move(peer));
+  return true;
+}
+
+std::optional<std::string> LeadHandle::refuses(const tls::Identity& who) {
+  const std::lock_guard lock(served_mutex_);
+  return served_.refuses ? served_.refuses(who) : "this coordinator does not serve yet";
+}
+
+void LeadHandle::begins(uint64_t commit, Batch batch) {
+  post([commit, batch = std::move(batch)](LeadWork& work) { work.begins(commit, batch); });
+}
+
+void LeadHandle::synced(uint64_t commit) {
+  post([commit](LeadWork& work) { work.synced(commit); });
+}
+
+void LeadHandle::await(uint64_t commit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this, commit] { return durable_ >= commit; });
+}
+
+void LeadHandle::publish(Millis answers_until, uint64_t durable) {
+  answers_until_ = answers_until;
+  {
+    const std::lock_guard lock(mutex_);
+    if (durable <= durable_) return;
+    durable_ = durable;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace muster::standby
