@@ -517,7 +517,7 @@ class Clients(Site):
                             (("token", "create", "--node", "c01", "--ttl", "8d"), "--ttl: must be 1m to 7d"),
                             (("token", "create", "--node", "C_01"), "the name of a node"),
                             (("token", "create", "--user", "no-such-user"), "unknown user no-such-user"),
-                            (("token", "create", "--node", "a", "--user", "b"), "--node and --user are mutually exclusive"),
+                            (("token", "create", "--node", "a", "--user", "b"), "--node, --user and --coordinator are mutually exclusive"),
                             (("token", "revoke"), "revoke which token?"),
                             (("token", "list", "--ttl", "1h"), "are only for `muster token create`"),
                             (("node", "revoke", "C_01"), "the name of a node")):
