@@ -8,17 +8,19 @@ Needs etcd and etcdctl. The coordinators are processes on loopback addresses.
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from coordinators import MUSTER, Coordinators, free_ports  # noqa: E402
-from world import Memory, Witness, condition, eventually, finished, processes_of, sh_job  # noqa: E402
+from coordinators import MUSTER, Coordinator, Coordinators, free_ports  # noqa: E402
+from world import ROOT, Memory, Witness, condition, eventually, finished, processes_of, sh_job  # noqa: E402
 
 SERVES_AGAIN = 15  # seconds; how long it takes is measured by `muster drill` and in bench/, not here
 
@@ -291,7 +293,6 @@ class Refusals(Site):
         self.assertIn("etcd:URL/PREFIX", why)
 
     def test_an_empty_data_dir_needs_a_token(self):
-        from coordinators import Coordinator
         second = Coordinator(self.site, "c2")
         why = self.refused(of=second)
         self.assertIn("muster token create --coordinator", why)
@@ -299,6 +300,15 @@ class Refusals(Site):
         made = self.site.muster("token", "create", "--node", "n1", "--out", path)
         if made.returncode == 0:  # the coordinator serves agents of other machines
             self.assertIn("it is not a coordinator's", self.refused("--join-token", path, of=second))
+
+    def test_the_token_of_another_cluster_proves_nothing(self):
+        other = Coordinators(1)
+        self.addCleanup(other.close)
+        second = Coordinator(self.site, "c2")
+        second.start("--join-token", other.join_token(second))
+        second.says("cannot be followed: its certificate was not issued by this cluster's authority")
+        self.addCleanup(second.kill)
+        self.assertNotIn(second.peers, self.site.etcd.get("configuration")["members"])
 
     def test_flags(self):
         for words, why in (
@@ -334,6 +344,25 @@ class Three(Site):
             self.site.wait_serving(now, SERVES_AGAIN)
             self.assertEqual(self.names(now), names)
             leader.start()
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "needs root and ip(8): the ports of the examples may be in use here")
+class Docs(unittest.TestCase):
+    def test_the_commands_of_the_document_work(self):
+        document = (ROOT / "docs/standby.md").read_text()
+        commands = [line[2:] for block in re.findall(r"```console\n(.*?)```", document, re.S) for line in block.splitlines()
+                    if line.startswith("$ ")]
+        self.assertGreater(len(commands), 8)
+        with tempfile.TemporaryDirectory(prefix="muster-standby-docs-") as folder:
+            script = ["ip link set lo up", f"cd {folder}", "set -x", *(line.replace("/var/tmp/muster", folder) for line in commands)]
+            # The follower is in sync before the leader is killed.
+            kill = next(i for i, line in enumerate(script) if line.startswith("pkill"))
+            script.insert(kill, "until muster get coordinators | grep 7213 | grep -qE '\\b(true|yes)\\b'; do sleep 0.1; done")
+            env = {"PATH": f"{pathlib.Path(MUSTER).resolve().parent}:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": folder}
+            done = subprocess.run(["unshare", "-n", "-p", "-f", "--mount-proc", "--kill-child", "bash", "-e"], input="\n".join(script), text=True,
+                                  capture_output=True, timeout=120, env=env, cwd=folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("10/10 succeeded", done.stderr)
 
 
 class _Seen:

@@ -8,6 +8,7 @@ Needs etcd, etcdctl and a C compiler. Full disks and cut networks need root.
 import itertools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -153,6 +154,20 @@ class Disks(Faults):
         load.goes_on(self, 5)
         self.back(leader)
         load.end(self)
+
+    def test_a_follower_whose_clock_is_wrong_is_refused_until_it_is_right(self):
+        leader, follower = self.site.leader(), self.site.follower()
+        follower.kill()
+        self.site.wait_out_of_sync(follower)
+        follower.env["CLOCK_AHEAD"] = "300"
+        follower.start()
+        eventually(lambda: re.search("refuses this coordinator: its clock is (299|300|301) s ahead of the leader's: set both by NTP", follower.log()),
+                   "it is refused")
+        self.assertNotIn(follower.peers, self.site.etcd.get("configuration")["inSync"])
+        follower.kill()
+        del follower.env["CLOCK_AHEAD"]
+        self.back(follower)
+        self.assertIs(self.site.leader(), leader)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to mount a small file system")
     def test_a_full_disk_of_the_leader_and_then_of_the_follower(self):

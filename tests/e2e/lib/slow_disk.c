@@ -1,4 +1,5 @@
-/* Preloaded: each sync of a file takes SLOW_MS milliseconds longer, and does not end while the file HUNG exists. */
+/* Preloaded: each sync of a file takes SLOW_MS milliseconds longer, and does not end while the file HUNG exists; the wall clock is
+ * CLOCK_AHEAD seconds ahead. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -13,6 +14,14 @@ static void wait_for_disk(void) {
   const struct timespec moment = {0, 10 * 1000000};
   nanosleep(&slow, NULL);
   while (hung != NULL && access(hung, F_OK) == 0) nanosleep(&moment, NULL);
+}
+
+int clock_gettime(clockid_t clock, struct timespec* time) {
+  int (*real)(clockid_t, struct timespec*) = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
+  const char* ahead = getenv("CLOCK_AHEAD");
+  const int result = real(clock, time);
+  if (clock == CLOCK_REALTIME && ahead != NULL) time->tv_sec += strtol(ahead, NULL, 10);
+  return result;
 }
 
 int fdatasync(int fd) {
