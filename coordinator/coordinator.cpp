@@ -243,10 +243,7 @@ class Running final : public Coordinator {
     };
     api_options.load_object = load_object;
     api_options.lead = options_.lead;
-    if (options_.lead)
-      api_options.before_writing = [lead = options_.lead] {
-        if (!lead->may_answer()) stop_loudly(kMayNotLead);
-      };
+    if (options_.lead) api_options.before_writing = [lead = options_.lead] { lead->must_lead(); };
     api_options.job_finished = options_.job_finished;
     api_options.history = options_.keeps_history();
     api_options.load_brief = [this](JobId id) { return storage::brief_job(*journal_, id); };

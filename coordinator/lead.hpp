@@ -44,8 +44,8 @@ class Lead {
   virtual std::unique_ptr<storage::Journal> journal() = 0;
 
   // Any thread may call these.
-  // False: another coordinator may lead by now, so nothing may be answered.
-  virtual bool may_answer() const = 0;
+  // Ends the process if another coordinator may lead by now, so that nothing may be answered.
+  virtual void must_lead() const = 0;
   virtual void figures(std::function<void(LeadFigures)> done) = 0;
   // Hands over the lead to this member (demote: to any), or forgets one that is not connected.
   // `done` is called once it is decided, on any thread; a hand-over follows at once. not_found:

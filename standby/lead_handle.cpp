@@ -9,15 +9,17 @@ using coordinator::LeadChange;
 using coordinator::LeadFigures;
 
 LeadHandle::LeadHandle(uint64_t term, std::unique_ptr<storage::Journal> journal,
-                       std::shared_ptr<coordinator::Door> door, LeadWork& work)
+                       std::shared_ptr<coordinator::Door> door, LeadWork& work,
+                       std::function<void(const std::string&)> end)
     : term_(term),
       journal_(std::make_unique<storage::ReplicatedJournal>(std::move(journal), *this)),
       served_journal_(journal_.get()),
       door_(std::move(door)),
-      work_(&work) {}
+      work_(&work),
+      end_(std::move(end)) {}
 
-bool LeadHandle::may_answer() const {
-  return boot_now() < answers_until_;
+void LeadHandle::must_lead() const {
+  if (boot_now() >= answers_until_) end_(coordinator::kMayNotLead);
 }
 
 // The handle outlives what is posted: whoever starts a coordinator with it keeps it until the

@@ -29,15 +29,16 @@ class LeadWork {
 
 class LeadHandle final : public coordinator::Lead, public storage::Replication {
  public:
-  // `journal` has begun writing. `door` is that of the peers' thread, where `work` is used until
-  // retire().
+  // `journal` has begun writing. `end` ends the process. `door` is that of the peers' thread, where
+  // `work` is used until retire().
   LeadHandle(uint64_t term, std::unique_ptr<storage::Journal> journal,
-             std::shared_ptr<coordinator::Door> door, LeadWork& work);
+             std::shared_ptr<coordinator::Door> door, LeadWork& work,
+             std::function<void(const std::string&)> end);
 
   // ---- coordinator::Lead
   uint64_t term() const override { return term_; }
   std::unique_ptr<storage::Journal> journal() override { return std::move(journal_); }
-  bool may_answer() const override;
+  void must_lead() const override;
   void figures(std::function<void(coordinator::LeadFigures)> done) override;
   void change(coordinator::LeadChange change, std::string member,
               std::function<void(Status)> done) override;
@@ -65,6 +66,7 @@ class LeadHandle final : public coordinator::Lead, public storage::Replication {
   storage::Journal* const served_journal_;
   const std::shared_ptr<coordinator::Door> door_;
   LeadWork* work_;  // used on the peers' thread only; null: the lead is over
+  const std::function<void(const std::string&)> end_;
   std::atomic<Millis> answers_until_{0};
   std::mutex served_mutex_;  // guards served_, also while it is called
   coordinator::Served served_;

@@ -123,7 +123,7 @@ LeadingRole::LeadingRole(LeadingParts parts, Taken taken, std::unique_ptr<storag
       lease_(taken.lease),
       last_(journal->last_commit()),
       handle_(std::make_shared<LeadHandle>(taken.configuration.term, std::move(journal),
-                                           parts_.door, *this)),
+                                           parts_.door, *this, parts_.end)),
       journal_(handle_->served_journal()) {
   publish();
   tasks_.add(watch());

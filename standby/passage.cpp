@@ -16,7 +16,8 @@ class Sink final : public wire::ByteSink::Server {
  public:
   explicit Sink(SharedStream stream) : stream_(std::move(stream)) {}
   ~Sink() noexcept(false) {
-    if (!ended_) (*stream_)->abortRead();
+    // The other end may have gone already.
+    if (!ended_) kj::runCatchingExceptions([this] { (*stream_)->abortRead(); });
   }
 
   kj::Promise<void> write(WriteContext context) override {

@@ -218,9 +218,9 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
     doorway_ = nullptr;
     peers_ = nullptr;
     tasks = nullptr;
+    io.waitScope.cancelAllDetached();  // calls that peers have made
     following_ = nullptr;
     leading_ = nullptr;
-    io.waitScope.cancelAllDetached();
   }
 
   std::string holder() const { return holder_text({note_.member, process_of(data_dir_)}); }
