@@ -1,25 +1,16 @@
 #include "drill/process/scratch.hpp"
 
-#include "base/exec_exit.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/json.hpp"
 #include "client/terminal/text.hpp"
 #include "core/spec/values/duration.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char** environ;
 
 namespace muster::cli::drill {
 namespace {
@@ -29,27 +20,6 @@ constexpr useconds_t kScratchLookUs = 5'000;
 
 Error stopped() {
   return unavailable("interrupted");
-}
-
-// Our environment without muster's settings, which are meant for the user's cluster.
-std::vector<std::string> clean_environment(const std::string& dir) {
-  std::vector<std::string> variables;
-  for (char** one = environ; *one != nullptr; ++one) {
-    const std::string_view text = *one;
-    if (!text.starts_with("MUSTER_") && !text.starts_with("XDG_CONFIG_HOME=") &&
-        !text.starts_with("NOTIFY_SOCKET="))
-      variables.emplace_back(text);
-  }
-  variables.push_back("XDG_CONFIG_HOME=" + dir + "/config");
-  variables.push_back("MUSTER_SYSTEM_CONFIG=" + dir + "/config/none.yaml");
-  return variables;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (std::string& word : words) out.push_back(word.data());
-  out.push_back(nullptr);
-  return out;
 }
 
 std::optional<uint16_t> port_of(const std::string& address) {
@@ -68,17 +38,6 @@ bool is_keeper_of(pid_t pid, const std::string& work_dir) {
 }
 
 }  // namespace
-
-std::string tail_of(const std::string& path, size_t bytes) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return "";
-  const auto size = static_cast<size_t>(file.tellg());
-  const size_t wanted = std::min(size, bytes);
-  file.seekg(static_cast<std::streamoff>(size - wanted));
-  std::string text(wanted, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(wanted));
-  return text;
-}
 
 Scratch::Scratch(ScratchOptions options, Interrupted interrupted)
     : options_(std::move(options)),
@@ -140,53 +99,6 @@ Result<Process> Scratch::keeper(uint32_t node) const {
   return Error{Errc::not_found, name_of(node) + " has no keeper", {}};
 }
 
-Result<Process> Scratch::spawn(const std::string& executable, const std::vector<std::string>& words,
-                               const std::string& log, bool clock) {
-  std::vector<std::string> command{executable};
-  command.insert(command.end(), words.begin(), words.end());
-  std::vector<std::string> variables = clean_environment(options_.dir);
-  if (clock && !options_.clock_lib.empty()) {
-    variables.push_back("LD_PRELOAD=" + options_.clock_lib);
-    variables.push_back("FAKETIME_TIMESTAMP_FILE=" + clock_file());
-    variables.push_back("FAKETIME_NO_CACHE=1");
-    variables.push_back("FAKETIME_DONT_FAKE_MONOTONIC=1");
-  }
-  const std::vector<char*> argv = pointers(command), envp = pointers(variables);
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) return unavailable(std::string("cannot fork: ") + std::strerror(errno));
-  if (pid == 0) {
-    // Only async-signal-safe calls: other threads may hold any lock.
-    setsid();  // so that Ctrl-C at the terminal does not reach it
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(kExitCannotStart);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    // A write beyond the file size limit then fails instead of killing the process.
-    std::signal(SIGXFSZ, SIG_IGN);
-    const int null = ::open("/dev/null", O_RDONLY);
-    const int out = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0600);
-    if (null < 0 || out < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
-      _exit(kExitCannotStart);
-    close_range(3, ~0u, 0);
-    execve(executable.c_str(), argv.data(), envp.data());
-    _exit(kExitCannotStart);
-  }
-  // Until the exec is done, /proc shows our own executable.
-  for (const Millis until = boot_now() + kEndMax; boot_now() < until; usleep(kScratchLookUs)) {
-    const std::vector<std::string> now = command_of(pid);
-    if (now.empty() || now == command) break;
-  }
-  auto process = Process::open(pid);
-  if (!process) {
-    waitpid(pid, nullptr, 0);
-    return unavailable(executable + " " + words[0] +
-                       " ended at once: " + one_line(tail_of(log, 300)));
-  }
-  return process;
-}
-
 Status Scratch::start_coordinator(const std::string& executable) {
   const std::string endpoints = data_dir_ + "/endpoints.json";
   unlink(endpoints.c_str());
@@ -196,8 +108,12 @@ Status Scratch::start_coordinator(const std::string& executable) {
       listen_,       "--node-grace", core::duration_text(options_.grace_ms)};
   if (!options_.api_socket.empty())
     words.insert(words.end(), {"--api-socket", options_.api_socket});
-  auto process =
-      spawn(executable.empty() ? options_.executable : executable, words, coordinator_.log, true);
+  std::vector<std::string> variables;
+  if (!options_.clock_lib.empty())
+    variables = {"LD_PRELOAD=" + options_.clock_lib, "FAKETIME_TIMESTAMP_FILE=" + clock_file(),
+                 "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"};
+  auto process = spawn(executable.empty() ? options_.executable : executable, words,
+                       coordinator_.log, options_.dir, variables);
   if (!process) return process.error();
   const pid_t pid = process->pid();
   coordinator_.process = std::move(*process);
@@ -229,31 +145,15 @@ Status Scratch::start_agent(uint32_t node, const std::string& executable) {
       spawn(executable.empty() ? options_.executable : executable,
             {"agent", "--coordinator", to, "--name", name_of(node), "--slots",
              std::to_string(options_.slots), "--work-dir", options_.dir + "/" + name_of(node)},
-            agents_[node].log, false);
+            agents_[node].log, options_.dir);
   if (!process) return process.error();
   agents_[node].process = std::move(*process);
   return Nothing{};
 }
 
-bool Scratch::reap(Daemon& daemon) {
-  if (!daemon.process || waitpid(daemon.process->pid(), nullptr, WNOHANG) == 0) return false;
-  daemon.process.reset();
-  return true;
-}
-
-Status Scratch::end(Daemon& daemon, int signal) {
-  if (!daemon.process) return Nothing{};
-  (void)daemon.process->send(signal);
-  if (!daemon.process->wait_gone(kEndMax))
-    return unavailable("process " + daemon.process->name() + " has not ended");
-  waitpid(daemon.process->pid(), nullptr, 0);
-  daemon.process.reset();
-  return Nothing{};
-}
-
 Status Scratch::run_verb(const std::vector<std::string>& words) {
   const std::string log = options_.dir + "/" + words[0] + ".log";
-  auto process = spawn(options_.executable, words, log, false);
+  auto process = spawn(options_.executable, words, log, options_.dir);
   if (!process) return process.error();
   if (!process->wait_gone(kVerbMax)) {
     (void)process->send(SIGKILL);

@@ -10,10 +10,9 @@
 #include "client/connect/http.hpp"
 #include "drill/process/process.hpp"
 #include "drill/process/relay.hpp"
+#include "drill/process/spawn.hpp"
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,16 +33,9 @@ struct ScratchOptions {
   std::string clock_lib;  // libfaketimeMT.so.1, preloaded into the coordinator; empty: none
 };
 
-// One of its daemons.
-struct Daemon {
-  std::optional<Process> process;  // absent: not running
-  std::string log;                 // path of its output
-};
-
 class Scratch {
  public:
   // `interrupted` is polled while it waits.
-  using Interrupted = std::function<bool()>;
   static Result<std::unique_ptr<Scratch>> start(ScratchOptions options, Interrupted interrupted);
   // Ends every process of the cluster, pods included.
   ~Scratch();
@@ -73,7 +65,7 @@ class Scratch {
   Status start_coordinator(const std::string& executable = "");
   Status start_agent(uint32_t node, const std::string& executable = "");
   // Signals a daemon and waits until it has ended. unavailable: it has not ended.
-  Status end(Daemon& daemon, int signal);
+  Status end(Daemon& daemon, int signal) { return end_daemon(daemon, signal); }
   // The data-dir of the next start_coordinator().
   void use_data_dir(std::string dir) { data_dir_ = std::move(dir); }
   // Runs a muster verb to completion; unavailable: it failed, with its output.
@@ -86,9 +78,6 @@ class Scratch {
 
  private:
   Scratch(ScratchOptions options, Interrupted interrupted);
-  Result<Process> spawn(const std::string& executable, const std::vector<std::string>& words,
-                        const std::string& log, bool clock);
-  bool reap(Daemon& daemon);
   std::string name_of(uint32_t node) const { return options_.prefix + std::to_string(node); }
 
   const ScratchOptions options_;
@@ -99,8 +88,5 @@ class Scratch {
   std::vector<Daemon> agents_;
   std::vector<std::unique_ptr<Relay>> relays_;
 };
-
-// The end of a file.
-std::string tail_of(const std::string& path, size_t bytes);
 
 }  // namespace muster::cli::drill
