@@ -45,25 +45,6 @@ bool read_end(const std::string& text, std::string& address, uint16_t& port) {
   return true;
 }
 
-// The sockets of the process's network namespace.
-std::vector<TcpSocket> sockets_around(pid_t pid) {
-  const std::string net = "/proc/" + std::to_string(pid) + "/net/";
-  return tcp_sockets(text_of_file(net + "tcp") + text_of_file(net + "tcp6"));
-}
-
-std::set<uint64_t> inodes_of(pid_t pid) {
-  std::set<uint64_t> inodes;
-  std::error_code error;
-  const std::string fds = "/proc/" + std::to_string(pid) + "/fd";
-  for (std::filesystem::directory_iterator at(fds, error), end; !error && at != end;
-       at.increment(error)) {
-    std::error_code gone;
-    const std::string target = std::filesystem::read_symlink(at->path(), gone).string();
-    if (target.starts_with("socket:[")) inodes.insert(std::strtoull(&target[8], nullptr, 10));
-  }
-  return inodes;
-}
-
 std::string program() {
   for (const char* path : {"/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/usr/local/sbin/nft"})
     if (access(path, X_OK) == 0) return path;
@@ -109,6 +90,25 @@ std::vector<TcpSocket> tcp_sockets(std::string_view text) {
     sockets.push_back(std::move(socket));
   }
   return sockets;
+}
+
+std::vector<TcpSocket> sockets_around(pid_t pid) {
+  const std::string net = "/proc/" + std::to_string(pid) + "/net/";
+  return tcp_sockets(text_of_file(net + "tcp") + text_of_file(net + "tcp6"));
+}
+
+std::map<uint64_t, int> socket_fds(pid_t pid) {
+  std::map<uint64_t, int> found;
+  std::error_code error;
+  const std::string fds = "/proc/" + std::to_string(pid) + "/fd";
+  for (std::filesystem::directory_iterator at(fds, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(at->path(), gone).string();
+    if (target.starts_with("socket:["))
+      found[std::strtoull(&target[8], nullptr, 10)] = std::atoi(at->path().filename().c_str());
+  }
+  return found;
 }
 
 std::string rules_of(const std::string& table, const std::vector<Link>& links) {
@@ -162,7 +162,7 @@ Status Cut::possible(const Process& agent) {
 // Finds the agent's current connections, and other processes' connections to the same place.
 Status Cut::find() {
   const std::vector<TcpSocket> sockets = sockets_around(agent_);
-  const std::set<uint64_t> own = inodes_of(agent_);  // after the sockets, so none is missing
+  const std::map<uint64_t, int> own = socket_fds(agent_);  // after the sockets, so none is missing
   std::set<uint16_t> listening;
   for (const TcpSocket& socket : sockets)
     if (socket.state == kListening && own.contains(socket.inode))
@@ -211,7 +211,7 @@ Cut::~Cut() {
 
 void Cut::refresh() {
   const std::vector<TcpSocket> sockets = sockets_around(agent_);
-  const std::set<uint64_t> own = inodes_of(agent_);
+  const std::map<uint64_t, int> own = socket_fds(agent_);
   if (own.empty()) return;  // the agent is gone
   std::string more;
   for (size_t i = 0; i < links_.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "drill/process/process.hpp"
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ struct TcpSocket {
 };
 // Skips lines that are not rows.
 std::vector<TcpSocket> tcp_sockets(std::string_view text);
+// The TCP sockets of the process's network namespace.
+std::vector<TcpSocket> sockets_around(pid_t pid);
+// The process's descriptors of sockets, by inode; empty: it is gone or another user's.
+std::map<uint64_t, int> socket_fds(pid_t pid);
 
 // What is cut: all packets between `here` and `there` on port `port`, except those of `spared`.
 struct Link {

@@ -2,7 +2,9 @@
 // processes, the relay, reports.
 #include "drill/observer.hpp"
 #include "drill/process/process.hpp"
+#include "drill/process/question.hpp"
 #include "drill/process/relay.hpp"
+#include "drill/process/silence.hpp"
 #include "drill/proof/report.hpp"
 #include "drill/proof/witness.hpp"
 
@@ -14,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,6 +129,7 @@ TEST(Memory, NoticesStatusThatGoesBack) {
   EXPECT_TRUE(memory.compare(status(0, "")).empty());
 }
 
+// Stays until it is killed.
 class Child {
  public:
   Child() : pid_(fork()) {
@@ -195,19 +199,70 @@ int connected(uint16_t port) {
   return fd;
 }
 
-TEST(DrillRelay, HoldsAndForwardsBytesOfEachDirection) {
-  const Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+struct Listener {
+  Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  uint16_t port = 0;
+  Listener() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(socket.get(), 4), 0);
+    getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port = ntohs(address.sin_port);
+  }
+  Fd accepted() const { return Fd(accept(socket.get(), nullptr, nullptr)); }
+};
+
+bool arrives(const Fd& socket) {
+  pollfd ready{socket.get(), POLLIN, 0};
+  return poll(&ready, 1, 300) == 1;
+}
+
+TEST(DrillQuestion, ReturnsTheFirstLineOfALateAnswer) {
+  const Listener server;
+  const std::string address = "127.0.0.1:" + std::to_string(server.port);
+  const auto late = Question::ask(address, "/x"), closed = Question::ask(address, "/x");
+  ASSERT_TRUE(late && closed);
+  {
+    const Fd first = server.accepted(), second = server.accepted();
+    ASSERT_GT(write(first.get(), "HTTP/1.1 200 OK\r\nA: b\r\n", 23), 0);
+  }
+  EXPECT_EQ(late->answer(5'000), "HTTP/1.1 200 OK");
+  EXPECT_EQ(closed->answer(5'000), "");
+  EXPECT_FALSE(Question::ask("nowhere", "/x"));
+}
+
+TEST(DrillSilence, DropsWhatArrivesOnBothSidesUntilItEnds) {
+  const Listener server;
+  const Fd client(connected(server.port)), served = server.accepted();
+  auto own = Process::open(getpid());
+  ASSERT_TRUE(own.ok());
+  auto silence = Silence::begin(*own, server.port, {&*own});
+  if (!silence) GTEST_SKIP() << silence.error().message;
+  for (const Fd* from : {&client, &served}) ASSERT_EQ(write(from->get(), "a", 1), 1);
+  EXPECT_FALSE(arrives(client) || arrives(served));
+  const Fd late(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_port = htons(server.port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(listener.get(), 4), 0);
-  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  auto relay = Relay::start(ntohs(address.sin_port));
+  EXPECT_NE(connect(late.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_FALSE(arrives(server.socket)) << "a new connection gets no answer";
+  ASSERT_TRUE(silence->refresh().ok());
+  EXPECT_GE(silence->dropped(), 3u);
+  { const Silence over = std::move(*silence); }
+  pollfd ready[] = {{client.get(), POLLIN, 0}, {served.get(), POLLIN, 0}};
+  for (pollfd& one : ready) EXPECT_EQ(poll(&one, 1, 10'000), 1) << "it is sent again";
+}
+
+TEST(DrillRelay, HoldsAndForwardsBytesOfEachDirection) {
+  const Listener server_end;
+  auto relay = Relay::start(server_end.port);
   ASSERT_TRUE(relay.ok()) << relay.error().message;
   const Fd agent(connected((*relay)->port()));
-  const Fd server(accept(listener.get(), nullptr, nullptr));
+  const Fd server = server_end.accepted();
   char byte = 0;
   ASSERT_EQ(write(agent.get(), "a", 1), 1);
   ASSERT_EQ(read(server.get(), &byte, 1), 1);
