@@ -1,5 +1,6 @@
 #include "drill/drill.hpp"
 
+#include "base/network/address_list.hpp"
 #include "base/secret.hpp"
 #include "base/version.hpp"
 #include "client/connect/discovery.hpp"
@@ -116,11 +117,14 @@ class Drill {
       plan.seed = o_.seed ? *o_.seed : random_number() % 1'000'000;
       plan.times = o_.times;
       plan.nodes = o_.nodes;
+      plan.coordinators = o_.coordinators;
       plan.for_ms = o_.for_ms;
       plan.canary.indexes = o_.canary;
       plan.canary.seed = plan.seed;
     }
     scenario_ = find_scenario(plan.scenario);
+    const bool several = hits_lead(scenario_->faults.front());
+    if (plan.coordinators == 0) plan.coordinators = several && o_.local ? 2 : 1;
     if (Status s = check_needs(); !s) return s;
     const bool waits = std::any_of(scenario_->faults.begin(), scenario_->faults.end(), [](Fault f) {
       return f == Fault::coordinator_freeze || waits_for_loss(f);
@@ -130,7 +134,11 @@ class Drill {
     report_.id = random_hex(3);
     report_.version = kVersion;
     report_.place =
-        o_.local ? "a scratch cluster of " + std::to_string(plan.nodes) + " nodes" : o_.target.api;
+        o_.local
+            ? "a scratch cluster of " + std::to_string(plan.nodes) + " nodes" +
+                  (several ? " and " + std::to_string(plan.coordinators) + " coordinators" : "")
+            : o_.target.api;
+    site_.each_address = several;
     site_.target = o_.target;
     site_.target.ns = kDrillNamespace;
     site_.binary = o_.binary;
@@ -164,6 +172,7 @@ class Drill {
             "clock-jump is not possible on this machine: it needs libfaketime "
             "(Debian: apt-get install faketime)");
     }
+    if (Status s = check_coordinators(); !s) return s;
     if (has_fault(*scenario_, Fault::restore) && report_.plan.times != 1)
       return invalid("restore runs once per round: omit --times; --for repeats it");
     if (!has_fault(*scenario_, Fault::upgrade)) {
@@ -173,6 +182,23 @@ class Drill {
     if (o_.binary.empty()) return invalid("upgrade needs --binary PATH, another muster");
     if (access(o_.binary.c_str(), X_OK) != 0)
       return invalid("--binary: " + o_.binary + " cannot be executed");
+    return Nothing{};
+  }
+
+  Status check_coordinators() const {
+    const std::string what = scenario_->name;
+    const bool several = hits_lead(scenario_->faults.front());
+    if (!o_.local || (!several && report_.plan.coordinators == 1)) return Nothing{};
+    if (!several)
+      return invalid(what +
+                     " hits a coordinator that is alone: omit --coordinators; takeover, "
+                     "leader-freeze, leader-cut and store-loss are for several");
+    if (report_.plan.coordinators == 1)
+      return invalid(what + " needs another coordinator: --coordinators 2, at least");
+    if (etcd_program().empty())
+      return invalid(what +
+                     " is not possible on this machine: several coordinators need etcd "
+                     "(Debian: apt-get install etcd-server)");
     return Nothing{};
   }
 
@@ -191,6 +217,8 @@ class Drill {
       return invalid(what +
                      " needs --pid-file F, the pid or endpoints.json of the coordinator on "
                      "this machine, or --local");
+    if (hits_lead(scenario_->faults.front()))
+      if (Status s = check_leader(); !s) return s;
     if (o_.witness_dir.empty())
       return invalid(what +
                      " needs --witness-dir D, a directory that all nodes and this machine "
@@ -206,6 +234,21 @@ class Drill {
     if (!upgrade && !o_.hooks.switch_to.empty()) return invalid("--switch is only for upgrade");
     if (!restore && !o_.hooks.restore.empty()) return invalid("--restore is only for restore");
     return check(hooks());
+  }
+
+  // For a takeover.
+  Status check_leader() const {
+    const std::string what = scenario_->name;
+    if (split_addresses(o_.target.api).size() < 2)
+      return invalid(what + " needs the addresses of all coordinators: --api A,B");
+    if (report_.plan.times != 1)
+      return invalid(what +
+                     " runs once in a running cluster, whose next leader is elsewhere: omit "
+                     "--times");
+    if (!read_json(text_of_file(o_.pid_file)).is_object())
+      return invalid(what + " needs the leader's endpoints.json as --pid-file, on its machine: " +
+                     o_.pid_file + " is not one. `muster get coordinators` shows who leads");
+    return Nothing{};
   }
 
   Hooks hooks() const {
@@ -231,6 +274,18 @@ class Drill {
     if (mark_ && mark_->left().drill.empty()) mark_->remove();
   }
 
+  Status survey_coordinators() {
+    auto lineup = lineup_of(*client_);
+    if (!lineup) return lineup.error();
+    if (lineup->leader.empty() || lineup->ready.size() < 2)
+      return Error{Errc::conflict,
+                   std::string(scenario_->name) +
+                       " needs a second coordinator that is in sync, since no other one may take "
+                       "over; `muster get coordinators` shows them",
+                   {}};
+    return Nothing{};
+  }
+
   Status look_around() {
     // A drill that was killed together with its watcher left the coordinator stopped; nothing
     // answers until it continues.
@@ -239,6 +294,8 @@ class Drill {
           process && process->state() == 'T')
         (void)process->send(SIGCONT);
     client_ = connect(o_.target);
+    if (hits_lead(scenario_->faults.front()))
+      if (Status s = survey_coordinators(); !s) return s;
     auto found = survey_nodes(*client_);
     if (!found) return found.error();
     survey_ = std::move(*found);
@@ -354,7 +411,9 @@ class Drill {
                                   .slots = kScratchSlots,
                                   .grace_ms = grace_ms_,
                                   .relayed = has_fault(*scenario_, Fault::partition),
-                                  .clock_lib = clock_library_},
+                                  .clock_lib = clock_library_,
+                                  .coordinators = report_.plan.coordinators,
+                                  .relayed_store = has_fault(*scenario_, Fault::leader_cut)},
                                  [this] { return !pause(0); });
       if (!made) return made.error();
       scratch_ = std::move(*made);

@@ -20,6 +20,7 @@ struct DrillOptions {
   std::optional<uint64_t> seed;  // unset: a random one
   uint32_t canary = 60;          // indexes
   uint32_t nodes = 3;            // of the scratch cluster
+  uint32_t coordinators = 0;     // likewise; 0: as many as the scenario needs
   Millis for_ms = 0;             // 0: once
   bool local = false;            // a scratch cluster, else the target
   bool baseline = true;          // run the canary without faults first

@@ -4,6 +4,7 @@
 #include "client/connect/objects.hpp"
 #include "client/terminal/text.hpp"
 #include "drill/jobs.hpp"
+#include "drill/lead_faults.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -43,7 +44,7 @@ Injected Injector::inject(const Step& step, Observer& observer) {
   else
     running_->hit(step, observer, out);
   out.until_ms = boot_now();
-  for (const Millis until = boot_now() + kAnswerMax; boot_now() < until;) {
+  for (const Millis until = boot_now() + kAnswerMax; !out.down_ms && boot_now() < until;) {
     if (const auto answered = observer.answered_after(out.at_ms)) {
       out.down_ms = *answered - out.at_ms;
       break;
@@ -91,6 +92,12 @@ void Injector::hit_scratch(const Step& step, Observer& observer, Injected& out) 
       break;
     case Fault::restore:
       restore(step, observer, out);
+      break;
+    case Fault::takeover:
+    case Fault::leader_freeze:
+    case Fault::leader_cut:
+    case Fault::store_loss:
+      LeadFaults(site_, pause_).hit(step, observer, out);
       break;
   }
   // The fault is over once all nodes are back.

@@ -1,17 +1,20 @@
 #include "drill/observer.hpp"
 
+#include "base/network/address_list.hpp"
 #include "client/connect/objects.hpp"
 #include "client/news/attempts.hpp"
 #include "drill/jobs.hpp"
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <unistd.h>
 
 namespace muster::cli::drill {
 namespace {
 
 constexpr Millis kReadPause = 10, kSubmitPause = 50, kRequestMax = 10'000;
+constexpr Millis kEachRequestMax = 1'000;  // of one of several coordinators: it may be frozen
 constexpr size_t kSubmissionsMax = 2'000;
 constexpr size_t kWentBackMax = 100;
 
@@ -61,15 +64,26 @@ std::vector<std::string> Memory::compare(const Json& job) {
   return wrong;
 }
 
-Observer::Observer(Target target, std::string job, std::string prefix)
-    : target_([&] {
-        target.request_timeout_ms = kRequestMax;
-        return target;
-      }()),
-      job_(std::move(job)),
-      prefix_(std::move(prefix)) {
-  watcher_ = std::thread([this] { watch(); });
-  submitter_ = std::thread([this] { submit(); });
+namespace {
+
+std::vector<Target> targets_of(const Target& target, bool each) {
+  std::vector<Target> targets;
+  for (const std::string& address : each ? split_addresses(target.api) : std::vector{target.api}) {
+    targets.push_back(target);
+    targets.back().api = address;
+    targets.back().request_timeout_ms = each ? kEachRequestMax : kRequestMax;
+  }
+  return targets;
+}
+
+}  // namespace
+
+Observer::Observer(const Target& target, std::string job, std::string prefix, bool each)
+    : targets_(targets_of(target, each)), job_(std::move(job)), prefix_(std::move(prefix)) {
+  for (size_t at = 0; at < targets_.size(); ++at) {
+    threads_.emplace_back([this, at] { watch(at); });
+    threads_.emplace_back([this, at] { submit(at); });
+  }
 }
 
 Observer::~Observer() {
@@ -78,8 +92,8 @@ Observer::~Observer() {
 
 void Observer::stop() {
   stop_ = true;
-  if (watcher_.joinable()) watcher_.join();
-  if (submitter_.joinable()) submitter_.join();
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
 }
 
 void Observer::pause() {
@@ -98,34 +112,45 @@ bool Observer::rest(Millis span_ms) const {
   return !stop_;
 }
 
-void Observer::watch() {
-  ApiClient client(target_.api, target_.origin, target_.log_in);
-  client.set_timeout(target_.request_timeout_ms);
-  const std::string path = object_path(Kind::job, target_.ns, job_);
+void Observer::watch(size_t at) {
+  const Target& target = targets_[at];
+  ApiClient client(target.api, target.origin, target.log_in);
+  client.set_timeout(target.request_timeout_ms);
+  const std::string path = object_path(Kind::job, target.ns, job_);
   do {
     ++busy_;
     if (paused_) {
       --busy_;
       continue;
     }
+    // What had been shown by anyone when we asked.
+    Memory known = [this] {
+      const std::lock_guard lock(mutex_);
+      return memory_;
+    }();
     const Millis asked = boot_now();
     auto answer = client.get(path);
     const Millis answered = boot_now();
     if (answer && (answer->ok() || answer->status == 404)) {
       const std::lock_guard lock(mutex_);
-      answers_.emplace_back(asked, answered);
       ++reads_;
       std::vector<std::string> wrong;
+      int64_t counted = 0;
       if (answer->ok()) {
         const Json& job = answer->json;
-        wrong = memory_.compare(job);
-        standing_.succeeded = number_at(job, {"status", "succeeded"});
-        standing_.failed_indexes =
-            static_cast<int64_t>(index_set(text_at(job, {"status", "failedIndexes"})).size());
-        standing_.ended = end_of(job) != JobEnd::none;
+        wrong = known.compare(job);
+        if (known.knows(memory_)) {
+          memory_ = known;
+          standing_.succeeded = number_at(job, {"status", "succeeded"});
+          standing_.failed_indexes =
+              static_cast<int64_t>(index_set(text_at(job, {"status", "failedIndexes"})).size());
+          standing_.ended = end_of(job) != JobEnd::none;
+        }
+        counted = number_at(job, {"status", "succeeded"}) + number_at(job, {"status", "failed"});
       } else {
         wrong.push_back("the canary, accepted with 201, was answered with 404");
       }
+      answers_.push_back({asked, answered, at, counted});
       for (std::string& one : wrong)
         if (went_back_.size() < kWentBackMax) went_back_.push_back(std::move(one));
     }
@@ -133,18 +158,22 @@ void Observer::watch() {
   } while (rest(kReadPause));
 }
 
-void Observer::submit() {
-  ApiClient client(target_.api, target_.origin, target_.log_in);
-  client.set_timeout(target_.request_timeout_ms);
+void Observer::submit(size_t at) {
+  const Target& target = targets_[at];
+  ApiClient client(target.api, target.origin, target.log_in);
+  client.set_timeout(target.request_timeout_ms);
+  const std::string prefix = prefix_ + "-" + (at == 0 ? "" : std::to_string(at) + "-");
   for (size_t i = 0; i < kSubmissionsMax;) {
     ++busy_;
     if (!paused_) {
       // Never reuse a name: a request without an answer may have been accepted.
-      const std::string name = prefix_ + "-" + std::to_string(i++);
-      auto answer = client.post(object_path(Kind::job, target_.ns), tiny_job(name));
+      const std::string name = prefix + std::to_string(i++);
+      const Millis asked = boot_now();
+      auto answer = client.post(object_path(Kind::job, target.ns), tiny_job(name));
       if (answer && answer->status == 201) {
         const std::lock_guard lock(mutex_);
         accepted_.emplace_back(name, boot_now());
+        acceptances_.push_back({asked, boot_now(), at, 0});
       }
     }
     --busy_;
@@ -167,13 +196,52 @@ std::vector<std::pair<std::string, Millis>> Observer::accepted() const {
   return accepted_;
 }
 
-std::optional<Millis> Observer::answered_after(Millis instant) const {
+std::vector<Observer::Answer> Observer::since(const std::vector<Answer>& answers, Millis instant,
+                                              const std::string& except) const {
   const std::lock_guard lock(mutex_);
-  const auto first = std::lower_bound(
-      answers_.begin(), answers_.end(), instant,
-      [](const std::pair<Millis, Millis>& answer, Millis at) { return answer.first < at; });
-  if (first == answers_.end()) return std::nullopt;
-  return first->second;
+  std::vector<Answer> found;
+  std::copy_if(answers.begin(), answers.end(), std::back_inserter(found), [&](const Answer& one) {
+    return one.asked >= instant && (except.empty() || targets_[one.at].api != except);
+  });
+  return found;
+}
+
+std::optional<Millis> Observer::answered_after(Millis instant, const std::string& except) const {
+  const std::vector<Answer> found = since(answers_, instant, except);
+  return found.empty() ? std::nullopt : std::optional(found.front().answered);
+}
+
+std::optional<Millis> Observer::accepted_after(Millis instant, const std::string& except) const {
+  const std::vector<Answer> found = since(acceptances_, instant, except);
+  return found.empty() ? std::nullopt : std::optional(found.front().answered);
+}
+
+std::optional<Millis> Observer::counted_after(Millis instant, const std::string& except) const {
+  const std::vector<Answer> found = since(answers_, instant, except);
+  for (const Answer& one : found)
+    if (one.counted > found.front().counted) return one.answered;
+  return std::nullopt;
+}
+
+Millis Observer::longest_pause(Millis from, Millis until, bool of_reads) const {
+  Millis longest = 0, last = from;
+  for (const Answer& one : since(of_reads ? answers_ : acceptances_, from, "")) {
+    if (one.answered > until) break;
+    longest = std::max(longest, one.answered - last);
+    last = one.answered;
+  }
+  return std::max(longest, until - last);
+}
+
+std::vector<std::string> Observer::answers_of(const std::string& address, Millis from,
+                                              Millis until) const {
+  std::vector<std::string> found;
+  for (const auto& [answers, what] : {std::pair{&answers_, "read"}, {&acceptances_, "submission"}})
+    for (const Answer& one : since(*answers, from, ""))
+      if (one.asked <= until && targets_[one.at].api == address)
+        found.push_back(std::string("a ") + what + " asked at " + std::to_string(one.asked) +
+                        " ms was answered at " + std::to_string(one.answered) + " ms");
+  return found;
 }
 
 }  // namespace muster::cli::drill

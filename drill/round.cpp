@@ -46,7 +46,8 @@ Result<Round> RoundRun::run() {
   const Millis begin = boot_now();
   auto made = create_job(client_, target.ns, dumped(job), false);
   if (!made) return made.error();
-  observer_ = std::make_unique<Observer>(target, settings_.job, settings_.job + "-small");
+  observer_ = std::make_unique<Observer>(target, settings_.job, settings_.job + "-small",
+                                         settings_.site.each_address);
   const Error interrupted{Errc::unavailable, "interrupted", {}};
   bool go_on = true;
   for (const Step& step : settings_.steps) {

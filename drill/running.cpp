@@ -3,10 +3,17 @@
 #include "client/connect/objects.hpp"
 #include "client/terminal/text.hpp"
 #include "drill/jobs.hpp"
+#include "drill/lead_faults.hpp"
+#include "drill/process/standbys.hpp"
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace muster::cli::drill {
 namespace {
@@ -34,6 +41,26 @@ bool is_lost(const Json& node) {
 bool same(const Json& a, const Json& b) {
   return number_at(a, {"pid"}) == number_at(b, {"pid"}) &&
          number_at(a, {"ticks"}) == number_at(b, {"ticks"});
+}
+
+// The coordinator that has files in this data-dir open.
+std::optional<Process> coordinator_in(const std::filesystem::path& data_dir) {
+  std::error_code error;
+  const std::string below = std::filesystem::canonical(data_dir, error).string() + "/";
+  for (const pid_t pid : all_pids()) {
+    const std::vector<std::string> words = command_of(pid);
+    if (words.size() < 2 || words[1] != "coordinator") continue;
+    const std::string fds = "/proc/" + std::to_string(pid) + "/fd";
+    std::error_code failed;
+    for (std::filesystem::directory_iterator at(fds, failed), end; !failed && at != end;
+         at.increment(failed)) {
+      std::error_code gone;
+      if (!std::filesystem::read_symlink(at->path(), gone).string().starts_with(below)) continue;
+      if (auto process = Process::open(pid)) return std::move(*process);
+      break;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -122,7 +149,12 @@ void Running::hit(const Step& step, Observer& observer, Injected& out) {
       return upgrade(step, out);
     case Fault::restore:
       return restore(step, observer, out);
+    case Fault::takeover:
+    case Fault::leader_freeze:
+      return hit_leader(step, observer, out);
     case Fault::clock_jump:
+    case Fault::leader_cut:
+    case Fault::store_loss:
       out.proof = only_local(step.fault);
       return;
   }
@@ -294,6 +326,49 @@ void Running::restore(const Step& step, Observer& observer, Injected& out) {
   out.proof = gone ? "a job created " + std::to_string(out.at_ms - gap.backup_ms) +
                          " ms after the backup is missing from the restored state"
                    : "a job submitted after the backup still exists: the state was not restored";
+}
+
+// The pid file is the leader's endpoints.json. The process that follows afterwards is not in it, so
+// it is known by its data-dir.
+void Running::hit_leader(const Step& step, Observer& observer, Injected& out) {
+  auto before = coordinator();
+  if (!before) return void(out.proof = before.error().message);
+  auto led = lineup_of(*site_.client);
+  if (!led) return void(out.proof = led.error().message);
+  const std::string api = text_at(read_json(text_of_file(site_.pid_file)), {"api"});
+  if (step.fault == Fault::takeover) {
+    if (Status s = before->send(SIGKILL); !s) return void(out.proof = s.error().message);
+    out.confirmed = before->wait_gone(kGoneMax);
+    out.at_ms = boot_now();
+    out.proof = before->name() + (out.confirmed ? " is gone" : " did not end");
+  } else {
+    freeze_leader(*before, api, step.hold_ms, pause_, observer, out);
+  }
+  measure("", pause_, observer, out);
+  std::optional<Process> after;
+  for (const Millis until = boot_now() + site_.restart_within_ms; !after && boot_now() < until;) {
+    after = coordinator_in(std::filesystem::path(site_.pid_file).parent_path());
+    if (after && !differ(*before, *after)) after.reset();
+    if (!after && !pause_(kStarted)) return;
+  }
+  if (!after)
+    return void(out.absent = "the coordinator, " + before->name() +
+                             ", ended, and nothing restarted it within " +
+                             short_span(site_.restart_within_ms));
+  out.proof += "; " + change(*before, *after);
+  Result<Lineup> now = lineup_of(*site_.client);
+  for (const Millis until = boot_now() + site_.restart_within_ms;
+       (!now || now->ready.size() < led->ready.size()) && boot_now() < until && pause_(kStarted);)
+    now = lineup_of(*site_.client);
+  if (!now) return void(out.absent = now.error().message);
+  if (now->ready.size() < led->ready.size())
+    out.absent = "coordinator " + led->leader + " is not in sync again";
+  const bool other = now->leader != led->leader && now->term > led->term;
+  out.confirmed = out.confirmed && other;
+  out.proof += other ? "; " + now->leader + " leads"
+                     : "; no other coordinator took over, and " + now->leader +
+                           " leads again: its supervisor must wait for longer than the lease of "
+                           "3 s, as with systemd's RestartSec=5";
 }
 
 Status Running::back_to(const std::string& binary) {

@@ -31,6 +31,7 @@ class Running {
   void upgrade(const Step& step, Injected& out);
   bool restart_with(const std::string& binary, bool stubborn, Injected& out);
   void restore(const Step& step, Observer& observer, Injected& out);
+  void hit_leader(const Step& step, Observer& observer, Injected& out);
 
   Result<Process> coordinator() const;
   // The process with which a supervisor replaced it; unavailable: not replaced in time.

@@ -27,6 +27,7 @@ struct Site {
   std::string binary;                                            // the other muster, for an upgrade
   std::string probe_prefix;  // for the names of jobs that faults create
   Target target;
+  bool each_address = false;  // its addresses are those of several coordinators, watched one by one
   ApiClient* client = nullptr;  // to the target, on this thread
 };
 

@@ -57,7 +57,7 @@ Result<std::unique_ptr<Scratch>> Scratch::start(ScratchOptions options, Interrup
   if (made->options_.witnesses) std::filesystem::create_directory(made->witness_dir(), error);
   if (error) return unavailable("cannot make " + made->witness_dir() + ": " + error.message());
   if (!made->options_.clock_lib.empty()) std::ofstream(made->clock_file()) << "+0\n";
-  if (Status s = made->start_coordinator(); !s) return s.error();
+  if (Status s = made->start_all_coordinators(); !s) return s.error();
   for (uint32_t node = 0; node < made->options_.nodes; ++node) {
     if (made->options_.relayed) {
       const auto port = port_of(made->listen_);
@@ -76,6 +76,7 @@ Scratch::~Scratch() {
   // First the daemons that would start others.
   for (Daemon& agent : agents_) (void)end(agent, SIGKILL);
   (void)end(coordinator_, SIGKILL);
+  standbys_.reset();
   for (uint32_t node = 0; node < options_.nodes; ++node) {
     auto keeper = this->keeper(node);
     if (!keeper) continue;
@@ -97,6 +98,21 @@ Result<Process> Scratch::keeper(uint32_t node) const {
     if (process && is_keeper_of(pid, work_dir)) return process;
   }
   return Error{Errc::not_found, name_of(node) + " has no keeper", {}};
+}
+
+Status Scratch::start_all_coordinators() {
+  if (options_.coordinators == 1) return start_coordinator();
+  auto several = Standbys::start({.dir = options_.dir,
+                                  .executable = options_.executable,
+                                  .count = options_.coordinators,
+                                  .grace_ms = options_.grace_ms,
+                                  .relayed = options_.relayed_store},
+                                 interrupted_);
+  if (!several) return several.error();
+  standbys_ = std::move(*several);
+  api_ = standbys_->api();
+  listen_ = standbys_->listen();
+  return Nothing{};
 }
 
 Status Scratch::start_coordinator(const std::string& executable) {
@@ -167,6 +183,7 @@ Status Scratch::run_verb(const std::vector<std::string>& words) {
 
 std::vector<std::string> Scratch::supervise() {
   std::vector<std::string> ended;
+  if (standbys_ != nullptr) ended = standbys_->supervise();
   if (reap(coordinator_)) {
     ended.push_back("the coordinator ended by itself: " + tail_of(coordinator_.log, 400));
     if (Status s = start_coordinator(); !s) ended.push_back(s.error().message);
@@ -184,7 +201,7 @@ Status Scratch::wait_ready() {
   for (const Millis until = boot_now() + kStartMax; boot_now() < until;
        usleep(kScratchLookUs * 4)) {
     if (interrupted_()) return stopped();
-    auto nodes = object(*client_, object_path(Kind::node, ""));
+    auto nodes = object(client(), object_path(Kind::node, ""));
     if (!nodes) continue;
     size_t ready = 0;
     for (const Json& node : at(*nodes, {"items"}))

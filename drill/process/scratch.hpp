@@ -11,6 +11,7 @@
 #include "drill/process/process.hpp"
 #include "drill/process/relay.hpp"
 #include "drill/process/spawn.hpp"
+#include "drill/process/standbys.hpp"
 
 #include <memory>
 #include <string>
@@ -31,6 +32,10 @@ struct ScratchOptions {
   std::string api_socket;              // likewise, which clients then use; empty: none
   std::string listen = "127.0.0.1:0";  // likewise, agents
   std::string clock_lib;  // libfaketimeMT.so.1, preloaded into the coordinator; empty: none
+  // More than 1: several coordinators, one of which leads, with an etcd; then `api`, `api_socket`,
+  // `listen`, `relayed` and `clock_lib` do not apply.
+  uint32_t coordinators = 1;
+  bool relayed_store = false;  // these reach etcd through a Relay each
 };
 
 class Scratch {
@@ -43,19 +48,23 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   const ScratchOptions& options() const { return options_; }
-  const std::string& api() const { return api_; }  // HOST:PORT
+  // HOST:PORT, of each coordinator, separated by commas.
+  const std::string& api() const { return api_; }
   // What clients use: the socket, else api().
   std::string client_address() const {
     return options_.api_socket.empty() ? api_ : "unix:" + options_.api_socket;
   }
   // Only for the thread that made the cluster; a thread can have only one client.
-  ApiClient& client() { return *client_; }
+  ApiClient& client() { return standbys_ ? standbys_->client() : *client_; }
   std::string witness_dir() const { return options_.dir + "/witness"; }
   std::string clock_file() const { return options_.dir + "/clock"; }
   std::string data_dir() const { return data_dir_; }
   static std::string node_name(uint32_t node) { return "drill-" + std::to_string(node); }
 
+  // The only coordinator; not running if there are several.
   Daemon& coordinator() { return coordinator_; }
+  // The several coordinators; null: there is only one.
+  Standbys* standbys() { return standbys_.get(); }
   Daemon& agent(uint32_t node) { return agents_[node]; }
   Result<Process> keeper(uint32_t node) const;
   Relay* relay(uint32_t node) { return relays_.empty() ? nullptr : relays_[node].get(); }
@@ -78,13 +87,15 @@ class Scratch {
 
  private:
   Scratch(ScratchOptions options, Interrupted interrupted);
+  Status start_all_coordinators();
   std::string name_of(uint32_t node) const { return options_.prefix + std::to_string(node); }
 
   const ScratchOptions options_;
   const Interrupted interrupted_;
   std::string api_, listen_, data_dir_;
-  std::unique_ptr<ApiClient> client_;
+  std::unique_ptr<ApiClient> client_;  // null: there are several coordinators
   Daemon coordinator_;
+  std::unique_ptr<Standbys> standbys_;
   std::vector<Daemon> agents_;
   std::vector<std::unique_ptr<Relay>> relays_;
 };

@@ -50,6 +50,8 @@ class Judge {
     for (const std::string& one : e_.went_back) add(Promise::never_back, one);
     for (const std::string& one : e_.forgotten) add(Promise::accepted_stays, one);
     for (const std::string& one : e_.unsound) add(Promise::state_sound, one);
+    for (const Injected& fault : e_.faults)
+      for (const std::string& one : fault.answered_late) add(Promise::one_leads, one);
     conclude();
     return std::move(out_);
   }
@@ -292,6 +294,7 @@ class Judge {
         {"retry", "retries", "before the backoff had passed"},
         {"log", "logs", "incomplete"},
         {"inconsistency", "inconsistencies", "found by the coordinator's own recount"},
+        {"answer", "answers", "by a coordinator after another one had taken over"},
     };
     for (auto& [promise, facts] : facts_) {
       const Words& words = kWords[static_cast<int>(promise)];
@@ -350,8 +353,8 @@ const char* name(Verdict verdict) {
 
 const char* name(Promise promise) {
   static constexpr const char* kNames[kPromises] = {
-      "lost",      "twice",     "invented", "resurrected", "two live", "outlived",
-      "went back", "forgotten", "result",   "backoff",     "logs",     "recount"};
+      "lost",      "twice",  "invented", "resurrected", "two live", "outlived",   "went back",
+      "forgotten", "result", "backoff",  "logs",        "recount",  "two leaders"};
   return kNames[static_cast<int>(promise)];
 }
 

@@ -34,8 +34,9 @@ enum class Promise {
   backoff_kept,       // no retry comes early
   logs_complete,      // everything an attempt printed is in its log
   state_sound,        // the coordinator's own recount finds no discrepancy
+  one_leads,          // no coordinator answers once another has taken over
 };
-inline constexpr int kPromises = 1 + static_cast<int>(Promise::state_sound);
+inline constexpr int kPromises = 1 + static_cast<int>(Promise::one_leads);
 const char* name(Promise promise);  // "lost", "twice", …
 
 // Allows for inaccurate and rounded clocks.
@@ -68,6 +69,10 @@ struct Injected {
   uint32_t in_flight = 0;           // attempts of the canary that were alive when it hit
   std::optional<Millis> down_ms{};  // until the API's first answer
   std::string absent{};             // the daemon that has not come back; empty: none
+  // With several coordinators: likewise, until the first submission was accepted, and until an end
+  // of a pod was counted; and what the one that led answered after another had begun to serve.
+  std::optional<Millis> accepted_ms{}, counted_ms{};
+  std::vector<std::string> answered_late{};
 };
 
 struct Log {

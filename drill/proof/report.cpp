@@ -21,6 +21,15 @@ std::string seconds(Millis span_ms) {
   return text;
 }
 
+std::string spans(const std::vector<Millis>& sorted) {
+  return seconds(sorted[sorted.size() / 2]) + " median, " + seconds(sorted.back()) + " worst";
+}
+
+Json to_json(const std::vector<Millis>& sorted) {
+  if (sorted.empty()) return Json::object();
+  return {{"medianMs", sorted[sorted.size() / 2]}, {"worstMs", sorted.back()}};
+}
+
 std::string count(uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
@@ -31,7 +40,8 @@ struct Totals {
   uint64_t logs = 0, on_disk = 0, accepted = 0, forgotten = 0, reads = 0;
   uint64_t broken[kPromises] = {};
   Millis late_ms = 0, took_ms = 0;
-  std::vector<Millis> down;
+  std::vector<Millis> down, accept, end;  // sorted: until a read, a submission, an end
+  bool several = false;                   // coordinators
 
   explicit Totals(const Report& report) {
     for (const Round& round : report.rounds) {
@@ -39,6 +49,9 @@ struct Totals {
         ++injected;
         confirmed += fault.confirmed ? 1 : 0;
         if (fault.down_ms) down.push_back(*fault.down_ms);
+        if (fault.accepted_ms) accept.push_back(*fault.accepted_ms);
+        if (fault.counted_ms) end.push_back(*fault.counted_ms);
+        several = several || hits_lead(fault.fault);
       }
       const Judgement& j = round.judgement;
       witnessed += j.witnessed;
@@ -55,7 +68,8 @@ struct Totals {
       for (const Finding& finding : j.findings)
         broken[static_cast<int>(finding.promise)] += finding.count;
     }
-    std::sort(down.begin(), down.end());
+    for (std::vector<Millis>* sorted : {&down, &accept, &end})
+      std::sort(sorted->begin(), sorted->end());
   }
   bool ok(Promise promise) const { return broken[static_cast<int>(promise)] == 0; }
   std::string of(Promise promise) const {
@@ -100,16 +114,15 @@ std::vector<std::vector<std::string>> rows_of(const Report& report) {
       count(t.logs, "attempt") + ", each byte compared" +
           (t.on_disk > 0 ? "; " + std::to_string(t.on_disk) + " read on nodes that were lost"
                          : ""));
-  if (!t.down.empty())
-    add("serving",
-        "down " + seconds(t.down[t.down.size() / 2]) + " median, " + seconds(t.down.back()) +
-            " worst",
-        "accepted and forgotten submissions: " + std::to_string(t.forgotten) + " of " +
-            std::to_string(t.accepted));
-  else
-    add("serving", "not measured",
-        "accepted and forgotten submissions: " + std::to_string(t.forgotten) + " of " +
-            std::to_string(t.accepted));
+  if (t.several)
+    add("two leaders", t.of(Promise::one_leads) + " answers",
+        "no coordinator answered once another one had taken over");
+  add("serving", t.down.empty() ? "not measured" : "down " + spans(t.down),
+      "accepted and forgotten submissions: " + std::to_string(t.forgotten) + " of " +
+          std::to_string(t.accepted));
+  if (!t.accept.empty())
+    add("accepting", "down " + spans(t.accept),
+        t.end.empty() ? "" : "an end of a pod counted after " + spans(t.end));
   if (report.calm_ms)
     add("cost", seconds(t.took_ms) + " for the canary",
         "without faults " + seconds(*report.calm_ms));
@@ -195,6 +208,8 @@ Json to_json(const Report& report) {
                   {"untilMs", fault.until_ms},  {"inFlight", fault.in_flight}};
       if (!fault.node.empty()) one["node"] = fault.node;
       if (fault.down_ms) one["downMs"] = *fault.down_ms;
+      if (fault.accepted_ms) one["acceptedMs"] = *fault.accepted_ms;
+      if (fault.counted_ms) one["countedMs"] = *fault.counted_ms;
       if (!fault.absent.empty()) one["absent"] = fault.absent;
       faults.push_back(std::move(one));
     }
@@ -230,16 +245,16 @@ Json to_json(const Report& report) {
                         {"condition", j.expected.condition}}}});
   }
   const Totals t(report);
-  Json down = Json::object();
-  if (!t.down.empty()) down = {{"medianMs", t.down[t.down.size() / 2]}, {"worstMs", t.down.back()}};
   Json out = {{"drill", report.id},
               {"version", report.version},
               {"begun", time_text(report.begun_ms)},
               {"place", report.place},
               {"verdict", name(report.verdict())},
               {"plan", to_json(report.plan)},
-              {"down", std::move(down)},
+              {"down", to_json(t.down)},
               {"rounds", std::move(rounds)}};
+  if (!t.accept.empty()) out["accepting"] = to_json(t.accept);
+  if (!t.end.empty()) out["counting"] = to_json(t.end);
   if (report.calm_ms) out["withoutFaultsMs"] = *report.calm_ms;
   if (!report.kept.empty()) out["evidence"] = report.kept;
   return out;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace muster::cli::drill {
 namespace {
@@ -15,7 +16,9 @@ constexpr Fault kAll[] = {Fault::coordinator_kill, Fault::coordinator_freeze,
                           Fault::keeper_kill,      Fault::node_loss,
                           Fault::partition,        Fault::disk_full,
                           Fault::clock_jump,       Fault::upgrade,
-                          Fault::restore};
+                          Fault::restore,          Fault::takeover,
+                          Fault::leader_freeze,    Fault::leader_cut,
+                          Fault::store_loss};
 
 Millis hold_of(Fault fault, Millis grace_ms, uint64_t chance) {
   switch (fault) {
@@ -33,7 +36,13 @@ Millis hold_of(Fault fault, Millis grace_ms, uint64_t chance) {
       return 500;
     case Fault::upgrade:
     case Fault::restore:
+    case Fault::leader_freeze:  // beyond the time until another one serves
+    case Fault::leader_cut:
       return 1'000;
+    case Fault::takeover:
+      return 0;
+    case Fault::store_loss:  // longer than a lease
+      return 10'000;
   }
   return 0;
 }
@@ -64,12 +73,22 @@ const char* name(Fault fault) {
       return "upgrade";
     case Fault::restore:
       return "restore";
+    case Fault::takeover:
+      return "takeover";
+    case Fault::leader_freeze:
+      return "leader-freeze";
+    case Fault::leader_cut:
+      return "leader-cut";
+    case Fault::store_loss:
+      return "store-loss";
   }
   return "";
 }
 
-const std::vector<Scenario>& scenarios() {
-  static const std::vector<Scenario> kScenarios = {
+namespace {
+
+std::vector<Scenario> of_one_coordinator() {
+  return {
       {"coordinator-kill",
        "SIGKILL the coordinator; its supervisor restarts it",
        "--local or --pid-file",
@@ -132,6 +151,41 @@ const std::vector<Scenario>& scenarios() {
        {Fault::coordinator_kill, Fault::coordinator_freeze, Fault::agent_kill, Fault::agent_freeze,
         Fault::keeper_kill, Fault::node_loss, Fault::partition}},
   };
+}
+
+std::vector<Scenario> of_several_coordinators() {
+  return {
+      {"takeover",
+       "SIGKILL the leader of several coordinators; another one takes over",
+       "--local with etcd, or --pid-file",
+       "20 s",
+       {Fault::takeover}},
+      {"leader-freeze",
+       "SIGSTOP the leader until another one serves, then SIGCONT",
+       "--local with etcd, or --pid-file",
+       "20 s",
+       {Fault::leader_freeze}},
+      {"leader-cut",
+       "Drop all bytes between the leader, the other coordinators and etcd",
+       "--local with etcd",
+       "20 s",
+       {Fault::leader_cut}},
+      {"store-loss",
+       "SIGSTOP etcd; the leader goes on with its replicas",
+       "--local with etcd",
+       "20 s",
+       {Fault::store_loss}},
+  };
+}
+
+}  // namespace
+
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> kScenarios = [] {
+    std::vector<Scenario> all = of_one_coordinator();
+    for (Scenario& scenario : of_several_coordinators()) all.push_back(std::move(scenario));
+    return all;
+  }();
   return kScenarios;
 }
 
@@ -150,14 +204,29 @@ bool hits_node(Fault fault) {
   return fault == Fault::agent_kill || disrupts(fault);
 }
 
+bool hits_lead(Fault fault) {
+  return fault == Fault::takeover || fault == Fault::leader_freeze || fault == Fault::leader_cut ||
+         fault == Fault::store_loss;
+}
+
 bool waits_for_loss(Fault fault) {
   return fault == Fault::agent_freeze || fault == Fault::node_loss || fault == Fault::partition;
 }
 
 const char* only_local(Fault fault) {
-  return fault == Fault::clock_jump
-             ? "the wall clock would jump for everything on the coordinator's machine"
-             : nullptr;
+  switch (fault) {
+    case Fault::clock_jump:
+      return "the wall clock would jump for everything on the coordinator's machine";
+    case Fault::leader_cut:
+      return "cut the leader off by hand: on its machine, drop what goes to and comes from the "
+             "other coordinators' --peers ports and etcd with nft, while `muster drill run "
+             "agent-kill` watches";
+    case Fault::store_loss:
+      return "stop etcd by hand, `systemctl stop etcd` on its machines, while `muster drill run "
+             "agent-kill` watches";
+    default:
+      return nullptr;
+  }
 }
 
 std::vector<Step> schedule(const Scenario& scenario, const Plan& plan, uint32_t round,
@@ -190,6 +259,7 @@ Json to_json(const Plan& plan) {
           {"seed", plan.seed},
           {"times", plan.times},
           {"nodes", plan.nodes},
+          {"coordinators", plan.coordinators},
           {"forMs", plan.for_ms},
           {"canary",
            {{"indexes", plan.canary.indexes},
@@ -219,6 +289,8 @@ Result<Plan> plan_of(const Json& report) {
   plan.seed = static_cast<uint64_t>(number(json, "seed", 0, INT64_MAX));
   plan.times = static_cast<uint32_t>(number(json, "times", 1, kTimesMax));
   plan.nodes = static_cast<uint32_t>(number(json, "nodes", 1, kNodesMax));
+  if (json.contains("coordinators"))  // reports of earlier versions have one
+    plan.coordinators = static_cast<uint32_t>(number(json, "coordinators", 1, kCoordinatorsMax));
   plan.for_ms = number(json, "forMs", 0, INT64_MAX);
   const Json& canary = at(json, {"canary"});
   plan.canary.indexes = static_cast<uint32_t>(number(canary, "indexes", kCanaryMin, kCanaryMax));

@@ -25,6 +25,10 @@ enum class Fault {
   clock_jump,
   upgrade,
   restore,
+  takeover,
+  leader_freeze,
+  leader_cut,
+  store_loss,
 };
 // Also the name of its scenario: "coordinator-kill".
 const char* name(Fault fault);
@@ -45,6 +49,8 @@ bool disrupts(Fault fault);
 
 // Whether it hits a node's daemons rather than the coordinator.
 bool hits_node(Fault fault);
+// Whether it hits the one that leads of several coordinators, or the store of these.
+bool hits_lead(Fault fault);
 // Whether it lasts until its node is lost.
 bool waits_for_loss(Fault fault);
 // Why the fault is not possible in a running cluster; nullptr: it is possible.
@@ -60,14 +66,15 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-constexpr uint32_t kTimesMax = 10'000, kNodesMax = 64;
+constexpr uint32_t kTimesMax = 10'000, kNodesMax = 64, kCoordinatorsMax = 7;
 
 struct Plan {
   std::string scenario;
   uint64_t seed = 1;
   uint32_t times = 1;  // faults in each round
   uint32_t nodes = 3;
-  Millis for_ms = 0;  // repeat rounds for this long; 0: one round
+  uint32_t coordinators = 1;  // of the scratch cluster
+  Millis for_ms = 0;          // repeat rounds for this long; 0: one round
   Canary canary;
   std::vector<Step> steps;  // of the first round
   bool operator==(const Plan&) const = default;

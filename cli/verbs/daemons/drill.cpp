@@ -41,7 +41,8 @@ struct DrillWords {
 
 const std::set<std::string> kDrillWords{"run", "list", "history"};
 // Flags that --replay and --local exclude.
-const std::vector<std::string> kOfSchedule{"--times", "--seed", "--canary", "--nodes", "--for"};
+const std::vector<std::string> kOfSchedule{"--times", "--seed",         "--canary",
+                                           "--nodes", "--coordinators", "--for"};
 const std::vector<std::string> kOfRunning{"--pid-file", "--witness-dir",    "--on-node",
                                           "--start",    "--restart-within", "--node-grace",
                                           "--switch",   "--restore"};
@@ -82,6 +83,8 @@ Judged read_drill_words(const DrillWords& w, const Given& given) {
     return Usage{"--replay has its own " + listed(kOfSchedule, " and ")};
   if (o.local && any_given(kOfRunning))
     return Usage{listed(kOfRunning, " and ") + " are for a running cluster, not for --local"};
+  if (!o.local && given.flags.contains("--coordinators"))
+    return Usage{"--coordinators is only for --local: a running cluster has its own"};
   if (auto wrong = read_span("--for", w.spread, o.for_ms)) return *wrong;
   if (auto wrong = read_span("--node-grace", w.node_grace, o.node_grace_ms)) return *wrong;
   if (auto wrong = read_span("--restart-within", w.restart_within, o.restart_within_ms))
@@ -130,6 +133,10 @@ Verb drill_verb() {
                   drill::kCanaryMin, drill::kCanaryMax),
            number("--nodes", o.nodes, "Nodes of the scratch cluster (default)", 1,
                   drill::kNodesMax),
+           number("--coordinators", o.coordinators,
+                  "Coordinators of the scratch cluster: 2 or more for takeover, leader-freeze, "
+                  "leader-cut and store-loss (default: 2 for these, else 1)",
+                  1, drill::kCoordinatorsMax),
            {"--for", "T", "Repeat for this long, each time with another seed", &w->spread},
            {"--no-baseline", "", "Skip the run without faults that the canary is compared with",
             &w->no_baseline},
@@ -162,6 +169,7 @@ Verb drill_verb() {
       .asks = {&o.target, ""},
       .footer =
           "Examples:\n  muster drill list\n  muster drill run coordinator-kill --local --times 20\n"
+          "  muster drill run takeover --local --coordinators 2 --times 5\n"
           "  muster drill run storm --local --for 10m --report /var/tmp/drills\n"
           "  muster drill run coordinator-kill --pid-file /var/lib/muster/endpoints.json \\\n"
           "    --witness-dir /shared/drill\n"

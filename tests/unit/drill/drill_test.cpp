@@ -70,6 +70,7 @@ TEST(Schedule, IsReplayedFromAReport) {
     Report report;
     report.id = "abc";
     report.plan = plan_for(scenario.name, 5);
+    report.plan.coordinators = 3;
     const auto again = plan_of(to_json(report));
     ASSERT_TRUE(again.ok()) << again.error().message;
     EXPECT_EQ(*again, report.plan);
@@ -127,6 +128,20 @@ TEST(Memory, NoticesStatusThatGoesBack) {
   EXPECT_EQ(memory.compare(later).size(), 2u);
   memory.forget();
   EXPECT_TRUE(memory.compare(status(0, "")).empty());
+}
+
+TEST(Memory, IsSharedByClientsOfSeveralCoordinators) {
+  Memory shared;
+  Memory first = shared, second = shared;  // both ask before either is answered
+  EXPECT_TRUE(first.compare(status(3, "0-2")).empty());
+  ASSERT_TRUE(first.knows(shared));
+  shared = first;
+  Json older = status(1, "0");
+  older["metadata"]["resourceVersion"] = "5";
+  EXPECT_TRUE(second.compare(older).empty()) << "it was asked at the same time";
+  EXPECT_FALSE(second.knows(shared));
+  Memory third = shared;
+  EXPECT_FALSE(third.compare(older).empty()) << "it was asked later";
 }
 
 // Stays until it is killed.
@@ -285,6 +300,27 @@ TEST(DrillRelay, HoldsAndForwardsBytesOfEachDirection) {
   }
   shutdown(agent.get(), SHUT_WR);
   EXPECT_EQ(read(server.get(), &byte, 1), 0) << "an end is passed on";
+}
+
+TEST(DrillReport, SaysHowLongATakeoverTook) {
+  Report report;
+  Round round;
+  for (const Millis took : {300, 500, 400}) {
+    Injected fault{Fault::takeover, "", 1, 2, true, "", 3, took};
+    fault.accepted_ms = took + 10;
+    fault.counted_ms = took + 20;
+    round.faults.push_back(fault);
+  }
+  report.rounds.push_back(round);
+  const std::string text = summary(report);
+  EXPECT_NE(text.find("down 0.40 s median, 0.50 s worst"), std::string::npos) << text;
+  EXPECT_NE(text.find("down 0.41 s median, 0.51 s worst"), std::string::npos) << text;
+  EXPECT_NE(text.find("counted after 0.42 s median, 0.52 s worst"), std::string::npos) << text;
+  EXPECT_NE(text.find("two leaders"), std::string::npos) << text;
+  EXPECT_EQ(to_json(report)["accepting"]["worstMs"], 510);
+  EXPECT_EQ(to_json(report)["counting"]["medianMs"], 420);
+  report.rounds[0].faults = {{Fault::coordinator_kill, "", 1, 2, true, "", 3, 310}};
+  EXPECT_EQ(summary(report).find("two leaders"), std::string::npos) << "there is only one";
 }
 
 TEST(DrillReport, NamesBrokenPromiseInEveryFormat) {

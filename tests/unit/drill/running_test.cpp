@@ -26,7 +26,13 @@ TEST(DrillFaults, AreClassifiedByWhatTheyHit) {
       const bool node = what.starts_with("agent") || what.starts_with("keeper") ||
                         what == "node-loss" || what == "partition";
       EXPECT_EQ(hits_node(fault), node) << what;
-      EXPECT_EQ(only_local(fault) != nullptr, fault == Fault::clock_jump) << what;
+      EXPECT_EQ(only_local(fault) != nullptr, fault == Fault::clock_jump ||
+                                                  fault == Fault::leader_cut ||
+                                                  fault == Fault::store_loss)
+          << what;
+      EXPECT_EQ(hits_lead(fault),
+                what == "takeover" || what.starts_with("leader-") || what == "store-loss")
+          << what;
       EXPECT_TRUE(disrupts(fault) || !waits_for_loss(fault)) << what;
     }
   }

@@ -228,6 +228,18 @@ TEST(Judge, FindsEachPlantedFault) {
   }
 }
 
+TEST(Judge, FindsAnswersOfACoordinatorThatNoLongerLeads) {
+  Evidence e = honest();
+  e.faults[0].fault = Fault::leader_freeze;
+  EXPECT_EQ(judge(e).verdict, Verdict::held);
+  e.faults[0].answered_late = {"pid 7 answered when it went on: HTTP/1.1 200 OK"};
+  const Judgement judgement = judge(e);
+  EXPECT_EQ(judgement.verdict, Verdict::broken);
+  EXPECT_EQ(broken(judgement), "two leaders");
+  EXPECT_EQ(judgement.findings[0].text,
+            "1 answer by a coordinator after another one had taken over");
+}
+
 TEST(Judge, ExcusesPodsOfLostNode) {
   for (const Fault fault :
        {Fault::keeper_kill, Fault::node_loss, Fault::agent_freeze, Fault::partition}) {
