@@ -1,21 +1,25 @@
 // muster-planted: muster with one planted fault, so that tests can check that a drill finds it
-// (tests/e2e/drill.py). There is a fault for each promise; PLANTED_FAULT selects one:
+// (tests/e2e/drill.py, standby_drill.py). There is a fault for each promise; PLANTED_FAULT selects
+// one:
 //
 //   forgets      a restarted coordinator does not know an accepted job
 //   miscounts    the end of a pod arrives with the wrong exit code
 //   regresses    a restarted coordinator does not know a success, and runs the index again
 //   duplicates   a pod counts as ended while it runs, so its index gets a second pod
 //   drops        an agent that starts kills the pods of its predecessor
+//   lingers      a coordinator goes on answering when another one may lead
 //   poisons      the end of a pod of the job called "poison" crashes the coordinator
 //
 // The linker inserts these functions between muster's libraries (--wrap); nothing else differs.
 #include "agent/agent.hpp"
 #include "core/job/rules/decide.hpp"
+#include "core/standby/leader.hpp"
 #include "drill/process/process.hpp"
 #include "storage/recovery.hpp"
 
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,6 +48,8 @@ Result<int> real_run_agent(const agent::AgentOptions& options, agent::AgentContr
     MUSTER_REAL(PLANTED_RUN_AGENT);
 Result<int> run_agent(const agent::AgentOptions& options, agent::AgentControl* control)
     MUSTER_WRAP(PLANTED_RUN_AGENT);
+Millis real_answers_until(const core::standby::Leader* leader) MUSTER_REAL(PLANTED_ANSWERS_UNTIL);
+Millis answers_until(const core::standby::Leader* leader) MUSTER_WRAP(PLANTED_ANSWERS_UNTIL);
 
 // Read at startup, since daemons remove variables from their environment.
 const std::string chosen = [] {
@@ -103,6 +109,10 @@ Result<storage::Recovered> recover(storage::Journal& journal,
     one.job = core::Job(one.job.id(), one.job.object_ptr(), std::move(state));
   }
   return recovered;
+}
+
+Millis answers_until(const core::standby::Leader* leader) {
+  return chosen == "lingers" ? std::numeric_limits<Millis>::max() : real_answers_until(leader);
 }
 
 Result<int> run_agent(const agent::AgentOptions& options, agent::AgentControl* control) {
