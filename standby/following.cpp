@@ -267,7 +267,7 @@ Status FollowingRole::keep_seat(const std::string& seat) {
   auto& seats = parts_.note.seats;
   seats.insert(seats.begin(), seat);
   if (seats.size() > kSeatsMax) seats.resize(kSeatsMax);
-  if (const Status written = write_note(parts_.data_dir, parts_.note); !written) return written;
+  if (Status written = write_note(parts_.data_dir, parts_.note); !written) return written;
   follower_->sits(seat);
   return Nothing{};
 }

@@ -4,7 +4,6 @@
 
 namespace muster::standby {
 
-using coordinator::Lead;
 using coordinator::LeadChange;
 using coordinator::LeadFigures;
 

@@ -21,7 +21,6 @@ namespace muster::standby {
 namespace {
 
 using core::standby::Configuration;
-using core::standby::Leader;
 
 constexpr Millis kClocksMs = 60'000;  // by which two machines may differ
 constexpr Millis kRejoinMs = 10'000;  // after a copy, at most
