@@ -75,7 +75,7 @@ std::vector<std::string> server_names(const ApiOptions& options) {
 }
 
 constexpr auto kLeadLook = 1 * kj::SECONDS;
-constexpr auto kLastRequests = 100 * kj::MILLISECONDS;
+constexpr auto kLastRequests = 200 * kj::MILLISECONDS;
 constexpr size_t kAuditBytesMax = 64u << 20, kAuditFilesMax = 8;
 
 bool ends_a_job(const core::Committed& batch) {
