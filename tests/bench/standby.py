@@ -93,7 +93,8 @@ def main():
     parser.add_argument("--delay-us", type=int, default=0)
     options = parser.parse_args()
     if options.delay_us and not os.environ.get("MUSTER_BENCH_DELAYED"):
-        setup = f"ip link set lo up && tc qdisc add dev lo root netem limit 100000 delay {options.delay_us / 2}us"
+        setup = (f"ip link set lo up && {{ tc qdisc add dev lo root netem limit 100000 delay {options.delay_us / 2}us 2>/dev/null || "
+                 "{ echo 'standby.py: --delay-us needs root, tc(8) and a kernel with sch_netem' >&2; exit 1; }; }")
         os.execvpe("unshare", ["unshare", "-n", "sh", "-c", f'{setup} && exec "$@"', "sh", sys.executable, *sys.argv],
                    {**os.environ, "MUSTER_BENCH_DELAYED": "1"})
     with contextlib.ExitStack() as stack:
