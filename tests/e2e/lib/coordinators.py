@@ -129,11 +129,15 @@ class Coordinators:
         self.flags = list(flags)
         self.agents = {}
         self.all = []
+        self.slots = slots
         self.etcd = Etcd(self.dir, etcds, self.HOST)
         self.store = self.etcd.store
-        self.slots = slots
-        for i in range(count):
-            self.add(f"c{i + 1}")
+        try:
+            for i in range(count):
+                self.add(f"c{i + 1}")
+        except BaseException:  # nobody else has it yet
+            self.close()
+            raise
 
     def make(self, name):
         return Coordinator(self, name)
