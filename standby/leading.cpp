@@ -257,7 +257,6 @@ kj::Promise<void> LeadingRole::beat(std::string member, uint64_t number) {
   const auto began = kj::systemPreciseMonotonicClock().now();
   auto request = follower->following.beatRequest();
   request.setTerm(leader_.configuration().term);
-  request.setConfiguration(configuration_text(leader_.configuration()));
   auto answered = request.send().then([this, member, number, sent, began](auto&& response) {
     Follower* still = find(member, number);
     if (still == nullptr) return;

@@ -64,16 +64,10 @@ std::string reached_at(const std::string& address) {
 // What a peer gets from a coordinator that does not lead.
 class NotLeading final : public wire::Leading::Server {
  public:
-  explicit NotLeading(uint64_t term) : term_(term) {}
   kj::Promise<void> join(JoinContext context) override {
-    auto answer = context.initResults().initAnswer();
-    answer.setTerm(term_);
-    answer.setLater("it does not lead");
+    context.initResults().initAnswer().setLater("it does not lead");
     return kj::READY_NOW;
   }
-
- private:
-  uint64_t term_;
 };
 
 // One connection. Members are destroyed in reverse order, the stream after its users.
@@ -294,7 +288,7 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
                       }
                       auto served = leading_.get() != nullptr
                                         ? leading_->serve_peer(*who)
-                                        : wire::Leading::Client(kj::heap<NotLeading>(0));
+                                        : wire::Leading::Client(kj::heap<NotLeading>());
                       auto peer = kj::heap<Peer>(kj::mv(known.stream), kj::mv(served));
                       auto gone = peer->network.onDisconnect();
                       return gone.attach(kj::mv(peer));
