@@ -40,12 +40,6 @@ namespace muster::coordinator {
 
 namespace {
 
-// Empty: unknown.
-std::string own_host_name() {
-  char name[256] = "";
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 // Host names that clients may use for the API: those the user gives, the host of its own address
 // and, with --insecure, any IP address and this machine's name.
 api::HostRules host_rules(const ApiOptions& options) {
@@ -60,18 +54,6 @@ api::HostRules host_rules(const ApiOptions& options) {
   rules.any_address = true;
   if (std::string name = own_host_name(); !name.empty()) add(std::move(name));
   return rules;
-}
-
-// The host names that clients on other machines may use.
-std::vector<std::string> server_names(const ApiOptions& options) {
-  std::vector<std::string> names = {"localhost", "127.0.0.1", "::1"};
-  names.insert(names.end(), options.hosts.begin(), options.hosts.end());
-  const std::string host = host_of(options.tls_address);
-  if (host != "0.0.0.0" && host != "::" && host != "*") names.push_back(host);
-  if (std::string name = own_host_name(); !name.empty()) names.push_back(std::move(name));
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
 }
 
 constexpr auto kLeadLook = 1 * kj::SECONDS;
@@ -552,8 +534,9 @@ class Thread final : public ApiThread, public api::Backend {
       auto opened = listen_on(io, "--api-tls", options_.tls_address, 0600);
       if (!opened) return bound.set_value(opened.error());
       tls_address_ = with_port(options_.tls_address, **opened);
-      tls = tls::server_context(options_.trust->server_certificate(server_names(options_)),
-                                options_.trust->authority(), false);
+      tls = tls::server_context(
+          options_.trust->server_certificate(server_names(options_.hosts, options_.tls_address)),
+          options_.trust->authority(), false);
       ports.add(then_serve([&server, &tls = *tls, port = kj::mv(*opened)]() mutable {
         return server.serve_tls(kj::mv(port), [&tls](kj::Own<kj::AsyncIoStream> s) {
           return tls.wrapServer(kj::mv(s));

@@ -35,8 +35,7 @@ PeerCredentials PeerCredentials::of_authority(const tls::Authority& authority) {
   made.authority_ = authority.pems().certificate;
   made.client_ = authority.issue(
       {who.common_name(), {}, false, wall_now(), coordinator::kServerCertificateMs});
-  made.server_ = authority.issue(
-      {tls::kServerName, {tls::kServerName}, true, wall_now(), coordinator::kServerCertificateMs});
+  made.server_ = coordinator::server_certificate(authority, {}, wall_now());
   return made;
 }
 

@@ -67,10 +67,8 @@ Status Doorway::open() {
 void Doorway::changed() {
   if (tls_.get() != nullptr || !role_.authority()) return;
   const tls::Authority& authority = *role_.authority();
-  tls::Issue issue{
-      tls::kServerName, {tls::kServerName}, true, wall_now(), coordinator::kServerCertificateMs};
-  issue.names.insert(issue.names.end(), ports_.names.begin(), ports_.names.end());
-  tls_ = tls::server_context(authority.issue(issue), authority.pems().certificate, false);
+  tls_ = tls::server_context(coordinator::server_certificate(authority, ports_.names, wall_now()),
+                             authority.pems().certificate, false);
 }
 
 void Doorway::take_local(kj::Own<kj::AsyncIoStream> stream) {

@@ -48,17 +48,11 @@ void hang_up() {
   std::_Exit(1);
 }
 
-std::string host_name() {
-  char name[256] = "";
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 // As other machines reach it: a wildcard stands for this machine's name.
 std::string reached_at(const std::string& address) {
   if (address.empty() || address.starts_with("unix:")) return "";
-  const std::string host = coordinator::host_of(address);
-  if (host != "0.0.0.0" && host != "::" && host != "*") return address;
-  return host_name() + address.substr(address.rfind(':'));
+  if (!coordinator::is_wildcard(coordinator::host_of(address))) return address;
+  return coordinator::own_host_name() + address.substr(address.rfind(':'));
 }
 
 // What a peer gets from a coordinator that does not lead.
@@ -98,10 +92,7 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
         wake_(std::move(wake)) {
     place_ = {reached_at(options_.peers), reached_at(serves.api),        reached_at(serves.api_tls),
               reached_at(serves.listen),  reached_at(serves.listen_tls), kVersion};
-    ports_.names = {"localhost", "127.0.0.1", "::1", host_name()};
-    ports_.names.insert(ports_.names.end(), serves.api_hosts.begin(), serves.api_hosts.end());
-    if (const std::string host = coordinator::host_of(place_.api_tls); !host.empty())
-      ports_.names.push_back(host);
+    ports_.names = coordinator::server_names(serves.api_hosts, serves.api_tls);
   }
 
   ~Thread() noexcept override {

@@ -1,8 +1,11 @@
 #include "coordinator/threads/address.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
 #include <netinet/in.h>
+#include <unistd.h>
+#include <utility>
 
 namespace muster::coordinator {
 
@@ -17,6 +20,27 @@ uint16_t port_of(const std::string& address) {
   if (colon != std::string::npos)
     std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
   return port;
+}
+
+bool is_wildcard(const std::string& host) {
+  return host == "0.0.0.0" || host == "::" || host == "*";
+}
+
+std::string own_host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::vector<std::string> server_names(const std::vector<std::string>& hosts,
+                                      const std::string& address) {
+  std::vector<std::string> names = {"localhost", "127.0.0.1", "::1"};
+  names.insert(names.end(), hosts.begin(), hosts.end());
+  if (const std::string host = host_of(address); !host.empty() && !is_wildcard(host))
+    names.push_back(host);
+  if (std::string name = own_host_name(); !name.empty()) names.push_back(std::move(name));
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 std::optional<sockaddr_storage> socket_address(const std::string& host, uint16_t port) {

@@ -25,10 +25,15 @@ TrustStore::TrustStore(core::Trust trust, tls::Authority authority, Millis certi
       now_(std::move(now)),
       trust_(std::move(trust)) {}
 
-tls::KeyPair TrustStore::server_certificate(const std::vector<std::string>& names) const {
-  tls::Issue issue{tls::kServerName, {tls::kServerName}, true, now_(), kServerCertificateMs};
+tls::KeyPair server_certificate(const tls::Authority& authority,
+                                const std::vector<std::string>& names, Millis now) {
+  tls::Issue issue{tls::kServerName, {tls::kServerName}, true, now, kServerCertificateMs};
   issue.names.insert(issue.names.end(), names.begin(), names.end());
-  return authority_.issue(issue);
+  return authority.issue(issue);
+}
+
+tls::KeyPair TrustStore::server_certificate(const std::vector<std::string>& names) const {
+  return coordinator::server_certificate(authority_, names, now_());
 }
 
 void TrustStore::make(NewToken wanted, std::function<void(Result<Made>)> done) {

@@ -26,6 +26,10 @@ inline constexpr Millis kDayMs = 86'400'000;
 // The life of the coordinator's own certificates, which are made at each start.
 inline constexpr Millis kServerCertificateMs = 10 * 365 * kDayMs;
 
+// The certificate of a coordinator under these names, besides kServerName.
+tls::KeyPair server_certificate(const tls::Authority& authority,
+                                const std::vector<std::string>& names, Millis now);
+
 struct NewToken {
   core::TokenKind kind = core::TokenKind::node;
   std::string subject;
