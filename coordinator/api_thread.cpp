@@ -33,7 +33,6 @@
 #include <future>
 #include <memory>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 namespace muster::coordinator {

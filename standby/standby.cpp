@@ -5,6 +5,7 @@
 #include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "coordinator/links/rpc_peer.hpp"
 #include "coordinator/threads/address.hpp"
 #include "coordinator/threads/inbox.hpp"
 #include "coordinator/threads/listening.hpp"
@@ -16,14 +17,11 @@
 #include "storage/replica/replacement.hpp"
 #include "trust/tls/link.hpp"
 
-#include <capnp/rpc-twoparty.h>
-
 #include <filesystem>
 #include <future>
 #include <mutex>
 #include <sys/socket.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 namespace muster::standby {
@@ -31,7 +29,6 @@ namespace {
 
 constexpr auto kHandshake = 5 * kj::SECONDS;
 constexpr size_t kHandshakesMax = 64;
-constexpr uint64_t kMessageWords = (64u << 20) / 8;
 
 // Nothing is answered from now on, not even by threads that wait for a disk and keep the process
 // from ending.
@@ -62,22 +59,6 @@ class NotLeading final : public wire::Leading::Server {
     context.initResults().initAnswer().setLater("it does not lead");
     return kj::READY_NOW;
   }
-};
-
-// One connection. Members are destroyed in reverse order, the stream after its users.
-struct Peer {
-  kj::Own<kj::AsyncIoStream> stream;
-  capnp::TwoPartyVatNetwork network;
-  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
-  static capnp::ReaderOptions limits() {
-    capnp::ReaderOptions options;
-    options.traversalLimitInWords = kMessageWords;
-    return options;
-  }
-  Peer(kj::Own<kj::AsyncIoStream> s, capnp::Capability::Client bootstrap)
-      : stream(kj::mv(s)),
-        network(*stream, capnp::rpc::twoparty::Side::SERVER, limits()),
-        rpc(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
 };
 
 class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
@@ -280,7 +261,8 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
                       auto served = leading_.get() != nullptr
                                         ? leading_->serve_peer(*who)
                                         : wire::Leading::Client(kj::heap<NotLeading>());
-                      auto peer = kj::heap<Peer>(kj::mv(known.stream), kj::mv(served));
+                      auto peer =
+                          kj::heap<coordinator::RpcPeer>(kj::mv(known.stream), kj::mv(served));
                       auto gone = peer->network.onDisconnect();
                       return gone.attach(kj::mv(peer));
                     })

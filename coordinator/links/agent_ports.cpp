@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
+#include "coordinator/links/rpc_peer.hpp"
 #include "coordinator/links/wire_text.hpp"
 #include "coordinator/threads/descriptors.hpp"
 #include "core/spec/values/names.hpp"
@@ -12,7 +13,6 @@
 #include "trust/tls/link.hpp"
 
 #include <caf/send.hpp>
-#include <capnp/rpc-twoparty.h>
 #include <kj/debug.h>
 
 #include <algorithm>
@@ -25,24 +25,6 @@ namespace muster::coordinator {
 namespace {
 
 constexpr uint64_t kBarredBytesMax = 64u << 10;  // from a connection that may not register
-
-// One connection. Members are destroyed in reverse order, the stream after its users.
-struct Peer {
-  uint64_t link;
-  kj::Own<kj::AsyncIoStream> stream;
-  capnp::TwoPartyVatNetwork network;
-  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
-  static capnp::ReaderOptions limits() {
-    capnp::ReaderOptions options;
-    options.traversalLimitInWords = (64u << 20) / 8;
-    return options;
-  }
-  Peer(uint64_t number, kj::Own<kj::AsyncIoStream> s, capnp::Capability::Client bootstrap)
-      : link(number),
-        stream(kj::mv(s)),
-        network(*stream, capnp::rpc::twoparty::Side::SERVER, limits()),
-        rpc(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
-};
 
 }  // namespace
 
@@ -162,7 +144,7 @@ void AgentPorts::talk(uint64_t number, kj::Own<kj::AsyncIoStream> stream, kj::Pr
       !guest || (guest->barred.empty() && guest->who.kind == tls::Identity::Kind::node);
   auto meter = std::make_shared<Meter>(registers ? unregistered_ : barred_);
   callers_.emplace(number, Caller{meter, std::move(guest)});
-  auto peer = kj::heap<Peer>(number, metered(kj::mv(stream), std::move(meter)), bootstrap_(number));
+  auto peer = kj::heap<RpcPeer>(metered(kj::mv(stream), std::move(meter)), bootstrap_(number));
   auto gone =
       peer->network.onDisconnect().exclusiveJoin(kj::mv(closed)).exclusiveJoin(silent(number));
   if (expires) gone = gone.exclusiveJoin(expired(number, *expires));
