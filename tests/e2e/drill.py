@@ -77,6 +77,21 @@ class Local(Folder):
     """On scratch clusters."""
     CANARY = 30
 
+    def interrupted(self, scenario):
+        """Interrupts the scenario while its fault is being injected: nothing is left; returns what it said."""
+        process = self.start("run", scenario, "--local", "--seed", "3", "--no-baseline")
+        self.addCleanup(lambda p=process: p.poll() is None and p.kill())
+        seen = ""
+        while f"  {scenario}  " not in seen:
+            line = process.stderr.readline()
+            self.assertTrue(line, seen)
+            seen += line
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.nothing_left()
+        return err
+
     def held(self, scenario, *words, **env):
         """Runs the scenario, which must be HELD; returns the report."""
         reports = self.dir / f"reports-{scenario}"
@@ -159,18 +174,7 @@ class Scenarios(Local):
 
     def test_an_interruption_leaves_nothing(self):
         for scenario in ("coordinator-freeze", "node-loss"):
-            process = self.start("run", scenario, "--local", "--seed", "3", "--no-baseline")
-            self.addCleanup(lambda p=process: p.poll() is None and p.kill())
-            seen = ""
-            while f"  {scenario}  " not in seen:  # the fault is being injected
-                line = process.stderr.readline()
-                self.assertTrue(line, seen)
-                seen += line
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 130, err)
-            self.assertIn("interrupted", err)
-            self.nothing_left()
+            self.assertIn("interrupted", self.interrupted(scenario))
 
     def test_a_killed_drill_leaves_nothing(self):
         process = self.start("run", "coordinator-kill", "--local", "--no-baseline", "--times", "50")

@@ -59,17 +59,7 @@ class Scratch(drill.Local):
 
     def test_an_interruption_leaves_nothing(self):
         for scenario in ("leader-freeze", "store-loss"):
-            process = self.start("run", scenario, "--local", "--seed", "3", "--no-baseline")
-            self.addCleanup(lambda p=process: p.poll() is None and p.kill())
-            seen = ""
-            while f"  {scenario}  " not in seen:  # the fault is being injected
-                line = process.stderr.readline()
-                self.assertTrue(line, seen)
-                seen += line
-            process.send_signal(drill.signal.SIGINT)
-            _, err = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 130, err)
-            self.nothing_left()
+            self.interrupted(scenario)
 
 
 @unittest.skipUnless(shutil.which("etcd"), "etcd is not installed")
