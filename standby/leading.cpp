@@ -153,7 +153,8 @@ std::string LeadingRole::refuses(wire::Replica::Reader replica) {
   if (replica.getProtocol() != wire::STANDBY_PROTOCOL)
     return "it speaks version " + std::to_string(replica.getProtocol()) +
            " of the protocol between coordinators, this one speaks version " +
-           std::to_string(wire::STANDBY_PROTOCOL) + ": give both neighbouring versions of muster";
+           std::to_string(wire::STANDBY_PROTOCOL) +
+           ": run neighbouring versions of muster on both machines";
   if (const std::string cluster = text(replica.getCluster());
       !cluster.empty() && cluster != held.cluster)
     return "its data-dir is that of cluster " + on_one_line(cluster) + ", this is cluster " +
