@@ -35,13 +35,13 @@ std::string reason_of(const kj::Exception& e) {
   constexpr std::string_view kResolver = "gai_strerror(status) = ";
   if (const size_t at = text.find(kResolver); at != std::string::npos)
     return "its host is not known: " + text.substr(at + kResolver.size());
-  for (const char* known : {"Connection refused", "Connection reset", "No route to host",
-                            "Network is unreachable", "Broken pipe"}) {
+  for (const char* known : {"Connection refused", "No route to host", "Network is unreachable"}) {
     if (text.find(known) == std::string::npos) continue;
     std::string reason = known;
     reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
     return reason;
   }
+  // How it broke depends on who noticed it first.
   if (e.getType() == kj::Exception::Type::DISCONNECTED) return "the connection broke";
   return text.substr(0, text.find(';'));  // without KJ's values
 }
