@@ -76,17 +76,15 @@ class Simulation {
     changed_.clear();
     Slots::Round round = slots_.place(now_ += kStepMs);
     const double ms = ms_since(begin);
-    for (const auto& [job, granted] : round.grants) {
-      for (const auto& [node, count] : granted) granted_ += count;
+    for (const auto& [job, node, count] : round.grants) {
+      granted_ += count;
       if (job > jobs_) {
         gang_ = nullptr;
         continue;
       }
       changed_.insert(job);
-      for (const auto& [node, count] : granted) {
-        known_[job].held[node] += count;
-        known_[job].received += count;
-      }
+      known_[job].held[node] += count;
+      known_[job].received += count;
     }
     return ms;
   }

@@ -113,15 +113,19 @@ void Turn::take(const PlaceNow&) {
     return_slots();
   else if (slots.any_waits())
     return_limited();
-  for (auto& [job, granted] : round.grants) {
+  for (auto at = round.grants.cbegin(); at != round.grants.cend();) {
+    const JobId job = at->job;
     const bool keep = enough && slots.may_keep(job);
     if (keep)
       cluster.keepers().insert(job);
     else
       cluster.keepers().erase(job);
-    std::map<NodeId, uint64_t> links;
-    for (auto [node, count] : granted) links[node] = cluster.node(node)->link.value();
-    at_once(Grant{job, std::move(granted), std::move(links), keep});
+    Grant grant{job, {}, {}, keep};
+    for (; at != round.grants.cend() && at->job == job; ++at) {
+      grant.slots.emplace_hint(grant.slots.end(), at->node, at->pods);
+      grant.links.emplace_hint(grant.links.end(), at->node, cluster.node(at->node)->link.value());
+    }
+    at_once(std::move(grant));
   }
   for (auto& [job, taken] : round.victims) {
     for (auto [node, count] : taken)

@@ -1,5 +1,6 @@
 #include "core/cluster/slots/allowance.hpp"
 
+#include "base/check.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/quantity.hpp"
 
@@ -19,6 +20,7 @@ int64_t amount_of(const std::map<std::string, int64_t>& amounts, const std::stri
 }  // namespace
 
 void Allowance::set_max(QueueLimits limits) {
+  MUSTER_CHECK(pods == 0 || max.jobs.has_value() == limits.jobs.has_value(), pods);
   max = std::move(limits);
   limited = max != QueueLimits{};
 }
@@ -26,10 +28,11 @@ void Allowance::set_max(QueueLimits limits) {
 void Allowance::count(JobId job, const Amounts& each, int64_t count) {
   if (count == 0) return;
   pods += static_cast<uint64_t>(count);
+  if (!each.none()) amounts.add(each, count);
+  if (!max.jobs) return;
   const auto of = pods_of.try_emplace(job, 0).first;
   of->second += static_cast<uint64_t>(count);
   if (of->second == 0) pods_of.erase(of);
-  if (!each.none()) amounts.add(each, count);
 }
 
 void Allowance::count_kept(const Amounts& each, int64_t count) {

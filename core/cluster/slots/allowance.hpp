@@ -25,6 +25,7 @@ struct Allowance {
   bool limited = false;  // any of `max` is set
   uint64_t pods = 0;
   // The jobs that have pods on nodes, and how many; those with steps are counted with their job.
+  // Empty, unless jobs are limited.
   std::unordered_map<JobId, uint64_t> pods_of;
   Amounts amounts;
   size_t waiting = 0;  // jobs that want something
@@ -37,6 +38,7 @@ struct Allowance {
   };
   Kept kept;
 
+  // While nothing is counted, unless it limits jobs before and after, or neither.
   void set_max(QueueLimits limits);
   void count(JobId job, const Amounts& each, int64_t pods);
   void count_kept(const Amounts& each, int64_t pods);

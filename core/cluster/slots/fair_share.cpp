@@ -21,81 +21,96 @@ double share_at(const Sharer& one, double level) {
   return std::clamp(level * one.weight - one.held, 0.0, one.wanted);
 }
 
-// Where the level is at which they get `amount` together. Sharers that get nothing or all that they
-// want wherever it still can be are not looked at again.
-double level_of(const std::vector<Sharer>& sharers, double amount) {
+// Divides amounts. One for a whole round: most divisions are among few, and would take less time
+// than to make room for their results.
+class Leveller {
+ public:
+  // As level() does. The result is valid until the next call.
+  const std::vector<double>& divide(const std::vector<Sharer>& sharers, double amount) {
+    shares_.clear();
+    double wanted = 0;
+    for (const Sharer& one : sharers) {
+      shares_.push_back(one.wanted);
+      wanted += one.wanted;
+    }
+    if (wanted <= amount) return shares_;
+    const std::optional<double> few =
+        sharers.size() <= kFew ? level_of_few(sharers, amount) : std::nullopt;
+    const double at = few ? *few : level_of(sharers, amount);
+    for (size_t i = 0; i < sharers.size(); ++i) shares_[i] = share_at(sharers[i], at);
+    return shares_;
+  }
+
+ private:
+  // Of a sharer that gets more from the level `first` on and up to `last`.
   struct Open {
-    double first, last;  // levels from and up to which it gets more
+    double first, last;
     const Sharer* sharer;
   };
-  std::vector<Open> open;
-  open.reserve(sharers.size());
-  double low = std::numeric_limits<double>::max(), high = 0;
-  for (const Sharer& one : sharers) {
-    open.push_back({one.held / one.weight, (one.held + one.wanted) / one.weight, &one});
-    low = std::min(low, open.back().first);
-    high = std::max(high, (one.held + std::min(one.wanted, amount)) / one.weight);
-  }
-  double given = 0;   // at any level from low to high, by those who are not open
-  double weight = 0;  // and this much more for each unit of the level
-  for (int i = 0; i < kHalvings && !open.empty(); ++i) {
-    const double middle = (low + high) / 2;
-    double sum = given + weight * middle;
-    for (const Open& one : open) sum += share_at(*one.sharer, middle);
-    (sum < amount ? low : high) = middle;
-    std::erase_if(open, [&](const Open& one) {
-      if ((one.first > low && one.first < high) || (one.last > low && one.last < high))
-        return false;
-      if (one.first >= high) return true;
-      if (one.last <= low) {
-        given += one.sharer->wanted;
-      } else {
-        given -= one.sharer->held;
-        weight += one.sharer->weight;
-      }
-      return true;
-    });
-  }
-  return open.empty() && weight > 0 ? std::clamp((amount - given) / weight, low, high) : high;
-}
 
-// Likewise for a few of whom nobody gets all that is wanted; nullopt: somebody does.
-std::optional<double> level_of_few(const std::vector<Sharer>& sharers, double amount) {
-  std::vector<std::pair<double, const Sharer*>> order;  // from which level it gets something
-  order.reserve(sharers.size());
-  for (const Sharer& one : sharers) order.emplace_back(one.held / one.weight, &one);
-  std::sort(order.begin(), order.end());
-  double held = 0, weight = 0, at = 0;
-  size_t served = 0;
-  do {
-    const Sharer& one = *order[served].second;
-    held += one.held;
-    weight += one.weight;
-    at = (amount + held) / weight;
-    ++served;
-  } while (served < order.size() && at > order[served].first);
-  for (size_t i = 0; i < served; ++i) {
-    const Sharer& one = *order[i].second;
-    if (at * one.weight > one.held + one.wanted) return std::nullopt;
+  // Where the level is at which they get `amount` together. Sharers that get nothing or all that
+  // they want wherever it still can be are not looked at again.
+  double level_of(const std::vector<Sharer>& sharers, double amount) {
+    open_.clear();
+    double low = std::numeric_limits<double>::max(), high = 0;
+    for (const Sharer& one : sharers) {
+      open_.push_back({one.held / one.weight, (one.held + one.wanted) / one.weight, &one});
+      low = std::min(low, open_.back().first);
+      high = std::max(high, (one.held + std::min(one.wanted, amount)) / one.weight);
+    }
+    double given = 0;   // at any level from low to high, by those who are not open
+    double weight = 0;  // and this much more for each unit of the level
+    for (int i = 0; i < kHalvings && !open_.empty(); ++i) {
+      const double middle = (low + high) / 2;
+      double sum = given + weight * middle;
+      for (const Open& one : open_) sum += share_at(*one.sharer, middle);
+      (sum < amount ? low : high) = middle;
+      std::erase_if(open_, [&](const Open& one) {
+        if ((one.first > low && one.first < high) || (one.last > low && one.last < high))
+          return false;
+        if (one.first >= high) return true;
+        if (one.last <= low) {
+          given += one.sharer->wanted;
+        } else {
+          given -= one.sharer->held;
+          weight += one.sharer->weight;
+        }
+        return true;
+      });
+    }
+    return open_.empty() && weight > 0 ? std::clamp((amount - given) / weight, low, high) : high;
   }
-  return at;
-}
+
+  // Likewise for a few of whom nobody gets all that is wanted; nullopt: somebody does.
+  std::optional<double> level_of_few(const std::vector<Sharer>& sharers, double amount) {
+    order_.clear();
+    for (const Sharer& one : sharers) order_.emplace_back(one.held / one.weight, &one);
+    std::sort(order_.begin(), order_.end());
+    double held = 0, weight = 0, at = 0;
+    size_t served = 0;
+    do {
+      const Sharer& one = *order_[served].second;
+      held += one.held;
+      weight += one.weight;
+      at = (amount + held) / weight;
+      ++served;
+    } while (served < order_.size() && at > order_[served].first);
+    for (size_t i = 0; i < served; ++i) {
+      const Sharer& one = *order_[i].second;
+      if (at * one.weight > one.held + one.wanted) return std::nullopt;
+    }
+    return at;
+  }
+
+  std::vector<double> shares_;
+  std::vector<Open> open_;
+  std::vector<std::pair<double, const Sharer*>> order_;  // from which level it gets something
+};
 
 }  // namespace
 
 std::vector<double> level(const std::vector<Sharer>& sharers, double amount) {
-  std::vector<double> shares;
-  double wanted = 0;
-  for (const Sharer& one : sharers) {
-    shares.push_back(one.wanted);
-    wanted += one.wanted;
-  }
-  if (wanted <= amount) return shares;
-  const std::optional<double> few =
-      sharers.size() <= kFew ? level_of_few(sharers, amount) : std::nullopt;
-  const double at = few ? *few : level_of(sharers, amount);
-  for (size_t i = 0; i < sharers.size(); ++i) shares[i] = share_at(sharers[i], at);
-  return shares;
+  return Leveller().divide(sharers, amount);
 }
 
 namespace {
@@ -168,7 +183,7 @@ QueueShare* queue_of(const Claim& claim) {
 }
 
 // Among queues, then among the users of each.
-std::vector<double> divide(const std::vector<Claim>& claims, double free) {
+std::vector<double> divide(const std::vector<Claim>& claims, double free, Leveller& leveller) {
   std::vector<size_t> begins;  // of the claims of a queue
   std::vector<Sharer> queues;
   for (size_t i = 0; i < claims.size(); ++i) {
@@ -184,7 +199,7 @@ std::vector<double> divide(const std::vector<Claim>& claims, double free) {
     for (size_t c = begins.back(); c <= i; ++c) room = std::max(room, claims[c].room);
     queues.back().wanted = std::min(queues.back().wanted, room);
   }
-  const std::vector<double> of_queues = level(queues, free);
+  const std::vector<double> of_queues = leveller.divide(queues, free);
   std::vector<double> amounts;
   std::vector<Sharer> sharers;
   for (size_t q = 0; q < queues.size(); ++q) {
@@ -194,7 +209,7 @@ std::vector<double> divide(const std::vector<Claim>& claims, double free) {
       const UserShare* user = claims[i].user;
       sharers.push_back({user ? user->held : 0, claims[i].wanted, user ? user->weight : 1});
     }
-    for (const double one : level(sharers, of_queues[q])) amounts.push_back(one);
+    for (const double one : leveller.divide(sharers, of_queues[q])) amounts.push_back(one);
   }
   return amounts;
 }
@@ -252,7 +267,8 @@ void add_served(const Pack& pack, const Pass& pass, bool fresh, std::vector<Part
 
 std::vector<Share> shares_of(const Line& line, const Pass& pass, uint64_t free, bool fresh) {
   const std::vector<Claim> claims = claims_of(line, pass, fresh);
-  const std::vector<double> amounts = divide(claims, static_cast<double>(free));
+  Leveller leveller;
+  const std::vector<double> amounts = divide(claims, static_cast<double>(free), leveller);
   size_t most = 0;
   for (size_t i = 0; i < claims.size(); ++i)
     for (const Pack* pack : claims[i].packs)
@@ -269,7 +285,7 @@ std::vector<Share> shares_of(const Line& line, const Pass& pass, uint64_t free, 
     sharers.clear();
     for (const Pack* pack : claims[i].packs)
       if (pack) add_served(*pack, pass, fresh, jobs, sharers);
-    const std::vector<double> of_jobs = level(sharers, amounts[i]);
+    const std::vector<double>& of_jobs = leveller.divide(sharers, amounts[i]);
     for (size_t k = 0; k < of_jobs.size(); ++k) {
       if (of_jobs[k] < kTiny) continue;
       Part& part = jobs[k];

@@ -15,6 +15,21 @@ namespace {
 // As many ends of a job's pods as its average covers, about.
 constexpr uint32_t kRunTimesMax = 64;
 
+// Grants of two calls, of which the second begins at `second`: one for each job and node.
+void merge(std::vector<Slots::Granted>& grants, size_t second) {
+  const auto key = [](const Slots::Granted& one) { return std::pair(one.job, one.node); };
+  std::inplace_merge(grants.begin(), grants.begin() + static_cast<std::ptrdiff_t>(second),
+                     grants.end(),
+                     [&key](const auto& a, const auto& b) { return key(a) < key(b); });
+  size_t kept = 0;
+  for (const Slots::Granted& one : grants)
+    if (kept > 0 && key(grants[kept - 1]) == key(one))
+      grants[kept - 1].pods += one.pods;
+    else
+      grants[kept++] = one;
+  grants.resize(kept);
+}
+
 }  // namespace
 
 // ---- nodes
@@ -455,29 +470,39 @@ std::vector<WaitingJob*> Slots::reserved(Millis now) {
   return jobs;
 }
 
+// Adds to the grants of the round, which come in order for each call.
 void Slots::grant(const std::vector<Placed>& placed, Millis now, Round& round) {
   // In the order of jobs: of what they hold, the most is far from what was used last.
   constexpr size_t kAhead = 8;
-  std::vector<std::pair<JobId, size_t>> order;
+  struct Entry {
+    JobId job;
+    NodeId node;
+    uint32_t at;  // in `placed`
+    auto operator<=>(const Entry&) const = default;
+  };
+  std::vector<Entry> order;
   order.reserve(placed.size());
-  for (const Placed& one : placed) order.emplace_back(one.job->job, order.size());
+  for (const Placed& one : placed)
+    order.push_back({one.job->job, one.node, static_cast<uint32_t>(order.size())});
   std::sort(order.begin(), order.end());
-  auto at = [&](size_t i) -> const Placed& { return placed[order[i].second]; };
-  auto client_of = [&](size_t i) -> Client& { return static_cast<Client&>(*at(i).job); };
-  for (size_t i = 0, end; i < placed.size(); i = end) {
+  auto client_of = [&](size_t i) -> Client& {
+    return static_cast<Client&>(*placed[order[i].at].job);
+  };
+  round.grants.reserve(round.grants.size() + placed.size());
+  for (size_t i = 0, end; i < order.size(); i = end) {
     Client& client = client_of(i);
-    auto& granted = round.grants.try_emplace(round.grants.end(), client.job)->second;
-    for (end = i; end < placed.size() && at(end).job == &client; ++end) {
-      if (end + 2 * kAhead < placed.size()) __builtin_prefetch(&client_of(end + 2 * kAhead).places);
-      if (end + kAhead < placed.size()) {
-        client_of(end + kAhead).places.prefetch(at(end + kAhead).node);
-        __builtin_prefetch(site(at(end + kAhead).node), 1);
+    for (end = i; end < order.size() && order[end].job == client.job; ++end) {
+      if (end + 2 * kAhead < order.size()) __builtin_prefetch(&client_of(end + 2 * kAhead).places);
+      if (end + kAhead < order.size()) {
+        client_of(end + kAhead).places.prefetch(order[end + kAhead].node);
+        __builtin_prefetch(site(order[end + kAhead].node), 1);
       }
-      const auto& [job, node, count] = at(end);
-      granted[node] += count;
+      const auto& [job, node, at] = order[end];
+      const uint32_t count = placed[at].pods;
+      round.grants.push_back({job, node, count});
       take(client, node, count, now);
       client.granted += count;
-      use_reserved(client.job, node, count);
+      use_reserved(job, node, count);
     }
     client.pause_ms = 0;
     settle(client);
@@ -605,7 +630,9 @@ Slots::Round Slots::place(Millis now) {
   }
   be_patient(now, round);
   preempt(now, round);
+  const size_t free_slots = round.grants.size();
   if (!ahead.empty()) place_ahead(std::move(ahead), now, round);
+  merge(round.grants, free_slots);
   return round;
 }
 

@@ -152,9 +152,15 @@ class Slots {
   // Who waits for slots and may have them, the first in line first.
   std::vector<Expectation> line(Millis now);
 
+  // Slots that a job got on a node.
+  struct Granted {
+    JobId job = 0;
+    NodeId node = kNoNode;
+    uint32_t pods = 0;
+  };
   struct Round {
-    Grants grants;
-    Grants victims;                                // slots to take back
+    std::vector<Granted> grants;  // one for each job and node, in the order of these
+    Grants victims;               // slots to take back
     std::map<JobId, std::vector<NodeId>> tainted;  // nodes that a job's pods must leave
     std::vector<JobId> nowhere;                    // jobs that would have to avoid every node
     std::optional<Millis> again_ms{};  // at the latest, call place() again after this time

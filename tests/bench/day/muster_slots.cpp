@@ -62,13 +62,11 @@ class Muster : public Scheduler {
     if (after_round_) after_round_(slots_);
     Decision decision;
     decision.again_ms = round.again_ms;
-    for (const auto& [id, granted] : round.grants) {
+    for (const auto& [id, node, count] : round.grants) {
       State& state = states_[id - 1];
-      for (const auto& [node, count] : granted) {
-        decision.starts.push_back({id - 1, node, count});
-        state.pending -= count;
-        state.received += count;
-      }
+      decision.starts.push_back({id - 1, node, count});
+      state.pending -= count;
+      state.received += count;
       want(id - 1);
     }
     return decision;

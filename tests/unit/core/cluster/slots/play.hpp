@@ -62,18 +62,15 @@ struct SlotsPlay {
     const JobState& job = jobs.at(id);
     slots.want(id, job.pending, job.received, job.object);
   }
-  void receive(JobId id, const std::map<NodeId, uint32_t>& granted) {
+  void receive(const Slots::Granted& granted) {
+    const auto& [id, node, count] = granted;
     JobState& job = jobs.at(id);
-    std::map<NodeId, uint32_t> back;
-    for (auto [node, count] : granted) {
-      job.received += count;
-      uint32_t used = std::min(count, job.pending);
-      job.pending -= used;
-      if (used > 0) job.runs[node] += used;
-      if (count > used) back[node] = count - used;
-    }
+    job.received += count;
+    const uint32_t used = std::min(count, job.pending);
+    job.pending -= used;
+    if (used > 0) job.runs[node] += used;
     want(id);
-    if (!back.empty()) slots.freed(id, back, {}, {}, now);
+    if (count > used) slots.freed(id, {{node, count - used}}, {}, {}, now);
   }
   // `quick_ms`: how long each pod ran; absent if the pods were not short. `ran_ms`: likewise, of
   // all.
@@ -95,7 +92,7 @@ struct SlotsPlay {
   Slots::Round round(Millis later = 100) {
     now += later;
     Slots::Round round = slots.place(now);
-    for (const auto& [id, granted] : round.grants) receive(id, granted);
+    for (const Slots::Granted& granted : round.grants) receive(granted);
     for (const auto& [id, victims] : round.victims)
       for (auto [node, count] : victims) {
         notified[id][node] += count;

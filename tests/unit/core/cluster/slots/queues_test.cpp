@@ -253,6 +253,22 @@ TEST(Queues, LimitJobsThatHavePods) {
   EXPECT_EQ(play.running(3), 5u);
 }
 
+TEST(Queues, LimitJobsThatHadPodsBefore) {
+  Play play;
+  play.node(1, 40);
+  play.slots.set_queues({{.name = "a"}});
+  for (JobId id = 1; id <= 2; ++id) add(play, id, {"a", 1, 5});
+  play.round();
+  play.slots.set_queues({{.name = "a", .total = {.jobs = 2}}});
+  add(play, 3, {"a", 1, 5});
+  play.round();
+  EXPECT_EQ(play.running(3), 0u);
+  EXPECT_EQ(play.slots.queue_waits().at(3).shortage, (Allowance::Shortage{"jobs", 2, 2, 1}));
+  play.slots.set_queues({{.name = "a"}});
+  play.round();
+  EXPECT_EQ(play.running(3), 5u);
+}
+
 TEST(Queues, AGangWaitsUntilALimitHasRoomForAllOfIt) {
   Play play;
   play.node(1, 40, 40'000);
@@ -742,12 +758,11 @@ struct History {
 
   void check_grants(const Slots::Round& round, const std::map<std::string, Held>& before) {
     const auto after = held();
-    for (const auto& [id, granted] : round.grants) {
-      const JobId job = id;
+    for (const Slots::Granted& granted : round.grants) {
+      const JobId job = granted.job;
       ASSERT_TRUE(takes(job)) << job;
       const Queue& queue = *queue_of_job(job);
-      for (auto [node, count] : granted)
-        ASSERT_TRUE(has_labels(play.nodes.at(node).spec.labels, queue.node_selector)) << job;
+      ASSERT_TRUE(has_labels(play.nodes.at(granted.node).spec.labels, queue.node_selector)) << job;
       const std::string user = std::to_string(*asks.at(job).owner);
       // A lowered limit may be exceeded already.
       auto check = [&](const std::string& under, const QueueLimits& most) {

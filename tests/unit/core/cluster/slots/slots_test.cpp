@@ -671,7 +671,7 @@ TEST(Slots, NoExecuteTaintEvictsPodsThatDoNotTolerateIt) {
   play.want(2);
   Slots::Round round = play.slots.place(play.now);
   EXPECT_EQ(round.grants.size(), 2u);
-  for (auto& [job, slots] : round.grants) play.receive(job, slots);
+  for (const Slots::Granted& granted : round.grants) play.receive(granted);
   NodeInfo node = play.nodes[1];
   node.spec.taints = {{"gpu", "broken", "NoExecute"}};
   play.slots.set_node(node);

@@ -72,14 +72,12 @@ struct Term {
   }
   Slots::Round round() {
     Slots::Round round = slots.place(now);
-    for (const auto& [id, granted] : round.grants) {
+    for (const auto& [id, node, count] : round.grants) {
       Waiting& job = jobs.at(id);
-      for (auto [node, count] : granted) {
-        job.received += count;
-        job.pending -= count;
-        started += count;
-        for (uint32_t i = 0; i < count; ++i) running.emplace(now + job.runs_ms, Pod{id, node, now});
-      }
+      job.received += count;
+      job.pending -= count;
+      started += count;
+      for (uint32_t i = 0; i < count; ++i) running.emplace(now + job.runs_ms, Pod{id, node, now});
       slots.want(id, job.pending, job.received, job.object);
     }
     for (const auto& [id, victims] : round.victims)
