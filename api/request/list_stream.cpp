@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kWriteBytes = 128 * 1024;  // approximate bytes per write
 constexpr size_t kLooksAtOnce = 1024;       // jobs visited and objects judged per turn
+constexpr uint64_t kPodsLeast = 128;        // pods of a job collected at a time: at least,
+constexpr uint64_t kPodsMost = 32'768;      // and at most
 constexpr size_t kProtobufMax = 16u << 20;  // bytes of a list that is sent as protobuf
 
 class ListStream {
@@ -38,6 +40,10 @@ class ListStream {
 
  private:
   void begin() {
+    items_.clear();
+    jobs_done_ = false;
+    sent_ = passed_ = 0;
+    more_after_.reset();
     if (of_no_job()) {
       context_.view.each(query_.kind, query_.ns, nullptr, [this](const Shown& s) { take(s); });
     } else if (page_.after.job == kAfterJobs) {
@@ -91,9 +97,6 @@ class ListStream {
             "can be sent only as application/json; ask for pages with "
             "limit");
       // Again from the start, since nothing has been sent yet.
-      items_.clear();
-      jobs_done_ = false;
-      sent_ = 0;
       begin();
       open();
       return run();
@@ -117,17 +120,35 @@ class ListStream {
     return true;
   }
 
-  // Collects the objects of the next job. False: there is none.
+  // Collects more objects of this job, or those of the next. False: there are none.
   bool next_job() {
     if (of_no_job() || jobs_done_) return false;
-    if (const auto job = context_.view.next_job(query_.ns, at_)) {
+    if (more_after_) {
+      take_pods(*more_after_);
+    } else if (const auto job = context_.view.next_job(query_.ns, at_)) {
       at_ = *job;
-      context_.view.each_of(query_.kind, at_, wanted_, [this](const Shown& shown) { take(shown); });
-      sort();
+      const bool resumed = page_.resumed && std::get<JobId>(at_) == page_.after.job;
+      passed_ = resumed ? page_.passed : 0;
+      if (query_.kind == Kind::pod)
+        take_pods(resumed ? std::optional(page_.after.pod) : std::nullopt);
+      else
+        context_.view.each_of(query_.kind, at_, wanted_, [this](const Shown& s) { take(s); });
     } else {
       rest();
     }
     return true;
+  }
+
+  // A job may have 10^6 pods, so a page must not look at all of them; nor at the job's finished
+  // pods, which are in no order, too often if it shows few of those that it looks at.
+  void take_pods(const std::optional<PodKey>& after) {
+    const uint64_t needed = page_.limit == 0 ? kPodsMost : page_.limit - sent_ + 1;
+    const uint64_t most = std::clamp(needed, std::max(kPodsLeast, twice_), kPodsMost);
+    twice_ = std::min(2 * most, kPodsMost);
+    context_.view.pods_after(at_, wanted_, after, most,
+                             [this](const Shown& shown) { items_.push_back(key_of(shown)); });
+    more_after_.reset();
+    if (items_.size() == most) more_after_ = items_.back().pod;
   }
 
   // After the jobs come the events that clients wrote.
@@ -152,19 +173,13 @@ class ListStream {
     if (shown.kind == Kind::node) return shown.node->name <= page_.after.name;
     if (shown.kept) return page_.after.job == kAfterJobs && position_of(shown) <= page_.after;
     if (shown.job->id() != page_.after.job) return false;
-    if (shown.kind == Kind::pod) return shown.pod->key <= page_.after.pod;
     return shown.kind == Kind::job || shown.event->nr <= page_.after.nr;
-  }
-
-  // Pods of a job are listed by index and attempt.
-  void sort() {
-    if (query_.kind == Kind::pod && !std::is_sorted(items_.begin(), items_.end()))
-      std::sort(items_.begin(), items_.end());
   }
 
   void tell(const Shown& each) {
     const Shown shown = query_.viewer.as_seen(each);
     last_ = position_of(shown);
+    ++passed_;
     if (framed_) {
       ++sent_;
       std::string text;
@@ -178,16 +193,26 @@ class ListStream {
       context_.renderer.object(piece_, shown, form_);
   }
 
+  // Kubernetes calls the count an estimate: pods that have gone since an earlier page are missing.
+  uint64_t left_of_job() const {
+    const JobView* job =
+        more_after_ ? context_.view.jobs().in_memory(std::get<JobId>(at_)) : nullptr;
+    const uint64_t pods = job ? job->pods.size() : 0;
+    return std::max<uint64_t>(items_.size(), pods - std::min(pods, passed_));
+  }
+
   Renderer::ListMeta meta() const {
     Renderer::ListMeta meta{page_.version, "", 0};
     if (items_.empty()) return meta;
-    meta.token = continue_token(page_, last_);
+    ListPage next = page_;
+    next.passed = passed_;
+    meta.token = continue_token(next, last_);
     // As in Kubernetes, the count is given only without selectors.
     if (!query_.labels.empty() || !query_.fields.empty() || query_.viewer.uid) return meta;
     if (of_no_job() || jobs_done_) {
       meta.remaining = items_.size();
     } else if (const auto others = context_.view.count_after(query_.kind, query_.ns, at_)) {
-      meta.remaining = items_.size() + *others;
+      meta.remaining = left_of_job() + *others;
       if (query_.kind == Kind::event)
         context_.view.each_kept(core::KeptKind::event, query_.ns,
                                 [&meta](const Shown&) { ++meta.remaining; });
@@ -204,6 +229,9 @@ class ListStream {
   const std::string who_;
   View::Place at_;         // the job being listed
   std::deque<Key> items_;  // its objects still to be judged; for kinds without a job, all
+  std::optional<PodKey> more_after_;  // it may have more pods than these
+  uint64_t twice_ = 0;                // as many as were collected the last time
+  uint64_t passed_ = 0;               // its pods on this page and on earlier ones
   bool jobs_done_ = false;
   uint64_t sent_ = 0;
   Position last_;

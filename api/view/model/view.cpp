@@ -288,12 +288,17 @@ void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
   if (kind == Kind::event) each_kept(core::KeptKind::event, ns, f);
 }
 
+// Whether a job that is not in memory must be read.
+bool View::may_want(const Place& job, const Wanted& wanted) const {
+  const auto& [ns, name, id] = job;
+  const UnloadedJob* unloaded = jobs_.unloaded(id);
+  return !unloaded || !wanted.named || wanted.named(name, *unloaded);
+}
+
 void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
                    const std::function<void(const Shown&)>& f) const {
-  const auto& [ns, name, id] = job;
-  if (const UnloadedJob* unloaded = jobs_.unloaded(id);
-      unloaded && wanted.named && !wanted.named(name, *unloaded))
-    return;
+  if (!may_want(job, wanted)) return;
+  const JobId id = std::get<JobId>(job);
   if (kind == Kind::job)
     if (const auto shown = brief(id)) return f(*shown);
   const JobView* found = jobs_.find(id);
@@ -315,6 +320,35 @@ void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
   for (const core::JobEvent& event : view.job.state().events)
     f(Shown{
         .kind = kind, .job = &view.job, .event = &event, .version = view.event_version(event.nr)});
+}
+
+void View::pods_after(const Place& job, const Wanted& wanted, const std::optional<PodKey>& after,
+                      size_t most, const std::function<void(const Shown&)>& f) const {
+  if (!may_want(job, wanted)) return;
+  const JobView* found = jobs_.find(std::get<JobId>(job));
+  if (!found || (wanted.job && !wanted.job(found->job))) return;
+  const JobView& view = *found;
+  const core::JobState& state = view.job.state();
+  std::vector<Shown> pods;
+  auto add = [&](const core::Pod& pod) {
+    if (after && pod.key <= *after) return false;
+    const auto shown = view.pods.find(pod.key);
+    if (shown == view.pods.end()) return false;
+    pods.push_back({.kind = Kind::pod, .job = &view.job, .pod = &pod, .version = shown->second});
+    return true;
+  };
+  // What is beyond the first `most` of one of these is not among the first of all.
+  auto add_first = [&](auto it, auto end) {
+    for (size_t added = 0; added < most && it != end; ++it) added += add(it->second) ? 1 : 0;
+  };
+  add_first(after ? state.open.upper_bound(*after) : state.open.begin(), state.open.end());
+  add_first(after ? state.deferred.lower_bound(after->index) : state.deferred.begin(),
+            state.deferred.end());
+  for (const core::Pod& pod : state.finished) add(pod);
+  std::sort(pods.begin(), pods.end(),
+            [](const Shown& a, const Shown& b) { return a.pod->key < b.pod->key; });
+  if (pods.size() > most) pods.resize(most);
+  for (const Shown& shown : pods) f(shown);
 }
 
 std::optional<View::Place> View::next_job(std::string_view ns, const Place& after) const {

@@ -145,6 +145,9 @@ class View {
   // Like each(), for one job.
   void each_of(Kind kind, const Place& job, const Wanted& wanted,
                const std::function<void(const Shown&)>& f) const;
+  // Likewise for its pods, the first `most` of those after this one, by index and attempt.
+  void pods_after(const Place& job, const Wanted& wanted, const std::optional<PodKey>& after,
+                  size_t most, const std::function<void(const Shown&)>& f) const;
   // The number of objects of this kind that belong to the jobs after a place; nothing if counting
   // them would require reading from disk.
   std::optional<uint64_t> count_after(Kind kind, std::string_view ns, const Place& after) const;
@@ -186,6 +189,7 @@ class View {
   uint64_t next_version();
   bool in_this_commit(uint64_t version) const { return commit_of(version) == commit_; }
   std::optional<Shown> brief(JobId id) const;
+  bool may_want(const Place& job, const Wanted& wanted) const;
 
   JobStore jobs_;
   std::vector<Changes> changes_;  // by kind

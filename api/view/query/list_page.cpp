@@ -41,7 +41,8 @@ bool read_token(std::string text, ListPage& page) {
   Position& at = page.after;
   return read(json, "rv", page.version) && read(json, "ns", at.ns) && read(json, "name", at.name) &&
          read(json, "job", at.job) && read(json, "index", at.pod.index) &&
-         read(json, "attempt", at.pod.attempt) && read(json, "nr", at.nr);
+         read(json, "attempt", at.pod.attempt) && read(json, "nr", at.nr) &&
+         (!json.contains("passed") || read(json, "passed", page.passed));
 }
 
 }  // namespace
@@ -75,15 +76,16 @@ Result<ListPage> page_of(const Url& url) {
 }
 
 std::string continue_token(const ListPage& page, const Position& last) {
-  const std::string text = Json{
-      {"v", kForm},
-      {"rv", page.version},
-      {"ns", last.ns},
-      {"name", last.name},
-      {"job", last.job},
-      {"index", last.pod.index},
-      {"attempt", last.pod.attempt},
-      {"nr", last.nr}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  Json token{{"v", kForm},
+             {"rv", page.version},
+             {"ns", last.ns},
+             {"name", last.name},
+             {"job", last.job},
+             {"index", last.pod.index},
+             {"attempt", last.pod.attempt},
+             {"nr", last.nr}};
+  if (page.passed > 0) token["passed"] = page.passed;
+  const std::string text = token.dump(-1, ' ', false, Json::error_handler_t::replace);
   const kj::String encoded = kj::encodeBase64Url(
       kj::arrayPtr(reinterpret_cast<const kj::byte*>(text.data()), text.size()));
   return {encoded.begin(), encoded.size()};

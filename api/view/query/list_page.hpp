@@ -35,6 +35,7 @@ struct ListPage {
   bool resumed = false;  // `after` and `version` come from a token
   Position after;
   uint64_t version = 0;  // of the list; 0 in a token: that of the next page
+  uint64_t passed = 0;   // pods of the job of `after` on earlier pages
 };
 
 // `invalid` if a parameter cannot be parsed.

@@ -174,6 +174,45 @@ TEST_F(ServerTest, ListsInPages) {
   EXPECT_EQ(get(kPods + "?resourceVersion=" + std::to_string(view.version() + 1)).code, 504);
 }
 
+// A page looks only at pods near those that it shows, wherever they are in their job.
+TEST_F(ServerTest, PagesMergeOpenDeferredAndFinishedPods) {
+  feed.admit(1, make_job("a", uid_of(1), 3'000));
+  feed.create(1, 0, 3'000);
+  for (uint32_t index = 0; index < 3'000; index += 7) {
+    feed.bind(1, {index, 0});
+    feed.end(1, {index, 0}, 0);
+  }
+  for (uint32_t index = 3; index < 3'000; index += 70) {
+    feed.bind(1, {index, 0});
+    feed.end(1, {index, 0}, 1, core::Counted::not_yet);
+  }
+  const Json whole = get(kPods).json();
+  ASSERT_EQ(whole["items"].size(), 3'000u);
+  for (const int limit : {1, 127, 128, 700, 1'023, 1'024, 1'500, 2'999, 3'000}) {
+    std::string token;
+    size_t seen = 0;
+    for (int pages = 0; pages < 3; ++pages) {
+      const Json page = get(kPods + "?limit=" + std::to_string(limit) +
+                            (token.empty() ? "" : "&continue=" + token))
+                            .json();
+      for (const Json& item : page["items"])
+        ASSERT_EQ(item["metadata"]["name"], whole["items"][seen++]["metadata"]["name"]) << limit;
+      token = page["metadata"].value("continue", "");
+      ASSERT_EQ(page["metadata"].value("remainingItemCount", size_t{0}), 3'000 - seen) << limit;
+      if (token.empty()) break;
+    }
+    EXPECT_EQ(seen, std::min(3'000, 3 * limit));
+  }
+  // Of 3,000 pods, the selector leaves two.
+  const std::string last = whole["items"][2'999]["metadata"]["name"];
+  for (const std::string& limit : {"1", "2"}) {
+    const Json found =
+        get(kPods + "?fieldSelector=metadata.name%3D" + last + "&limit=" + limit).json();
+    ASSERT_EQ(found["items"].size(), 1u);
+    EXPECT_FALSE(found["metadata"].contains("continue"));
+  }
+}
+
 // The rest of such a list can be had as of now, with the token in the answer.
 TEST_F(ServerTest, ContinueTokenOfEarlierStartIsExpired) {
   ListPage page{.limit = 1};
