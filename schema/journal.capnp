@@ -393,6 +393,8 @@ struct SummaryRow {
   state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: omitted as too long
   owners @19 :List(OwnerReference);
   noticeDue @20 :Bool;                # somebody still has to be told of its end
+  ownerKnown @21 :Bool;               # else written by a version that left `owner` out
+  owner @22 :List(Label);             # the annotations with its name and uid
 }
 
 # What is kept of a job that has ended or is deleted. The base of coded instants is createdMs.

@@ -1,6 +1,8 @@
 #include "storage/rows/summary_row.hpp"
 
+#include "base/text/json.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "schema/journal.capnp.h"
 #include "storage/codec/codec.hpp"
 #include "storage/codec/codec_util.hpp"
@@ -39,8 +41,24 @@ std::vector<core::OwnerRef> owners_back(capnp::List<wire::OwnerReference>::Reade
   return owners;
 }
 
+// From the object as a client sent it.
+core::StringMap owner_in(const std::string& json) {
+  core::StringMap owner;
+  const Json object = Json::parse(json, nullptr, false);
+  const auto at = [](const Json& from, const char* name) {
+    const auto it = from.is_object() ? from.find(name) : from.end();
+    return it == from.end() ? Json() : *it;
+  };
+  const Json annotations = at(at(object, "metadata"), "annotations");
+  for (const std::string_view key : {core::kOwnerKey, core::kOwnerUidKey})
+    if (const Json value = at(annotations, key.data()); value.is_string())
+      owner.emplace(key, value.get<std::string>());
+  return owner;
+}
+
 struct Brief {
   core::JobObject object;
+  bool owner_known = false;
   std::string state;  // an encoded snapshot
 };
 
@@ -63,10 +81,13 @@ Row summary_row(const core::Job& job) {
   out.setGeneration(object.meta.generation);
   out.setCreatedMs(object.meta.created_ms);
   write_map(object.meta.labels, out.initLabels(static_cast<uint32_t>(object.meta.labels.size())));
-  if (!object.meta.annotations.empty()) {
+  core::StringMap owner = object.meta.annotations;
+  if (const auto indexes = owner.extract(std::string(core::kIndexesKey))) {
     out.setSomeIndexes(true);
-    out.setIndexes(text(object.meta.annotations.begin()->second));
+    out.setIndexes(text(indexes.mapped()));
   }
+  out.setOwnerKnown(true);
+  write_map(owner, out.initOwner(static_cast<uint32_t>(owner.size())));
   out.setCompletionMode(text(object.spec.completion_mode));
   out.setPerIndex(object.spec.backoff_limit_per_index.has_value());
   if (const auto& selector = object.spec.selector) {
@@ -130,6 +151,8 @@ Result<core::Job> brief_job(Rows& rows, JobId job) {
         meta.generation = from.getGeneration();
         meta.created_ms = from.getCreatedMs();
         meta.labels = map_back(from.getLabels());
+        to.owner_known = from.getOwnerKnown();
+        meta.annotations = map_back(from.getOwner());
         if (from.getSomeIndexes())
           meta.annotations.emplace(core::kIndexesKey, text_back(from.getIndexes()));
         core::JobSpec& spec = to.object.spec;
@@ -154,6 +177,7 @@ Result<core::Job> brief_job(Rows& rows, JobId job) {
   if (!owner) return owner.error();
   if (!*owner) return Error{Errc::not_found, "journal: there is no such job", {}};
   brief->object.json = std::move(**owner);
+  if (!brief->owner_known) brief->object.meta.annotations.merge(owner_in(brief->object.json));
   return core::Job(job, std::make_shared<core::JobObject>(std::move(brief->object)),
                    std::move(state->state));
 }

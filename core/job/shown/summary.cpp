@@ -2,6 +2,7 @@
 
 #include "core/job/rules/decide.hpp"
 #include "core/spec/fields/annotations.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
 
 namespace muster::core {
@@ -42,9 +43,12 @@ JobObject brief(const JobObject& object) {
   out.meta.labels = object.meta.labels;
   out.meta.generation = object.meta.generation;
   out.meta.created_ms = object.meta.created_ms;
-  if (auto it = object.meta.annotations.find(std::string(kIndexesKey));
-      it != object.meta.annotations.end())
-    out.meta.annotations.insert(*it);
+  const auto keep = [&](std::string_view key) {
+    if (auto it = object.meta.annotations.find(std::string(key));
+        it != object.meta.annotations.end())
+      out.meta.annotations.insert(*it);
+  };
+  for (const std::string_view key : {kIndexesKey, kOwnerKey, kOwnerUidKey}) keep(key);
   out.spec.completion_mode = object.spec.completion_mode;
   out.spec.backoff_limit_per_index = object.spec.backoff_limit_per_index;
   if (object.spec.selector)

@@ -1,7 +1,12 @@
 #include "storage/rows/summary_row.hpp"
 
+#include "schema/journal.capnp.h"
+#include "storage/codec/codec_util.hpp"
+#include "storage/journal/keys.hpp"
+
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 
 namespace muster::storage {
@@ -19,6 +24,59 @@ TEST(SummaryRow, HasTheOwners) {
   const auto summary = decode_summary(9, *row.value);
   ASSERT_TRUE(summary.ok()) << summary.error().message;
   EXPECT_EQ(summary->owners, object->meta.owners);
+}
+
+class Table final : public Rows {
+ public:
+  Result<std::optional<std::string>> get(std::string_view key) override {
+    const auto found = rows.find(std::string(key));
+    return found == rows.end() ? std::nullopt : std::optional(found->second);
+  }
+  Status walk(std::string_view, std::string_view, const Walk&) override { return Nothing{}; }
+  std::map<std::string, std::string> rows;
+};
+
+// A list shows users their own jobs, also those that are not in memory.
+TEST(SummaryRow, SaysWhoseTheJobIs) {
+  auto object = std::make_shared<core::JobObject>();
+  object->meta.name = "a";
+  const core::StringMap owner = {{"muster.dev/owner", "ada"}, {"muster.dev/owner-uid", "1001"}};
+  object->meta.annotations = owner;
+  object->meta.annotations.emplace("muster.dev/indexes", "1-5");
+  object->meta.annotations.emplace("muster.dev/owner-groups", std::string(100'000, '1'));
+  Table table;
+  const Row row = summary_row(core::Job(9, object));
+  table.rows[row.key] = *row.value;
+  table.rows[keys::owner(9)] =
+      R"({"metadata":{"annotations":{"muster.dev/owner":"ada","muster.dev/owner-uid":"1001","a":"b"}}})";
+  core::StringMap shown = owner;
+  shown.emplace("muster.dev/indexes", "1-5");
+  auto job = brief_job(table, 9);
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(job->object().meta.annotations, shown);
+  EXPECT_LT(row.value->size(), 2'000u);
+  // Earlier versions left the owner out.
+  const auto old = codec::unpacked<wire::SummaryRow, std::string>(
+      *row.value, "a row", wire::SUMMARY_VERSION, [](auto from) {
+        capnp::MallocMessageBuilder message;
+        message.setRoot(from);
+        auto to = message.getRoot<wire::SummaryRow>();
+        to.setOwnerKnown(false);
+        to.disownOwner();
+        return codec::packed(message);
+      });
+  ASSERT_TRUE(old.ok());
+  table.rows[row.key] = *old;
+  job = brief_job(table, 9);
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(job->object().meta.annotations, shown);
+  for (const char* json :
+       {"no JSON", "[]", R"({"metadata":{"annotations":{"muster.dev/owner":7}}})"}) {
+    table.rows[keys::owner(9)] = json;
+    job = brief_job(table, 9);
+    ASSERT_TRUE(job.ok()) << json;
+    EXPECT_EQ(job->object().meta.annotations.size(), 1u) << json;
+  }
 }
 
 // A start reads every summary row, so its size is limited.
