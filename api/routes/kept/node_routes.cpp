@@ -46,7 +46,7 @@ std::vector<core::Taint> taints(const Json& list, core::Violations& found) {
       continue;
     }
     core::Taint taint{text("key"), text("value"), text("effect")};
-    if (taint.key.starts_with("node.kubernetes.io/")) continue;  // muster sets these itself
+    if (is_shown_taint(taint)) continue;  // a client has sent back what it was shown
     if (taint.key.empty()) found.required(path + ".key", "");
     if (taint.effect != "NoSchedule" && taint.effect != "PreferNoSchedule" &&
         taint.effect != "NoExecute")

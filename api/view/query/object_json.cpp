@@ -135,6 +135,17 @@ std::string reasons_text(const core::NodeSpec& spec) {
   return dumped(all);
 }
 
+namespace {
+
+const core::Taint kCordonTaint{"node.kubernetes.io/unschedulable", "", "NoSchedule"};
+const core::Taint kLostTaint{"node.kubernetes.io/unreachable", "", "NoExecute"};
+
+}  // namespace
+
+bool is_shown_taint(const core::Taint& taint) {
+  return taint == kCordonTaint || taint == kLostTaint;
+}
+
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   OrderedJson labels = ordered(core::labels_of(node));
   const ReadyCondition r = ready_condition(node);
@@ -148,18 +159,18 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   for (const auto& [name, count] : node.resources) capacity[name] = std::to_string(count);
   OrderedJson spec = OrderedJson::object();
   OrderedJson taints = OrderedJson::array();
-  if (node.spec.unschedulable) {
-    spec["unschedulable"] = true;
-    taints.push_back({{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}});
-  }
-  if (node.health == core::NodeInfo::Health::lost)
-    taints.push_back({{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}});
-  for (const core::Taint& t : node.spec.taints) {
+  auto show = [&taints](const core::Taint& t) {
     OrderedJson taint = {{"key", t.key}};
     if (!t.value.empty()) taint["value"] = t.value;
     taint["effect"] = t.effect;
     taints.push_back(std::move(taint));
+  };
+  if (node.spec.unschedulable) {
+    spec["unschedulable"] = true;
+    show(kCordonTaint);
   }
+  if (node.health == core::NodeInfo::Health::lost) show(kLostTaint);
+  for (const core::Taint& t : node.spec.taints) show(t);
   if (!taints.empty()) spec["taints"] = std::move(taints);
   OrderedJson addresses = OrderedJson::array();
   if (const std::string& at = node.ip.empty() ? node.address : node.ip; !at.empty())

@@ -32,6 +32,8 @@ inline constexpr char kUntilKey[] = "muster.dev/until";  // when its agent ends,
 inline constexpr char kCordonReasonKey[] = "muster.dev/cordon-reason";
 inline constexpr char kTaintReasonKey[] = "muster.dev/taint-reason";
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version);
+// Whether it is a taint by which a Node shows that it is cordoned or lost; it is not stored.
+bool is_shown_taint(const core::Taint& taint);
 OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version);
 
 // A label of a node, including those that every node has.

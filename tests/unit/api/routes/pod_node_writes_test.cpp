@@ -176,6 +176,17 @@ TEST_F(ServerTest, CordonsTaintsAndDeletesNodes) {
   EXPECT_TRUE(spec.unschedulable);
   EXPECT_EQ(spec.taints, (std::vector<core::Taint>{{"k", "", "NoSchedule"}}));
   EXPECT_EQ(spec.labels, (core::StringMap{{"mine", "1"}})) << "the agent's labels stay its own";
+  Json read = get("/api/v1/nodes/n1").json();
+  read["spec"]["taints"].push_back(
+      {{"key", "node.kubernetes.io/out-of-service"}, {"value", "v"}, {"effect", "NoExecute"}});
+  ASSERT_EQ(
+      call(request("PUT", "/api/v1/nodes/n1", "Content-Type: application/json\r\n", read.dump()))
+          .code,
+      200);
+  EXPECT_EQ(spec.taints,
+            (std::vector<core::Taint>{{"k", "", "NoSchedule"},
+                                      {"node.kubernetes.io/out-of-service", "v", "NoExecute"}}))
+      << "only what the server shows by itself is left out";
   EXPECT_TRUE(patch(R"({"spec":{"taints":[{"key":"k","effect":"Never"}]}})").is_status("Invalid"));
   EXPECT_EQ(call(request("DELETE", "/api/v1/nodes/n1")).code, 200);
   EXPECT_EQ(get("/api/v1/nodes/n1").code, 404);
