@@ -414,8 +414,10 @@ void JobActor::act(const core::FreeSlots& order, const Durable&) {
   freed.failed_starts = order.avoid;
   for (const auto& [node, failed] : order.avoid) {
     freed.avoid.push_back(node);
-    log::warn("job {}: n{} cannot start its pods, which are placed elsewhere: {}",
-              job_.object().meta.name, node, failed.why);
+    const auto name = hearing_.names.find(node);
+    log::warn("job {}: {} cannot start its pods, which are placed elsewhere: {}",
+              job_.object().meta.name,
+              name != hearing_.names.end() ? name->second : "n" + std::to_string(node), failed.why);
   }
   send(around_.cluster, std::move(freed));
 }

@@ -430,6 +430,7 @@ class Running final : public Coordinator {
 
   core::Knobs knobs() const {
     core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
+    knobs.start_patience_ms = options_.start_patience_ms;
     // A user cannot place more pods than the quota at a time, so few need to wait.
     if (const uint64_t quota = options_.quotas.pods_max; quota != 0)
       knobs.pending_max =

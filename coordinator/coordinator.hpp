@@ -52,6 +52,7 @@ struct Options {
   Millis munge_token_ms = core::kMungeTokenLife;
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
+  Millis start_patience_ms = 60'000;  // as in core::Knobs
   Millis node_grace_ms = 40'000;
   Millis share_half_life_ms = core::RecentUse::kHalfLifeMs;  // 0: recent use does not count
   std::string mail_program;  // takes mail as sendmail(8) does; empty: there is no mail

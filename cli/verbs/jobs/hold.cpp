@@ -48,8 +48,9 @@ std::string overrides_shown(const Json& overrides) {
     if (value.is_null())
       text += "the " + what + " of its object";
     else if (value.is_number() && what == "time limit")
-      text += value == 0 ? "no time limit"
-                         : what + " " + core::duration_text(value.get<int64_t>() * 1000);
+      text += (value == 0 ? "no time limit"
+                          : what + " " + core::duration_text(value.get<int64_t>() * 1000)) +
+              " for pods that start from now on";
     else
       text += what + " " + (value.is_string() ? value.get<std::string>() : value.dump());
   }

@@ -129,6 +129,7 @@ class Run {
                                          .api = "127.0.0.1:0",
                                          // Costs half as much as a TCP connection.
                                          .listen = "unix:" + dir + "/agents",
+                                         .start_patience_ms = 0,   // the user is here to mend it
                                          .wait_for_nodes = false,  // its only agent starts after it
                                          .job_finished = [&signals] { signals.wake(); }});
     if (!coordinator) return fail(coordinator.error());

@@ -321,6 +321,7 @@ void Slots::avoid(JobId job, const std::vector<NodeId>& nodes, Millis now) {
     client.avoid_until[node] = now + kAvoidMs;
     client.need.avoids.insert(node);
   }
+  client.told_nowhere = false;
   avoiding_.insert(job);
   waiting_.set_kind(client);
 }
@@ -599,11 +600,16 @@ void Slots::look_elsewhere(Millis now, Round& round) {
       for (const auto& [node, until] : client.avoid_until) round.again_in(until - now);
       continue;
     }
+    if (!std::exchange(client.told_nowhere, true)) round.nowhere.push_back(job);
+    if (client.tried_again_ms && now < *client.tried_again_ms + kNowhereAgainMs) {
+      round.again_in(*client.tried_again_ms + kNowhereAgainMs - now);
+      continue;
+    }
+    client.tried_again_ms = now;
     client.avoid_until.clear();
     client.need.avoids.clear();
     avoiding_.erase(job);
     waiting_.set_kind(client);
-    round.nowhere.push_back(job);
   }
 }
 

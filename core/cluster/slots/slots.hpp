@@ -7,7 +7,8 @@
 //
 // place() goes through these steps in order:
 //  - Avoidance: a node that could not start a job's pod for a reason of its own gets no more of its
-//    pods for kAvoidMs. A job that would have to avoid every node is told so, and avoids none.
+//    pods for kAvoidMs. A job that would have to avoid every node is told so, and avoids none, but
+//    does not try them more often than every kNowhereAgainMs.
 //  - Taints: jobs must take their pods off nodes with NoExecute taints that they do not tolerate,
 //    or no longer tolerate.
 //  - Placement of free slots (placement.hpp).
@@ -74,6 +75,8 @@ class Slots {
   static constexpr size_t kPlacesPerMs = 50;
   // How long a job keeps away from a node that could not start its pods.
   static constexpr Millis kAvoidMs = 300'000;
+  // How long a job that has nowhere else to go stays away from nodes that it has tried twice.
+  static constexpr Millis kNowhereAgainMs = 2'000;
   // Minimum interval between two preemptions.
   static constexpr Millis kPreemptEveryMs = 50;
 
@@ -234,6 +237,8 @@ class Slots {
     Millis taint_notified_ms = 0;          // when it was last notified of taints
     Millis reserved_notified_ms = 0;       // likewise, of reserved nodes
     std::map<NodeId, Millis> avoid_until;  // need.avoids
+    bool told_nowhere = false;             // that it would have to avoid every node
+    std::optional<Millis> tried_again_ms;  // when it last ceased to avoid all of them
 
     // Grants in flight count against what the job wants.
     uint32_t lacking() const {

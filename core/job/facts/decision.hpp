@@ -23,6 +23,8 @@ struct Knobs {
   bool surplus_finishes = false;  // muster.dev/scale-down: finish
   // At most this many pods of a job wait for a place; more are created as these are placed.
   uint32_t pending_max = kPendingMax;
+  // How long the only node that fits is tried again if it lacks what a pod needs to start.
+  Millis start_patience_ms = 60'000;
   bool has_dependents = false;  // other jobs wait for its end and have not recorded it yet
 };
 

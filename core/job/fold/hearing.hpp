@@ -55,8 +55,8 @@ class Hearing {
   };
   std::vector<HeldEnd> held;
 
-  // Since NowhereElse; until a pod has started.
-  bool nowhere_else = false;
+  // When NowhereElse was first heard; until a pod has started.
+  std::optional<Millis> nowhere_else;
 
   // Of nodes that could not start pods, as far as they have said so since the start.
   std::map<NodeId, std::string> names;

@@ -111,9 +111,17 @@ struct Ingest {
     });
   }
 
+  bool others_agree(NodeId node) const {
+    const auto is_other = [node](const auto& one) { return one.first != node; };
+    return std::ranges::any_of(sync.state().start_trouble, is_other) ||
+           std::ranges::any_of(sync.failed_starts, is_other);
+  }
+
   // Whether it is the job's fault, not the node's, that its pod could not be started there.
   bool is_own_fault(NodeId node, const PodEnd& end) {
-    if (sync.hearing.nowhere_else) return true;
+    if (const auto since = sync.hearing.nowhere_else)
+      return end.exit_code != kExitNotHere || others_agree(node) ||
+             sync.now >= *since + sync.knobs.start_patience_ms;
     const bool started =
         has_started(sync.job) || !sync.starts.empty() ||
         std::ranges::any_of(sync.ends, [](const auto& one) { return one.start.has_value(); });
@@ -148,7 +156,7 @@ struct Ingest {
     const bool starts =
         !e.starts.empty() || std::any_of(e.ends.begin(), e.ends.end(),
                                          [](const auto& end) { return end.start.has_value(); });
-    if (starts) sync.hearing.nowhere_else = false;
+    if (starts) sync.hearing.nowhere_else.reset();
     trying.reset();
     if (!e.node_name.empty()) sync.hearing.names[e.node] = e.node_name;
     for (const auto& start : e.starts)
@@ -240,7 +248,9 @@ struct Ingest {
     sync.ready.push_back(e);
   }
   void operator()(const NodeHeard& e) { sync.hearing.answered(e); }
-  void operator()(const NowhereElse&) { sync.hearing.nowhere_else = true; }
+  void operator()(const NowhereElse&) {
+    if (!sync.hearing.nowhere_else) sync.hearing.nowhere_else = sync.now;
+  }
 
   void operator()(const TimePassed&) {}
 
