@@ -1,8 +1,6 @@
 #include "storage/rows/summary_row.hpp"
 
-#include "base/text/json.hpp"
 #include "core/spec/fields/annotations.hpp"
-#include "core/spec/fields/owner.hpp"
 #include "schema/journal.capnp.h"
 #include "storage/codec/codec.hpp"
 #include "storage/codec/codec_util.hpp"
@@ -41,24 +39,8 @@ std::vector<core::OwnerRef> owners_back(capnp::List<wire::OwnerReference>::Reade
   return owners;
 }
 
-// From the object as a client sent it.
-core::StringMap owner_in(const std::string& json) {
-  core::StringMap owner;
-  const Json object = Json::parse(json, nullptr, false);
-  const auto at = [](const Json& from, const char* name) {
-    const auto it = from.is_object() ? from.find(name) : from.end();
-    return it == from.end() ? Json() : *it;
-  };
-  const Json annotations = at(at(object, "metadata"), "annotations");
-  for (const std::string_view key : {core::kOwnerKey, core::kOwnerUidKey})
-    if (const Json value = at(annotations, key.data()); value.is_string())
-      owner.emplace(key, value.get<std::string>());
-  return owner;
-}
-
 struct Brief {
   core::JobObject object;
-  bool owner_known = false;
   std::string state;  // an encoded snapshot
 };
 
@@ -133,7 +115,8 @@ Result<core::JobSummary> decode_summary(JobId job, std::string_view bytes) {
                 row.getComplete(),
                 row.getNamedPods(),
                 owners_back(row.getOwners()),
-                row.getNoticeDue()};
+                row.getNoticeDue(),
+                row.getOwnerKnown()};
       });
 }
 
@@ -151,7 +134,6 @@ Result<core::Job> brief_job(Rows& rows, JobId job) {
         meta.generation = from.getGeneration();
         meta.created_ms = from.getCreatedMs();
         meta.labels = map_back(from.getLabels());
-        to.owner_known = from.getOwnerKnown();
         meta.annotations = map_back(from.getOwner());
         if (from.getSomeIndexes())
           meta.annotations.emplace(core::kIndexesKey, text_back(from.getIndexes()));
@@ -177,7 +159,6 @@ Result<core::Job> brief_job(Rows& rows, JobId job) {
   if (!owner) return owner.error();
   if (!*owner) return Error{Errc::not_found, "journal: there is no such job", {}};
   brief->object.json = std::move(**owner);
-  if (!brief->owner_known) brief->object.meta.annotations.merge(owner_in(brief->object.json));
   return core::Job(job, std::make_shared<core::JobObject>(std::move(brief->object)),
                    std::move(state->state));
 }

@@ -22,6 +22,7 @@ struct JobSummary {
   bool named_pods = false;         // its pods carry the job's name and uid as labels
   std::vector<OwnerRef> owners{};  // empty: none, or too many to keep in memory
   bool notice_due = false;         // somebody still has to be told of its end (notice.hpp)
+  bool owner_known = true;         // false: from a version that did not keep it with this
 };
 JobSummary summary_of(const Job& job);
 

@@ -1,7 +1,9 @@
 // Recovery: folding the journal gives the same jobs as before.
 #include "storage/recovery.hpp"
 
+#include "schema/journal.capnp.h"
 #include "storage/codec/codec.hpp"
+#include "storage/codec/codec_util.hpp"
 #include "storage/journal/keys.hpp"
 #include "storage/journal/memory_journal.hpp"
 #include "storage/rows/rows.hpp"
@@ -332,6 +334,24 @@ TEST_F(UnloadedTest, P17BriefJobHasWhatListShows) {
   EXPECT_EQ(job->succeeded(), 1u);
   EXPECT_TRUE(job->condition(core::ConditionType::complete));
   EXPECT_EQ(brief_job(journal, 6).error().code, Errc::not_found);
+}
+
+// Users would not see their own jobs in lists.
+TEST_F(UnloadedTest, SummaryRowWithoutTheOwnerIsRebuilt) {
+  const Row row = summary_row(five.job);
+  const auto old = codec::unpacked<wire::SummaryRow, std::string>(
+      *row.value, "a row", wire::SUMMARY_VERSION, [](auto from) {
+        capnp::MallocMessageBuilder message;
+        message.setRoot(from);
+        message.getRoot<wire::SummaryRow>().setOwnerKnown(false);
+        return codec::packed(message);
+      });
+  ASSERT_TRUE(old.ok()) << old.error().message;
+  ASSERT_TRUE(journal.commit({{row.key, *old}}).ok());
+  auto recovered = again();
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  ASSERT_EQ(recovered->summary_rows.size(), 2u) << "of five and of six";
+  EXPECT_TRUE(decode_summary(5, *recovered->summary_rows[0].value)->owner_known);
 }
 
 TEST_F(UnloadedTest, P17InvalidSummaryRowIsRebuilt) {
