@@ -18,9 +18,9 @@ except ImportError:
 
 PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "bytes", "localname", "strings", "fields", "any"}
 PACKAGES = {"meta": "io.k8s.apimachinery.pkg.apis.meta.v1", "pod": "io.k8s.api.core.v1", "muster": "dev.muster.v1"}
-# NAME[!] TYPE [NUMBER] [LIST] [plain] [default VALUE] [atomic] [unread] [kept | refused [even empty | unless VALUE | in part]]
+# NAME[!] TYPE [NUMBER | none] [LIST] [plain] [default VALUE] [atomic] [unread] [kept | refused [even empty | unless VALUE | in part]]
 LINE = re.compile(r"""(?P<name>\w+)(?P<required>!?)\ (?P<shape>\[\]|\{\}|)(?P<type>\w+)
-    (\ (?P<number>[1-9]\d*))?
+    (\ (?P<number>[1-9]\d*|none))?
     (\ by\ (?P<keys>\w+(,\w+)*)(?P<replaced>\ replaced)?|\ (?P<merged>merged)|\ (?P<set>set))?
     (\ (?P<plain>plain))?(\ default\ (?P<default>\S+))?(\ (?P<atomic>atomic))?(\ (?P<unread>unread))?
     (\ (?P<use>kept|refused\ even\ empty|refused\ in\ part|refused\ unless\ (?P<value>\S+)|refused))?""", re.VERBOSE)
@@ -37,7 +37,10 @@ class Field:
             self.wrong("cannot be parsed; see the head of batch.yaml")
             return
         part = match.groupdict()
-        self.name, self.type, self.number = part["name"], part["type"], int(part["number"] or 0)
+        self.name, self.type, self.number = part["name"], part["type"], 0
+        self.ours = part["number"] == "none"
+        if not self.ours:
+            self.number = int(part["number"] or 0)
         self.list, self.map, self.required = part["shape"] == "[]", part["shape"] == "{}", bool(part["required"])
         self.keys = part["keys"].split(",") if part["keys"] else []
         self.set = bool(part["set"] or part["merged"])
@@ -114,7 +117,7 @@ def check(types):
             if field.number and field.number in numbers:
                 field.wrong(f"another field has the number {field.number}")
             of_object = field.name in ("apiVersion", "kind") and any(f.name == "apiVersion" for f in kind.fields)
-            if not field.number and not of_object and not field.use.startswith("refused"):
+            if not field.number and not field.ours and not of_object and not field.use.startswith("refused"):
                 field.wrong("has no number, so it is not in protobuf")
             seen.add(field.name)
             numbers.add(field.number)

@@ -36,6 +36,7 @@ kj::Promise<void> MusterRoutes::indexes(Exchange& exchange, const Shown& shown) 
   if (const auto& n = job.state().completions) json["completions"] = *n;
   json["succeeded"] = map.succeeded.text();
   json["failed"] = map.failed.text();
+  json["cancelled"] = map.cancelled.text();
   json["running"] = map.running.text();
   json["pending"] = map.pending.text();
   json["backoff"] = map.backoff.text();

@@ -98,11 +98,11 @@ namespace {
 std::string leader_text(const Json& job, const Standing& s) {
   if (!s.led) return "";
   if (end_of(job) == JobEnd::complete) return "the leader (index 0) succeeded";
-  if (index_set(s.failed_indexes).contains(0)) return "the leader (index 0) failed";
+  if (failed_indexes(job).contains(0)) return "the leader (index 0) failed";
   const std::string reason = text_at(condition_of(job, "Failed"), {"reason"});
   if (reason != "MaxFailedIndexesExceeded" && reason != "FailedIndexes") return "";
-  return (s.failed_index_count == 1 ? "the worker of index " : "the workers of indexes ") +
-         s.failed_indexes + " failed";
+  return (s.lost.count == 1 ? "the worker of index " : "the workers of indexes ") + s.lost.set +
+         " failed";
 }
 
 std::string counts_text(const Json& job) {
@@ -118,8 +118,8 @@ std::string counts_text(const Json& job) {
     counts += ", as spec.successPolicy requires";
   if (s.failed > 0)
     counts += ", " + std::to_string(s.failed) + (s.failed == 1 ? " failed pod" : " failed pods");
-  if (s.failed_index_count > 0)
-    counts += std::string(", ") + s.failed_word() + " " + s.failed_set();
+  if (s.lost.count > 0) counts += std::string(", failed") + s.noun() + s.lost.set;
+  if (s.cancelled.count > 0) counts += std::string(", cancelled") + s.noun() + s.cancelled.set;
   if (const std::string leader = leader_text(job, s); !leader.empty()) counts = leader;
   if (from && to) counts += ", took " + short_span(*to - *from);
   return counts;

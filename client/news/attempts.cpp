@@ -19,6 +19,21 @@ core::IndexSet own_indexes(const Json& job) {
   return all;
 }
 
+core::IndexSet failed_indexes(const Json& job) {
+  return index_set(text_at(job, {"status", "failedIndexes"})).without(cancelled_indexes(job));
+}
+
+core::IndexSet cancelled_indexes(const Json& job) {
+  return index_set(text_at(job, {"status", "cancelledIndexes"}));
+}
+
+core::IndexSet settled_indexes(const Json& job) {
+  core::IndexSet settled = index_set(text_at(job, {"status", "completedIndexes"}));
+  settled.insert_all(failed_indexes(job));
+  settled.insert_all(cancelled_indexes(job));
+  return settled;
+}
+
 std::string own_path(const std::string& ns, const std::string& job, const std::string& what) {
   return "/apis/muster.dev/v1/namespaces/" + url_encoded(ns) + "/jobs/" + url_encoded(job) + "/" +
          what;

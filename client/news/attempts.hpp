@@ -14,6 +14,11 @@ namespace muster::cli {
 core::IndexSet index_set(const std::string& text);
 // The indexes that this job runs: those named by muster.dev/indexes, else all.
 core::IndexSet own_indexes(const Json& job);
+// Those that have failed; its status counts those that were cancelled among them (ADR 74).
+core::IndexSet failed_indexes(const Json& job);
+core::IndexSet cancelled_indexes(const Json& job);
+// Those that have completed, failed or were cancelled: they get no more pods.
+core::IndexSet settled_indexes(const Json& job);
 
 // /apis/muster.dev/v1/namespaces/NS/jobs/J/WHAT
 std::string own_path(const std::string& ns, const std::string& job, const std::string& what);

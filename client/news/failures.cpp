@@ -34,13 +34,22 @@ bool earlier(const Failure& a, const Failure& b) {
          std::tie(b.ended, b.index, b.attempt, b.pod);
 }
 
+// Whether the job failed only because it, or some of its indexes, were cancelled.
+bool only_cancelled(const Json& job) {
+  const Json& failed = condition_of(job, "Failed");
+  return text_at(failed, {"reason"}) == "Cancelled" ||
+         text_at(failed, {"message"}) == "Job has cancelled indexes";
+}
+
 // Keeps the last failure of each index, and only of failed indexes if there are any: retries that
 // succeeded are not why the job failed.
-void keep_telling(std::vector<Failure>& all, const core::IndexSet& failed) {
+void keep_telling(std::vector<Failure>& all, const Json& job) {
   std::map<int64_t, Failure> last;
+  const core::IndexSet failed = failed_indexes(job);
+  const bool none = failed.empty() && only_cancelled(job);
   for (Failure& f : all) {
     if (!f.index) return;  // NonIndexed: keep every pod
-    if (!failed.empty() && !failed.contains(static_cast<uint32_t>(*f.index))) continue;
+    if (none || (!failed.empty() && !failed.contains(static_cast<uint32_t>(*f.index)))) continue;
     const auto [there, fresh] = last.emplace(*f.index, f);
     if (!fresh && there->second.attempt < f.attempt) there->second = f;
   }
@@ -70,8 +79,7 @@ std::string followed_jobs(const Json& job) {
 // index of another job.
 std::string failed_indexes_text(const Json& job) {
   constexpr size_t kListBytes = 60;
-  const auto set = core::IndexSet::parse_lenient(text_at(job, {"status", "failedIndexes"}),
-                                                 number_at(job, {"spec", "completions"}));
+  const core::IndexSet set = failed_indexes(job);
   const auto tasks = tasks_of(job);
   std::string text = named_indexes(set, tasks);
   if (text.size() > kListBytes) text = std::to_string(set.size()) + (tasks ? " tasks" : " indexes");
@@ -151,10 +159,11 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
   Failures out;
   for (const Json& pod : *pods) out.shown.push_back(failure_of(pod));
   std::sort(out.shown.begin(), out.shown.end(), earlier);
-  const int64_t completions = number_at(job, {"spec", "completions"});
-  if (end_of(job) == JobEnd::failed && completions > 0)
-    keep_telling(out.shown, core::IndexSet::parse_lenient(text_at(job, {"status", "failedIndexes"}),
-                                                          completions));
+  std::erase_if(out.shown, [cancelled = cancelled_indexes(job)](const Failure& f) {
+    return f.index && cancelled.contains(static_cast<uint32_t>(*f.index));
+  });
+  if (end_of(job) == JobEnd::failed && number_at(job, {"spec", "completions"}) > 0)
+    keep_telling(out.shown, job);
   out.all = out.shown.size();
   if (out.shown.size() > max) out.shown.resize(max);
   if (!out.shown.empty()) {
@@ -204,9 +213,7 @@ std::string rule_text(const Json& job) {
     return limit("it was active longer than", "activeDeadlineSeconds");
   if (reason == "MaxFailedIndexesExceeded")
     return limit("more indexes failed than", "maxFailedIndexes");
-  if (reason == "FailedIndexes" &&
-      text_at(condition_of(job, "Failed"), {"message"}) == "Job has cancelled indexes")
-    return "";
+  if (only_cancelled(job)) return "";
   if (reason == "FailedIndexes") {
     const std::string followed = followed_jobs(job);
     return limit(failed_indexes_text(job) + " more than", "backoffLimitPerIndex") +

@@ -2,6 +2,7 @@
 
 #include "client/connect/objects.hpp"
 #include "client/inputs/tasks.hpp"
+#include "client/news/attempts.hpp"
 #include "client/terminal/status_line.hpp"
 #include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
@@ -26,11 +27,12 @@ Standing standing_of(const Json& job) {
   s.running = number_at(job, {"status", "ready"});
   s.active = number_at(job, {"status", "active"});
   s.terminating = number_at(job, {"status", "terminating"});
-  s.failed_indexes = text_at(job, {"status", "failedIndexes"});
-  if (!s.failed_indexes.empty() && s.completions > 0) {
-    const auto failed = core::IndexSet::parse_lenient(s.failed_indexes, *s.completions);
-    s.failed_index_count = static_cast<int64_t>(failed.size());
-    if (const auto tasks = tasks_of(job)) s.failed_tasks = tasks->numbers(failed);
+  const core::IndexSet failed = failed_indexes(job), cancelled = cancelled_indexes(job);
+  if (s.completions > 0 && (!failed.empty() || !cancelled.empty())) {
+    const auto tasks = tasks_of(job);
+    s.tasks = tasks.has_value();
+    for (const auto& [from, to] : {std::pair(&failed, &s.lost), {&cancelled, &s.cancelled}})
+      *to = {static_cast<int64_t>(from->size()), tasks ? tasks->numbers(*from) : from->text()};
   }
   s.led = !text_at(job, {"metadata", "annotations", kMpiAnnotation}).empty() &&
           at(job, {"spec", "successPolicy"}).is_object();
@@ -64,9 +66,10 @@ std::string progress_text(const Standing& s, double per_second, std::optional<Mi
   if (s.active > s.running) out += "  waiting " + std::to_string(s.active - s.running);
   if (s.terminating > 0) out += "  ending " + std::to_string(s.terminating);
   if (s.failed > 0) out += "  failed pods " + std::to_string(s.failed);
-  if (s.failed_index_count > 0) {
-    out += std::string("  ") + s.failed_word() + " " + std::to_string(s.failed_index_count);
-    if (!s.failed_set().empty()) out += " (" + cut_set(s.failed_set(), kIndexesMax) + ")";
+  for (const auto& [word, which] : {std::pair("failed", &s.lost), {"cancelled", &s.cancelled}}) {
+    if (which->count == 0) continue;
+    out += std::string("  ") + word + s.noun() + std::to_string(which->count);
+    if (!which->set.empty()) out += " (" + cut_set(which->set, kIndexesMax) + ")";
   }
   if (s.suspended) out += "  suspended";
   if (s.jobs > 1) out += "  jobs " + std::to_string(s.jobs_over) + "/" + std::to_string(s.jobs);
@@ -96,9 +99,9 @@ void Standing::add(const Standing& other) {
   running += other.running;
   active += other.active;
   terminating += other.terminating;
-  failed_index_count += other.failed_index_count;
-  failed_indexes.clear();
-  failed_tasks.clear();
+  lost = {lost.count + other.lost.count, ""};
+  cancelled = {cancelled.count + other.cancelled.count, ""};
+  tasks = false;
   suspended = suspended && other.suspended;
   led = led && other.led;
   jobs += other.jobs;

@@ -21,30 +21,31 @@ struct Standing {
   int64_t running = 0;                 // started but not ended
   int64_t active = 0;                  // running, or waiting for a slot
   int64_t terminating = 0;
-  int64_t failed_index_count = 0;
-  std::string failed_indexes;  // always empty in a sum
-  std::string failed_tasks;    // the same as tasks, if the job is an array
+  // Indexes, or tasks of an array.
+  struct Some {
+    int64_t count = 0;
+    std::string set;  // always empty in a sum
+    bool operator==(const Some&) const = default;
+  };
+  Some lost;           // those that have failed
+  Some cancelled;      // none of them is in `lost`
+  bool tasks = false;  // the sets are of tasks
   bool suspended = false;
   bool led = false;  // an MPI job: its leader decides, the others never succeed
   int64_t jobs = 1, jobs_over = 0;
   bool operator==(const Standing&) const = default;
 
-  // "failed indexes"; "failed tasks" of an array.
-  const char* failed_word() const {
-    return failed_tasks.empty() ? "failed indexes" : "failed tasks";
-  }
-  const std::string& failed_set() const {
-    return failed_tasks.empty() ? failed_indexes : failed_tasks;
-  }
-  int64_t settled() const { return succeeded + failed_index_count; }
+  const char* noun() const { return tasks ? " tasks " : " indexes "; }
+  int64_t settled() const { return succeeded + lost.count + cancelled.count; }
   void add(const Standing& other);
 };
 
 Standing standing_of(const Json& job);
 
 // "3/4 running  00:07" for an MPI job; for others
-// "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  about 00:04 left  00:07", after a progress
-// bar of `bar` columns (0: none). `left_ms`: time until everything is settled, if known.
+// "12/20  running 4  failed indexes 3 (7,9-10)  cancelled indexes 1 (8)  2.1/s  about 00:04 left
+// 00:07", after a progress bar of `bar` columns (0: none). `left_ms`: time until everything is
+// settled, if known.
 std::string progress_text(const Standing& standing, double per_second,
                           std::optional<Millis> left_ms, Millis elapsed_ms, size_t bar);
 

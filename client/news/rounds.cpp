@@ -118,7 +118,7 @@ int round_of(const Json& job) {
 Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
   const core::IndexSet own = own_indexes(job);
   const core::IndexSet done = index_set(text_at(job, {"status", "completedIndexes"}));
-  const core::IndexSet failed = index_set(text_at(job, {"status", "failedIndexes"}));
+  const core::IndexSet failed = failed_indexes(job);
   const bool over = end_of(job) != JobEnd::none;
   core::IndexSet wanted;
   if (!o.index.empty() || !o.task.empty()) {
@@ -127,9 +127,7 @@ Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
     wanted = std::move(*named);
     if (core::IndexSet strange = wanted.without(own); !strange.empty())
       return refuse(job, "it has no index " + strange.text() + " (it runs " + own.text() + ")");
-    core::IndexSet terminal = done;
-    terminal.insert_all(failed);
-    if (core::IndexSet open = wanted.without(terminal); !over && !open.empty())
+    if (core::IndexSet open = wanted.without(settled_indexes(job)); !over && !open.empty())
       return refuse(job, "index " + open.text() + " has not finished; see: muster why job/" +
                              text_at(job, {"metadata", "name"}) + "/" +
                              std::to_string(open.lowest()));
@@ -144,20 +142,31 @@ Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
             : "it is still running; wait until it has finished, or choose indexes with --index");
   wanted = own.without(done);
   if (wanted.empty()) return refuse(job, "all of its indexes have succeeded");
+  if (!o.failed) return wanted;
+  const core::IndexSet cancelled = cancelled_indexes(job);
+  wanted = wanted.without(cancelled);
+  const auto tasks = tasks_of(job);
+  if (wanted.empty())
+    return refuse(job, "none of its indexes has failed; run those that were cancelled with --" +
+                           std::string(tasks ? "task " : "index ") +
+                           (tasks ? tasks->numbers(cancelled) : cancelled.text()));
   return wanted;
 }
 
 Json as_one(const std::vector<Json>& rounds) {
   Json one = rounds.back();
   if (!is_indexed(one)) return one;
-  core::IndexSet own, done, failed;
+  core::IndexSet own, done, failed, cancelled;
   for (const Json& round : rounds) {
     own.insert_all(own_indexes(round));
     done.insert_all(index_set(text_at(round, {"status", "completedIndexes"})));
     failed.insert_all(index_set(text_at(round, {"status", "failedIndexes"})));
+    cancelled = cancelled.without(own_indexes(round));  // a later round ran them after all
+    cancelled.insert_all(cancelled_indexes(round));
   }
   one["status"]["completedIndexes"] = done.text();
   one["status"]["failedIndexes"] = failed.without(done).text();
+  one["status"]["cancelledIndexes"] = cancelled.without(done).text();
   if (rounds.size() > 1)
     one["metadata"]["annotations"][std::string(core::kIndexesKey)] = own.text();
   return one;

@@ -117,6 +117,23 @@ class Page(World):
 
     # ---- what a user sees
 
+    def test_cancelled_indexes_are_not_failed(self):
+        cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
+        witness = self.witness(cluster)
+        self.submit(cluster, mixed(witness))
+        self.open(cluster, "mixed")
+        eventually(lambda: self.states() == MIXED, "each index in its state")
+        code, answer = cluster.api.call("PUT", "/apis/muster.dev/v1/namespaces/default/jobs/mixed/cancel", {"indexes": "3,7"})
+        self.assertEqual(code, 200, answer)
+        eventually(lambda: self.states() == [*MIXED[:3], "cancelled", "running", "running", "running", "cancelled"], "two are cancelled")
+        self.see("#set-cancelled", "3,7")
+        self.assertEqual(self.text("#set-failed"), "2")
+        label = "document.querySelector('#progress .bar').getAttribute('aria-label')"
+        self.until(f"{label} === '1 of 8 succeeded, 1 index failed, 2 indexes cancelled'", "the bar says it")
+        self.assertEqual(sorted(row[0] for row in self.rows("#failed-pods")), ["1", "2"])
+        (witness.folder / "go").touch()
+        self.clean()
+
     def test_cells_take_their_states_live(self):
         cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
         witness = self.witness(cluster)
@@ -135,7 +152,7 @@ class Page(World):
         for css, text in (("#set-failed", "2"), ("#set-backoff", "1"), ("#set-running", "3-5"), ("#set-pending", "6"), ("#set-succeeded", "0")):
             self.assertEqual(self.text(css), text, css)
         self.assertEqual(self.text("#legend").splitlines(),
-                         ["not created 1", "pending 1", "running 3", "backoff 1", "succeeded 1", "failed 1"])
+                         ["not created 1", "pending 1", "running 3", "backoff 1", "succeeded 1", "failed 1", "cancelled 0"])
         label = self.browser.find_element(By.ID, "map").get_attribute("aria-label")
         self.assertIn("1 failed", label)
         self.assertIn("3 running", label)

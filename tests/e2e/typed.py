@@ -200,8 +200,13 @@ class Cancel(cli.Cluster):
         self.restart_coordinator()
         self.file("go", "")
         r = self.muster("wait", "job/a", code=1)
-        self.assertIn("FailedIndexes: Job has cancelled indexes", r.stderr)
-        self.assertEqual(self.status("a")["completedIndexes"], "1,2")
+        self.assertIn("FailedIndexes: Job has cancelled indexes\n  2/4 succeeded, cancelled tasks 1,4, took ", r.stderr)
+        self.assertNotIn("TASK", r.stderr, "nothing has failed")
+        self.assertEqual((self.status("a")["completedIndexes"], self.status("a")["cancelledIndexes"]), ("1,2", "0,3"))
+        described = self.muster("describe", "job", "a").stdout
+        self.assertRegex(described, r"\nFailed: +<none>\nCancelled: +0,3\n")
+        self.assertNotIn("Failures:", described)
+        self.assertIn("none of its indexes has failed; run those that were cancelled with --task 1,4", self.muster("retry", "job/a", "--failed", code=5).stderr)
         self.assertIn("cancelled the index", self.muster("why", "job/a", "--task", "4").stdout)
         attempts = self.muster("get", "attempts", "job/a").stdout.splitlines()[1:]
         self.assertEqual(sorted((line.split()[0], "cancelled" in line) for line in attempts), [("0", True), ("1", False), ("2", False)])

@@ -8,7 +8,8 @@ constexpr size_t kBytesMax = 4u << 20;
 size_t bytes_of(const core::Job& job) {
   constexpr size_t kJob = 4096, kInterval = 160;  // an interval is in three sets
   const core::JobState& s = job.state();
-  return kJob + kInterval * (s.completed.intervals().size() + s.failed_indexes.intervals().size());
+  return kJob + kInterval * (s.completed.intervals().size() + s.failed_indexes.intervals().size() +
+                             s.cancelled_indexes.intervals().size());
 }
 
 }  // namespace

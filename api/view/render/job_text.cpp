@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "base/text/time_text.hpp"
+#include "core/job/rules/held.hpp"
 #include "core/job/shown/hold_text.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -224,6 +225,8 @@ void append_job_status(std::string& out, const core::Job& job) {
   if (s.synced) {
     if (job.per_index() && !s.index_limits_off)
       status.text("failedIndexes", s.failed_indexes.text());
+    if (const core::IndexSet cancelled = core::cancelled_for_good(s); !cancelled.empty())
+      status.text("cancelledIndexes", cancelled.text());
     status.number("ready", s.orphaned ? 0 : job.ready());
     status.number("terminating", s.orphaned ? 0 : job.terminating());
     status.key("uncountedTerminatedPods") += "{}";

@@ -81,7 +81,10 @@ Verb cancel_verb() {
           "The "
           "job is Failed with the reason Cancelled, and get, describe, logs and why still show it. "
           "With --index or --task, the other indexes go on, and --max-fails does not count those "
-          "that are cancelled; the job is Failed once all others have ended.\n"
+          "that are cancelled; the job is Failed once all others have ended. wait, describe and "
+          "the "
+          "web page show them as cancelled, not as failed, and muster retry --failed leaves them "
+          "out.\n"
           "To remove a job and its record as well, use muster delete.\n"
           "Examples:\n  muster cancel job/sweep\n  muster cancel job/sweep --task 7,20-29",
       .finish = [w](const Given& given) -> Judged {

@@ -62,7 +62,8 @@ Verb retry_verb() {
   return {
       .title = {"Jobs", "retry", "Run indexes of a finished job again, as a new job"},
       .rows = {{"job", "job/J", "Job to retry; it is not changed", &w->what},
-               {"--failed", "", "Retry the indexes that failed", &o.wishes.failed},
+               {"--failed", "", "Retry the indexes that failed, without those that were cancelled",
+                &o.wishes.failed},
                {"--index",
                 "SET",
                 "Indexes to retry, such as 3,7-9 (default: all that have not succeeded)",

@@ -219,8 +219,10 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   if (indexed) {
     rows.push_back({"Completed:", none_if_empty(text_at(job, {"status", "completedIndexes"}))});
     if (at(job, {"status", "failedIndexes"}).is_string()) {
-      rows.push_back({"Failed:", none_if_empty(text_at(job, {"status", "failedIndexes"}))});
+      rows.push_back({"Failed:", none_if_empty(failed_indexes(job).text())});
     }
+    if (const core::IndexSet cancelled = cancelled_indexes(job); !cancelled.empty())
+      rows.push_back({"Cancelled:", cancelled.text()});
     add_index_map(client, ns, options.name, rows);
   }
   std::cout << aligned(rows, "");

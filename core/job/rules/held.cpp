@@ -128,13 +128,16 @@ std::string never_runs_text(const Job& job, uint32_t index) {
 Progress progress_of(const Job& job) {
   Progress progress{job.state().completed, job.state().failed_indexes};
   progress.passed.insert_all(job.left_out());
-  if (!job.per_index() && !job.state().cancelled_indexes.empty()) {
-    IndexSet over = job.state().cancelled_indexes;
-    for (const auto& [key, pod] : job.state().open)
-      if (pod.counted == Counted::not_yet) over.erase(key.index);  // it may have succeeded
-    progress.failed.insert_all(over);
-  }
+  if (!job.per_index()) progress.failed.insert_all(cancelled_for_good(job.state()));
   return progress;
+}
+
+IndexSet cancelled_for_good(const JobState& s) {
+  IndexSet indexes = s.cancelled_indexes;
+  if (indexes.empty()) return indexes;
+  for (const auto& [key, pod] : s.open)
+    if (pod.counted == Counted::not_yet) indexes.erase(key.index);
+  return indexes;
 }
 
 void waive_dependencies(Sync& sync) {

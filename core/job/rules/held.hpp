@@ -17,6 +17,10 @@ IndexSet awaiting_indexes(const Job& job);
 std::string awaited_by(const Job& job, uint32_t index);
 std::string never_runs_text(const Job& job, uint32_t index);
 
+// The indexes that were cancelled and stay so: no pod of them may still turn out to have succeeded,
+// which would complete them (ADR 74).
+IndexSet cancelled_for_good(const JobState& state);
+
 // The hold of a job that is created with one (muster.dev/hold).
 JobHeld held_by_owner(const JobMeta& meta, Millis at_ms);
 

@@ -1,6 +1,7 @@
 #include "core/job/shown/index_map.hpp"
 
 #include "core/job/rules/backoff.hpp"
+#include "core/job/rules/held.hpp"
 
 #include <algorithm>
 
@@ -11,8 +12,8 @@ namespace {
 // they may have pods that are still ending.
 bool unplaced(const Job& job, uint32_t index, const IndexMap& map) {
   return index < job.index_count() && !map.succeeded.contains(index) &&
-         !map.failed.contains(index) && !map.running.contains(index) &&
-         !map.pending.contains(index);
+         !map.failed.contains(index) && !map.cancelled.contains(index) &&
+         !map.running.contains(index) && !map.pending.contains(index);
 }
 
 bool runs(const Pod& pod) {
@@ -26,7 +27,8 @@ IndexMap index_map(const Job& job, Millis now, const Knobs& knobs) {
   if (!job.indexed()) return map;
   const JobState& s = job.state();
   map.succeeded = s.completed;
-  map.failed = s.failed_indexes;
+  map.cancelled = cancelled_for_good(s);
+  map.failed = s.failed_indexes.without(map.cancelled);
   for (const auto& [key, pod] : s.open)
     if (runs(pod) && unplaced(job, key.index, map)) map.running.insert(key.index);
   for (const auto& [key, pod] : s.open)

@@ -15,9 +15,10 @@ struct IndexMap {
   // Failed for good. Without a limit per index, no index fails for good before the job does; then
   // these are the indexes that were tried and did not succeed.
   IndexSet failed;
-  IndexSet running;  // a pod has started and is not known to have ended
-  IndexSet pending;  // a pod waits for a slot, or for its first process
-  IndexSet backoff;  // failed, and waiting for the delay before its next pod
+  IndexSet cancelled;  // for good (held.hpp)
+  IndexSet running;    // a pod has started and is not known to have ended
+  IndexSet pending;    // a pod waits for a slot, or for its first process
+  IndexSet backoff;    // failed, and waiting for the delay before its next pod
 };
 
 // `knobs`: the job's (knobs_of). The cost grows with the number of open and deferred pods, of

@@ -33,9 +33,14 @@ std::string brief_set(const IndexSet& set) {
   return text;
 }
 
+// Cancelled indexes are among the failed ones (ADR 74).
+IndexSet lost_indexes(const Job& job) {
+  return job.state().failed_indexes.without(job.state().cancelled_indexes);
+}
+
 uint64_t failures_shown(const Job& job) {
   const auto& state = job.state();
-  return state.failed_indexes.size() > 0 ? state.failed_indexes.size() : state.failed;
+  return state.failed_indexes.empty() ? state.failed : lost_indexes(job).size();
 }
 
 }  // namespace
@@ -69,8 +74,11 @@ std::string notice_mail(const Job& job, const NoticeWishes& wishes, std::string_
   text += "Succeeded:  " + std::to_string(job.succeeded());
   if (const auto needed = job.needed()) text += " of " + std::to_string(*needed);
   text += "\nFailed:     " + std::to_string(failures_shown(job)) + "\n";
-  if (!job.state().failed_indexes.empty())
-    text += "            indexes " + brief_set(job.state().failed_indexes) + "\n";
+  if (const IndexSet lost = lost_indexes(job); !lost.empty())
+    text += "            indexes " + brief_set(lost) + "\n";
+  if (const IndexSet& cancelled = job.state().cancelled_indexes; !cancelled.empty())
+    text += "Cancelled:  " + std::to_string(cancelled.size()) + "\n            indexes " +
+            brief_set(cancelled) + "\n";
   if (const auto started = job.state().started_at) {
     text += "Started:    " + when_text(*started) + "\n";
     text += "Ended:      " + when_text(end.at_ms) + ", after " +

@@ -1,6 +1,9 @@
 #include "core/job/shown/past.hpp"
 
+#include "core/job/rules/held.hpp"
+
 #include <algorithm>
+#include <utility>
 
 namespace muster::core {
 namespace {
@@ -84,6 +87,11 @@ JobPast JobTrail::take(const Job& job) {
   past.steady = steady_;
   past.completed = completed_.take(s.completed, completed_grown_, lost_, past.bytes);
   past.failed_indexes = failed_indexes_.take(s.failed_indexes, failed_grown_, lost_, past.bytes);
+  // A copy without pods cannot tell which of them are so for good.
+  IndexSet cancelled = cancelled_for_good(s), more = cancelled.without(cancelled_);
+  const bool fewer = cancelled_.size() + more.size() != cancelled.size();
+  past.cancelled_indexes = cancelled_indexes_.take(cancelled, more, fewer, past.bytes);
+  cancelled_ = std::move(cancelled);
   completed_grown_ = failed_grown_ = IndexSet{};
   lost_ = false;
   past.succeeded = s.succeeded;
@@ -114,6 +122,7 @@ Job JobPast::restore() const {
   s.cancelled = steady->cancelled;
   s.completed = completed.restore();
   s.failed_indexes = failed_indexes.restore();
+  s.cancelled_indexes = cancelled_indexes.restore();
   s.succeeded = succeeded;
   s.failed = failed;
   return Job(id, object, std::move(s), pods);

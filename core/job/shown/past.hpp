@@ -63,7 +63,7 @@ struct JobPast {
   JobId id = 0;
   JobObjectPtr object;
   std::shared_ptr<const SteadyState> steady;
-  IndexTrail::At completed, failed_indexes;
+  IndexTrail::At completed, failed_indexes, cancelled_indexes;
   uint64_t succeeded = 0, failed = 0;
   PodCounts pods;
   // Bytes, about, that are stored for it, or from now on only for states before it.
@@ -83,8 +83,9 @@ class JobTrail {
  private:
   JobObjectPtr object_;
   std::shared_ptr<const SteadyState> steady_;
-  IndexTrail completed_, failed_indexes_;
+  IndexTrail completed_, failed_indexes_, cancelled_indexes_;
   IndexSet completed_grown_, failed_grown_;
+  IndexSet cancelled_;  // at the last state
   bool lost_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "core/job/shown/summary.hpp"
 
 #include "core/job/rules/decide.hpp"
+#include "core/job/rules/held.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -75,6 +76,7 @@ JobState brief(const JobState& state) {
   out.conditions = state.conditions;
   out.completed = state.completed;
   out.failed_indexes = state.failed_indexes;
+  out.cancelled_indexes = cancelled_for_good(state);
   out.succeeded = state.succeeded;
   out.failed = state.failed;
   out.external_status = state.external_status;

@@ -29,6 +29,7 @@ TEST_F(ServerTest, ReturnsStateOfEachIndex) {
                               {"completions", 9},
                               {"succeeded", "0"},
                               {"failed", ""},
+                              {"cancelled", ""},
                               {"running", "2"},
                               {"pending", "1,3"},
                               {"backoff", ""}}));

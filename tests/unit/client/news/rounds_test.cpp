@@ -1,6 +1,8 @@
 // Rounds: which indexes run again.
 #include "client/news/rounds.hpp"
 
+#include "client/news/attempts.hpp"
+
 #include <gtest/gtest.h>
 
 namespace muster::cli {
@@ -61,6 +63,27 @@ TEST(Rounds, RoundsOfOneJobAreMerged) {
       "j-r4", R"("muster.dev/retry-of":"j","muster.dev/round":"4","muster.dev/indexes":"7")", "7",
       "", true);
   EXPECT_TRUE(all_succeeded(as_one({first, second, other, last})));
+}
+
+// Someone decided that cancelled indexes shall not run; only a name for them runs them again.
+TEST(Rounds, CancelledIndexesAreNotFailed) {
+  Json job = round_with("j", "", "0-4", "5-7,9");
+  job["status"]["cancelledIndexes"] = "5-6";
+  EXPECT_EQ(chosen(kFailedOnes, job), "7,9");
+  EXPECT_EQ(chosen({}, job), "5-9");
+  EXPECT_EQ(chosen({.index = "5"}, job), "5");
+  job["status"]["failedIndexes"] = "5-6";
+  EXPECT_EQ(chosen(kFailedOnes, job), "7-9") << "a job that was ended before they were tried";
+  Json all = round_with("j", "", "0-4,7-9", "5-6");
+  all["status"]["cancelledIndexes"] = "5-6";
+  EXPECT_EQ(chosen(kFailedOnes, all),
+            "job/j cannot be retried: none of its indexes has failed; run those that were "
+            "cancelled with --index 5,6");
+  Json again = round_with(
+      "j-r2", R"("muster.dev/retry-of":"j","muster.dev/round":"2","muster.dev/indexes":"5")", "",
+      "5");
+  EXPECT_EQ(chosen(kFailedOnes, as_one({all, again})), "5") << "it has failed since";
+  EXPECT_EQ(cancelled_indexes(as_one({all, again})).text(), "6");
 }
 
 TEST(Rounds, IndexThatFailsAfterSuccessStaysSucceeded) {

@@ -101,7 +101,7 @@ TEST(Progress, LineShowsCountsRateAndTimeLeft) {
       R"({"spec":{"completions":20},"status":{"succeeded":12,"failed":5,"ready":3,"active":4,
       "failedIndexes":"7,9-10"}})");
   const Standing s = standing_of(job);
-  EXPECT_EQ(s.failed_index_count, 3);
+  EXPECT_EQ(s.lost.count, 3);
   EXPECT_EQ(progress_text(s, 2.5, 1'700, 61'000, 10),
             "[#######---] 12/20  running 3  waiting 1  failed pods 5  failed indexes 3 (7,9-10)  "
             "2.5/s  about 00:02 left  01:01");
@@ -195,6 +195,10 @@ TEST(Failures, RuleTextNamesViolatedLimit) {
                 "conditions":[{"type":"Failed","status":"True","reason":"FailedIndexes"}]}})")),
             "index 7 failed more than spec.backoffLimitPerIndex (0) allows, or never ran, because "
             "the same index of job a did not succeed");
+  EXPECT_EQ(rule_text(read_json(R"({"spec":{"completions":9,"backoffLimitPerIndex":0},
+                "status":{"failedIndexes":"3-7","cancelledIndexes":"3-6","conditions":[
+                {"type":"Failed","status":"True","reason":"FailedIndexes"}]}})")),
+            "index 7 failed 1 time, more than spec.backoffLimitPerIndex (0) allows");
   std::string odd = "1";
   for (int i = 3; i < 100; i += 2) odd += "," + std::to_string(i);
   EXPECT_EQ(failed_indexes("1", odd),

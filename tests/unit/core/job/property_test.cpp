@@ -782,7 +782,7 @@ class World {
     IndexSet all;
     uint64_t size = 0;
     for (const IndexSet* set :
-         {&map.succeeded, &map.failed, &map.running, &map.pending, &map.backoff}) {
+         {&map.succeeded, &map.failed, &map.cancelled, &map.running, &map.pending, &map.backoff}) {
       all.insert_all(*set);
       size += set->size();
     }
@@ -794,8 +794,8 @@ class World {
     for (const auto& [key, pod] : s.open) {
       const uint32_t i = key.index;
       if (!pod.active() || static_cast<int64_t>(i) >= s.completions) continue;
-      expect(map.succeeded.contains(i) || map.failed.contains(i) || map.running.contains(i) ||
-                 (map.pending.contains(i) && !pod.ready()),
+      expect(map.succeeded.contains(i) || map.failed.contains(i) || map.cancelled.contains(i) ||
+                 map.running.contains(i) || (map.pending.contains(i) && !pod.ready()),
              "an active pod's index in the map");
     }
   }

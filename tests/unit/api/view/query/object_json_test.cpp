@@ -138,6 +138,19 @@ TEST_F(JsonTest, FailedIndexesAreShownWithLimitPerIndex) {
       "batch.kubernetes.io/job-index-ignored-failure-count"));
 }
 
+TEST_F(JsonTest, CancelledIndexesAreShownApart) {
+  feed.admit(1, make_job("a", uid_of(1), 5, R"(,"backoffLimitPerIndex":1)"));
+  feed.records(1, {core::JobStarted{kStart}});
+  EXPECT_FALSE(job()["status"].contains("cancelledIndexes"));
+  feed.create(1, 0, 1);
+  feed.bind(1, {0, 0});
+  core::IndexSet some = core::IndexSet::parse_lenient("0,3-4", core::kAnyIndex);
+  feed.records(1, {core::IndexesCancelled{kStart, "alice", some}});
+  EXPECT_EQ(job()["status"]["cancelledIndexes"], "3,4") << "the pod of 0 may have succeeded";
+  feed.end(1, {0, 0}, 143, core::Counted::cancelled);
+  EXPECT_EQ(job()["status"]["cancelledIndexes"], "0,3,4");
+}
+
 TEST_F(JsonTest, JobShowsConditionsAndDeletionTimestamp) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.records(1, {core::FinishDecided{kStart, false, core::ConditionReason::backoff_limit_exceeded,

@@ -15,6 +15,7 @@ std::string text_of(const IndexMap& map) {
   };
   add("succeeded", map.succeeded);
   add("failed", map.failed);
+  add("cancelled", map.cancelled);
   add("running", map.running);
   add("pending", map.pending);
   add("backoff", map.backoff);
@@ -110,6 +111,27 @@ TEST(IndexMap, FailedIndexesMatchStatusWithLimitPerIndex) {
   play.end({2, 0}, 143, EndCause::killed);
   ASSERT_TRUE(play.job().finished());
   EXPECT_EQ(shown(play), "failed 1");
+}
+
+TEST(IndexMap, CancelledIndexesAreNotFailed) {
+  for (const bool per_index : {true, false}) {
+    JobSpec spec = Play::indexed(4, 2);
+    if (per_index) spec.backoff_limit_per_index = 0;
+    Play play(spec);
+    play.sync();
+    play.start({0, 0});
+    play.start({1, 0});
+    play.ask_nodes();
+    play.sync({Cancellation{1, "alice", IndexSet::parse_lenient("0,3", kAnyIndex)}});
+    EXPECT_EQ(shown(play), "cancelled 3 running 0,1") << "0 may have succeeded meanwhile";
+    play.answer({});
+    EXPECT_EQ(shown(play), "cancelled 0,3 running 1 pending 2");
+    play.end({0, 0}, 143, EndCause::killed);
+    play.end({1, 0}, 0);
+    play.end({2, 0}, 0);
+    ASSERT_TRUE(play.job().finished());
+    EXPECT_EQ(shown(play), "succeeded 1,2 cancelled 0,3");
+  }
 }
 
 TEST(IndexMap, SuspendedIndexesAreInNoState) {

@@ -84,6 +84,17 @@ TEST(Notice, MailSaysWhatHasEndedAndHow) {
             "More: muster why job/fit -n default\n");
 }
 
+TEST(Notice, CancelledIndexesAreNotFailed) {
+  Job job = ended_job({{"muster.dev/mail", "ada"}}, false);
+  JobState state = job.state();
+  state.cancelled_indexes = *IndexSet::parse_strict("3-4", 5);
+  const Job some(7, job.object_ptr(), state);
+  EXPECT_THAT(
+      notice_mail(some, notice_wishes(job.object().meta.annotations), "h"),
+      HasSubstr("Failed:     1\n            indexes 1\nCancelled:  2\n            indexes 3,4\n"));
+  EXPECT_EQ(notice_variables(some).at("MUSTER_ENDED_FAILED"), "1");
+}
+
 TEST(Notice, LongSetsAreCutAtAnIndex) {
   Job job = ended_job({{"muster.dev/mail", "ada"}}, false);
   JobState state = job.state();

@@ -49,5 +49,22 @@ TEST(IndexTrail, BytesGrowWithTheChangesAndNotWithTheSet) {
   EXPECT_LT(bytes, kIndexes * 8 * 5);
 }
 
+TEST(JobTrail, CancelledIndexesAreRestored) {
+  auto object = std::make_shared<JobObject>();
+  object->spec.completion_mode = "Indexed";
+  object->spec.completions = 9;
+  JobTrail trail;
+  std::vector<std::pair<JobPast, IndexSet>> taken;
+  for (const char* text : {"", "3", "1,3", "1,3", "3", ""}) {
+    JobState state;
+    state.completions = 9;
+    state.cancelled_indexes = IndexSet::parse_lenient(text, 9);
+    const IndexSet then = state.cancelled_indexes;
+    taken.emplace_back(trail.take(Job(1, object, std::move(state), PodCounts{})), then);
+  }
+  for (const auto& [past, then] : taken)
+    EXPECT_EQ(past.restore().state().cancelled_indexes, then) << then.text();
+}
+
 }  // namespace
 }  // namespace muster::core
