@@ -15,10 +15,12 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <ranges>
 #include <sys/eventfd.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace muster::agent {
 
@@ -115,9 +117,11 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
     executor = std::make_unique<HollowExecutor>(io.provider->getTimer(), options.hollow_duration_ms,
                                                 options.hollow_exit_code);
   } else {
+    const auto resources = options.resources | std::views::keys;
     executor = std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, run_dirs,
                                                 options.keeper_path, options.scratch_dir,
-                                                options.private_tmp, options.output_max_bytes);
+                                                options.private_tmp, options.output_max_bytes,
+                                                std::vector(resources.begin(), resources.end()));
   }
   Agent agent(io, options, *work_dir, *credentials, logs, run_dirs, *executor);
   MetricsPort metrics(io.provider->getTimer(), [&agent] { return agent.metrics(); });

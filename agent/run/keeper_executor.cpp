@@ -172,16 +172,25 @@ Result<core::node::Command> KeeperExecutor::command_for(const Start& start,
                                   job.mpi.empty() ? nullptr : &mpi, inputs->get());
   }
   if (job.inputs || *inputs)
-    return core::node::command_of(job, container, start.order.pod, node_, {}, nullptr,
+    return core::node::command_of(job, container, start.order.pod, node_, devices, nullptr,
                                   inputs->get());
   if (last_job_ != start.job) {
     last_job_ = start.job;
     pattern_.reset();
-    return core::node::command_of(job, container, start.order.pod, node_);
+    return core::node::command_of(job, container, start.order.pod, node_, devices);
   }
-  if (!pattern_) pattern_ = core::node::CommandPattern::of(job, container, node_);
+  if (!pattern_) pattern_ = core::node::CommandPattern::of(job, container, node_, devices);
   return pattern_ ? pattern_->command(job, start.order.pod)
-                  : core::node::command_of(job, container, start.order.pod, node_);
+                  : core::node::command_of(job, container, start.order.pod, node_, devices);
+}
+
+core::node::DeviceMap KeeperExecutor::devices_of(const core::node::PodTemplate& job,
+                                                 size_t container,
+                                                 const core::node::DeviceMapPtr& of_pod) const {
+  core::node::DeviceMap devices;
+  if (of_pod) devices = core::node::devices_of(job, container, *of_pod);
+  core::node::hide_others(devices, resources_);
+  return devices;
 }
 
 // Whether this node may run the processes of the job.
@@ -242,8 +251,7 @@ Status KeeperExecutor::start_session(SessionStart start) {
   const core::Container& container = job.containers[start.key.container].what;
   const bool as_owner = runs_users();
   const core::node::MpiFacts mpi = run_dirs_.facts(start.key.pod);
-  core::node::DeviceMap devices;
-  if (start.devices) devices = core::node::devices_of(job, start.key.container, *start.devices);
+  core::node::DeviceMap devices = devices_of(job, start.key.container, start.devices);
   const auto inputs = as_owner ? core::InputTablePtr() : inputs_of(job);
   if (!inputs) return inputs.error();
   Result<core::node::Command> command =
@@ -319,10 +327,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault)
   fault = Fault::job;
   const core::node::TemplateContainer& limits = job.containers[start.order.step.container];
   const core::Container& container = limits.what;
-  core::node::DeviceMap devices;
-  if (start.order.devices) {
-    devices = core::node::devices_of(job, start.order.step.container, *start.order.devices);
-  }
+  core::node::DeviceMap devices = devices_of(job, start.order.step.container, start.order.devices);
   Result<core::node::Command> command =
       as_owner ? core::node::Command{} : command_for(start, devices);
   if (!command) return command.error();

@@ -29,7 +29,8 @@ class KeeperExecutor final : public Executor,
  public:
   KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs, RunDirs& run_dirs,
                  std::string keeper_path, std::string scratch_dir = "", bool private_tmp = false,
-                 std::optional<uint64_t> output_max_bytes = std::nullopt)
+                 std::optional<uint64_t> output_max_bytes = std::nullopt,
+                 std::vector<std::string> resources = {})
       : port_(port),
         work_dir_(work_dir),
         logs_(logs),
@@ -37,6 +38,7 @@ class KeeperExecutor final : public Executor,
         keeper_path_(std::move(keeper_path)),
         scratch_dir_(std::move(scratch_dir)),
         output_max_bytes_(output_max_bytes),
+        resources_(std::move(resources)),
         templates_(work_dir.path() + "/templates", private_tmp),
         node_(node_facts(work_dir.node_name())),
         later_(*this) {}
@@ -92,6 +94,9 @@ class KeeperExecutor final : public Executor,
   // Refuses a process that cannot be confined as its securityContext asks.
   Status confine(SpawnOrder& order, const core::node::TemplateContainer& container);
   Status prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job);
+  // Of one of its containers, and which it must not see.
+  core::node::DeviceMap devices_of(const core::node::PodTemplate& job, size_t container,
+                                   const core::node::DeviceMapPtr& of_pod) const;
   Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   // What the job's inputs_file holds; null: it has none.
   Result<core::InputTablePtr> inputs_of(const core::node::PodTemplate& job);
@@ -103,7 +108,8 @@ class KeeperExecutor final : public Executor,
   RunDirs& run_dirs_;
   const std::string keeper_path_, scratch_dir_;
   const std::optional<uint64_t> output_max_bytes_;
-  SessionListener* sessions_ = nullptr;  // null: there are none
+  const std::vector<std::string> resources_;  // that the node declares
+  SessionListener* sessions_ = nullptr;       // null: there are none
   TemplateStore templates_;
   core::node::NodeFacts node_;
   Executor::Listener* listener_ = nullptr;

@@ -50,6 +50,15 @@ bool is_of_launcher(std::string_view name, bool in_mpi) {
   return std::ranges::any_of(kPrefixes, begins);
 }
 
+// Variables that name GPUs.
+bool names_devices(std::string_view name) {
+  static constexpr std::array kDevices = {
+      std::string_view("CUDA_VISIBLE_DEVICES"), std::string_view("NVIDIA_VISIBLE_DEVICES"),
+      std::string_view("ROCR_VISIBLE_DEVICES"), std::string_view("HIP_VISIBLE_DEVICES"),
+      std::string_view("GPU_DEVICE_ORDINAL")};
+  return std::ranges::find(kDevices, name) != kDevices.end();
+}
+
 // Soft limits that say what a program expects. The others (memlock, nproc) say what a machine has
 // to give.
 constexpr const char* kShellLimits[] = {"as", "core", "cpu", "data", "fsize", "nofile", "stack"};
@@ -90,6 +99,7 @@ Result<Variables> exported(const char* const* environ, const Export& wanted,
     for (auto& [name, value] : all) {
       if (stays_here(name) || !fits(name, value)) continue;
       if (wanted.for_mpi && is_of_launcher(name, in_mpi)) continue;
+      if (wanted.elsewhere && names_devices(name)) continue;
       out.emplace(name, value);
     }
   }

@@ -22,6 +22,8 @@ struct Export {
   std::vector<std::string> names;  // exported in any case
   // ALL omits what another launcher or batch system has set, and what says how ranks are started.
   bool for_mpi = false;
+  // ALL omits what names GPUs of this machine: a node gives its pods others, or none.
+  bool elsewhere = true;
 };
 
 using Variables = std::map<std::string, std::string>;

@@ -152,13 +152,21 @@ std::string secret_path(const std::string& home, const SecretRef& secret) {
   return home + "/.config/muster/secrets/" + secret.name + "/" + secret.key;
 }
 
-// The variables that tell a program which devices it may use.
-std::vector<std::string> variables_of(const std::string& resource) {
+// Variables by which libraries limit a program to some devices, and what makes them see none:
+// without a variable, they see all. CUDA and ROCm stop at the first number that no device has;
+// "void" is the NVIDIA container runtime's own word.
+struct Visible {
+  std::string_view resource, variable, none;
+};
+constexpr Visible kVisible[] = {{"nvidia.com/gpu", "CUDA_VISIBLE_DEVICES", "-1"},
+                                {"nvidia.com/gpu", "NVIDIA_VISIBLE_DEVICES", "void"},
+                                {"amd.com/gpu", "ROCR_VISIBLE_DEVICES", "-1"}};
+
+// The variable that tells a program which of these devices it may use.
+std::string variable_of(const std::string& resource) {
   std::string name = "MUSTER_RESOURCE_";
   for (char c : resource) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (resource == "nvidia.com/gpu") return {name, "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
-  if (resource == "amd.com/gpu") return {name, "ROCR_VISIBLE_DEVICES"};
-  return {name};
+  return name;
 }
 
 std::string list_of(const std::vector<uint32_t>& numbers) {
@@ -263,8 +271,11 @@ void CommandBuilder::set_ours(const DeviceMap& devices, const std::string& scrat
                       });
   }
   for (const auto& [resource, numbers] : devices) {
-    std::string list = list_of(numbers);
-    for (const std::string& name : variables_of(resource)) set_own(name, list);
+    const std::string list = list_of(numbers);
+    set_own(variable_of(resource), list);
+    for (const Visible& one : kVisible)
+      if (one.resource == resource)
+        set_own(std::string(one.variable), list.empty() ? std::string(one.none) : list);
   }
   if (!input) return;
   set_own(std::string(kInputVariable), input_text(*input));
@@ -393,6 +404,12 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
 
 }  // namespace
 
+void hide_others(DeviceMap& devices, const std::vector<std::string>& declared) {
+  for (const std::string& resource : declared)
+    if (std::ranges::any_of(kVisible, [&](const Visible& one) { return one.resource == resource; }))
+      devices.try_emplace(resource);
+}
+
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
                            const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
                            const InputTable* inputs) {
@@ -448,12 +465,12 @@ ProcessSettings settings_of(const PodTemplate& job, const Command& command) {
 // Values are not expanded again and are never used as names, so they may as well be put in after
 // expansion.
 std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const Container& container,
-                                                 const NodeFacts& node) {
+                                                 const NodeFacts& node, const DeviceMap& devices) {
   if (job.inputs || !job.inputs_file.empty() || has_space(job) || job.process.files())
     return std::nullopt;
   Names holes;
   for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
-  auto command = command_with(job, container, holes, node, {}, nullptr);
+  auto command = command_with(job, container, holes, node, devices, nullptr);
   if (!command) return std::nullopt;
   CommandPattern pattern;
   pattern.cwd_ = std::move(command->cwd);
@@ -485,7 +502,7 @@ std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const C
   pattern.pieces_.push_back({std::move(same), false});
   // Check with a sample pod: what looks like a hole may come from the template itself.
   const PodId probe{job.job, 1, 2};
-  const auto expected = command_of(job, container, probe, node);
+  const auto expected = command_of(job, container, probe, node, devices);
   if (!expected) return std::nullopt;
   std::string words;
   Writer out(words);

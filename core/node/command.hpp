@@ -70,10 +70,15 @@ void write_words(Writer& out, const std::vector<std::string>& argv,
 inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
 inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
 
-// `devices`: the container's. `mpi`: null unless the job is an MPI job. `inputs`: the contents of
-// the job's inputs_file; null unless it has one. `invalid` names the cause: a fieldRef that muster
-// does not know, no command, no input for this index, a missing config map or key, a variable or
-// word that is too long or exceeds the total.
+// Adds, without numbers, the GPUs that this node has (`declared`: its resources) and the container
+// does not get, so that its programs see none of them.
+void hide_others(DeviceMap& devices, const std::vector<std::string>& declared);
+
+// `devices`: the container's; a resource without numbers is there and not to be seen. `mpi`: null
+// unless the job is an MPI job. `inputs`: the contents of the job's inputs_file; null unless it has
+// one. `invalid` names the cause: a fieldRef that muster does not know, no command, no input for
+// this index, a missing config map or key, a variable or word that is too long or exceeds the
+// total.
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
                            const NodeFacts& node, const DeviceMap& devices = {},
                            const MpiFacts* mpi = nullptr, const InputTable* inputs = nullptr);
@@ -92,9 +97,9 @@ class CommandPattern {
  public:
   // Absent where command_of() must be used for each pod: if the pod has an input, volumes or files
   // for its output, or if the command is missing, close to the size limits, or contains control
-  // characters. Not for containers with devices.
+  // characters. Not for containers with devices: `devices` are those that they must not see.
   static std::optional<CommandPattern> of(const PodTemplate& job, const Container& container,
-                                          const NodeFacts& node);
+                                          const NodeFacts& node, const DeviceMap& devices = {});
   Command command(const PodTemplate& job, PodId pod) const;
 
  private:

@@ -203,6 +203,20 @@ class Submit(Case):
         self.assertEqual(job["metadata"]["annotations"]["muster.dev/gang"], "true")
         self.assertEqual((self.dir / "out").read_text(), "0\n")
 
+    def test_a_task_sees_the_gpus_that_it_has_or_none(self):
+        self.env.update(CUDA_VISIBLE_DEVICES="7", HIP_VISIBLE_DEVICES="7")
+        show = ("sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES,${NVIDIA_VISIBLE_DEVICES-},${HIP_VISIBLE_DEVICES-unset}" > out')
+        for flags, seen in (((), "-1,void,unset"), (("--gpus", "1"), "0,0,unset"), (("--env", "CUDA_VISIBLE_DEVICES=5"), "5,void,unset"),
+                            (("--export", "CUDA_VISIBLE_DEVICES,PATH"), "7,void,unset"), (("-a", "4"), "-1,void,unset")):
+            with self.subTest(flags):
+                self.muster("submit", "--wait", *(flags if "-a" in flags else ("-n", "1", *flags)), "--", *show)
+                self.assertEqual((self.dir / "out").read_text(), f"{seen}\n")
+        self.start("agent", "--coordinator", self.listen, "--work-dir", "b", "--slots", "1", "--name", "n2", "--label", "disk=none")
+        self.muster("submit", "-n", "1", "--node-selector", "disk=none", "--wait", "--", "sh", "-c", "echo ${CUDA_VISIBLE_DEVICES-unset} > out")
+        self.assertEqual((self.dir / "out").read_text(), "unset\n", "the node declares none")
+        del self.env["MUSTER_API"]
+        self.assertEqual(self.muster("run", "-n", "1", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES").stdout, "7\n", "here, they are the same")
+
     def test_time_limit_ends_an_attempt(self):
         r = self.muster("run", "-n", "1", "--time", "1s", "--", "sleep", "60", code=143)
         self.assertIn("DeadlineExceeded", r.stderr)

@@ -156,6 +156,7 @@ int run(const RunOptions& given) {
   RunOptions here = options;
   if (here.slots == 0) here.slots = std::exchange(here.parallelism, 0);
   if (here.slots == 0) here.slots = cpu_count();
+  here.exported.elsewhere = false;
   const int64_t at_once = here.parallelism > 0 ? here.parallelism : here.slots;
   here.environment.try_emplace("MUSTER_PARALLELISM",
                                std::to_string(std::min<int64_t>(at_once, here.completions)));

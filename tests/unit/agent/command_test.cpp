@@ -232,18 +232,20 @@ TEST(CommandPattern, GivesSameCommandAsCommandOf) {
               {"I", "", "metadata.labels['batch.kubernetes.io/job-completion-index']"},
               {"T", "", "metadata.labels['team']"},
               {"HOSTNAME", "x-$(MUSTER_POD_NAME)", ""}}};
-  for (bool indexed : {true, false}) {
-    one.indexed = indexed;
-    auto pattern = CommandPattern::of(one, plain, node);
-    ASSERT_TRUE(pattern);
-    for (PodId pod : {PodId{7, 0, 0}, PodId{7, 12345, 6}}) {
-      auto expected = command_of(one, plain, pod, node);
-      ASSERT_TRUE(expected);
-      const Command command = pattern->command(one, pod);
-      EXPECT_EQ(command.words, words_of(*expected));
-      EXPECT_EQ(command.cwd, expected->cwd);
+  for (const core::node::DeviceMap& devices :
+       {core::node::DeviceMap(), core::node::DeviceMap{{"nvidia.com/gpu", {}}}})
+    for (bool indexed : {true, false}) {
+      one.indexed = indexed;
+      auto pattern = CommandPattern::of(one, plain, node, devices);
+      ASSERT_TRUE(pattern);
+      for (PodId pod : {PodId{7, 0, 0}, PodId{7, 12345, 6}}) {
+        auto expected = command_of(one, plain, pod, node, devices);
+        ASSERT_TRUE(expected);
+        const Command command = pattern->command(one, pod);
+        EXPECT_EQ(command.words, words_of(*expected));
+        EXPECT_EQ(command.cwd, expected->cwd);
+      }
     }
-  }
   auto possible = [&](const core::Container& container) {
     return CommandPattern::of(one, container, node).has_value();
   };
@@ -410,6 +412,25 @@ TEST(PodDir, DevicesSetVisibleDevicesVariables) {
                            "NVIDIA_VISIBLE_DEVICES=0,2", "MUSTER_RESOURCE_example_org_x_1=3"}) {
     EXPECT_THAT(command->env, Contains(want));
   }
+}
+
+TEST(PodDir, ContainersWithoutGpusSeeNone) {
+  PodTemplate t = job({.command = {"true"}});
+  core::node::DeviceMap devices{{"amd.com/gpu", {1}}};
+  core::node::hide_others(devices, {"amd.com/gpu", "example.org/x", "nvidia.com/gpu"});
+  auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode, devices);
+  ASSERT_TRUE(command.ok());
+  for (const char* want : {"ROCR_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=-1",
+                           "NVIDIA_VISIBLE_DEVICES=void", "MUSTER_RESOURCE_nvidia_com_gpu="})
+    EXPECT_THAT(command->env, Contains(want));
+  EXPECT_FALSE(devices.contains("example.org/x"));
+  const core::Container own{.command = {"true"}, .env = {{"CUDA_VISIBLE_DEVICES", "2", ""}}};
+  command = command_of(t, own, {7, 3, 1}, kNode, devices);
+  ASSERT_TRUE(command.ok());
+  EXPECT_THAT(command->env, Contains("CUDA_VISIBLE_DEVICES=2")) << "the user's own wins";
+  core::node::DeviceMap none;
+  core::node::hide_others(none, {});
+  EXPECT_TRUE(none.empty()) << "the node declares no GPUs";
 }
 
 TEST(PodTemplate, PlansAndSharesDevices) {

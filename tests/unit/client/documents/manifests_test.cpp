@@ -266,6 +266,16 @@ TEST(P28Surroundings, ExportsVariablesOfShellButNotOfPodOrHost) {
   EXPECT_TRUE(exported(environ, *parse_export("NONE"), "/new")->empty());
   EXPECT_EQ(*exported(environ, *parse_export("A,HOSTNAME"), "/new"),
             (Variables{{"A", "1"}, {"HOSTNAME", "outer"}}));
+  const char* const gpus[] = {"CUDA_VISIBLE_DEVICES=0",
+                              "NVIDIA_VISIBLE_DEVICES=0",
+                              "ROCR_VISIBLE_DEVICES=0",
+                              "HIP_VISIBLE_DEVICES=0",
+                              "GPU_DEVICE_ORDINAL=0",
+                              "CUDA_CACHE_PATH=/c",
+                              nullptr};
+  EXPECT_EQ(*exported(gpus, {}, ""), (Variables{{"CUDA_CACHE_PATH", "/c"}}));
+  EXPECT_EQ(exported(gpus, {.elsewhere = false}, "")->size(), 6u);
+  EXPECT_EQ(exported(gpus, *parse_export("CUDA_VISIBLE_DEVICES"), "")->size(), 1u);
   EXPECT_EQ(exported(environ, *parse_export("A,C"), "").error().message, "--export: C is not set");
   EXPECT_FALSE(exported(environ, *parse_export("LATIN"), "").ok());
   EXPECT_FALSE(parse_export("A,,B").ok());
