@@ -216,13 +216,13 @@ const char* manifest_kind(const std::string& kind) {
 }
 
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
-                        bool dry_run) {
+                        bool dry_run, bool quiet) {
   std::string path = object_path(Kind::job, ns) + "?fieldManager=muster&fieldValidation=Strict";
   if (dry_run) path += "&dryRun=All";
   auto response = client.post(path, manifest);
   if (!response) return response.error();
   if (!response->ok()) return refusal(*response);
-  print_warnings(*response);
+  if (!quiet) print_warnings(*response);
   return std::move(response->json);
 }
 

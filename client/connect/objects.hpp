@@ -61,8 +61,9 @@ std::string manifest_path(const std::string& kind, const std::string& ns,
                           const std::string& name = "");
 const char* manifest_kind(const std::string& kind);
 
+// `quiet`: without the warnings of the API.
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
-                        bool dry_run);
+                        bool dry_run, bool quiet = false);
 
 // Applies a merge patch and returns the changed object.
 Result<Json> change_object(ApiClient& client, const std::string& path, const Json& patch);

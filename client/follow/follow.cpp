@@ -41,6 +41,7 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
       if (all || (end == JobEnd::none && !wishes.quiet && !news.enough()))
         ended = feed.look(out.job);
       const auto clear = [&progress] { progress.clear(); };
+      if (wishes.also) wishes.also(clear);
       if (wishes.output != nullptr) {
         wishes.output->look(out.job, ended, end != JobEnd::none);
         wishes.output->flush(clear);

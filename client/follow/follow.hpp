@@ -27,10 +27,12 @@ struct Follow {
 struct FollowWishes {
   std::optional<Millis> timeout_ms{};
   When color = When::automatic;
-  PodOutput* output = nullptr;                        // null: do not show what pods print
-  std::function<bool()> stopped = nullptr;            // the local agent is gone: end as unreachable
-  KnownObject known{};                                // of the job, if its object was seen before
-  bool quiet = false;                                 // no progress, no failures
+  PodOutput* output = nullptr;              // null: do not show what pods print
+  std::function<bool()> stopped = nullptr;  // the local agent is gone: end as unreachable
+  KnownObject known{};                      // of the job, if its object was seen before
+  bool quiet = false;                       // no progress, no failures
+  // Called at each look with what erases the progress line, so that it can print.
+  std::function<void(const std::function<void()>& clear)> also = nullptr;
   std::function<bool(const Json&)> enough = nullptr;  // end as complete, whatever the job does
 };
 

@@ -5,6 +5,7 @@
 """
 import os
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -125,6 +126,7 @@ class Placement(World):
         self.assertIn("MUSTER_KEEPER_CGROUP=off", limits["message"])
         self.assertIn("memory and cpu limits of containers are not enforced: MUSTER_KEEPER_CGROUP=off",
                       "".join(log.read_text() for log in cluster.dir.glob("node-*.log")))
+        self.assertEqual(self.muster("submit", "--api", cluster.api_addr, "-n", "1", "--mem", "64Mi", "--", "true").stderr, "")
         limited = sh_job("limited", "true", 1)
         limited["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"memory": "64Mi"}}
         self.submit(cluster, limited)
@@ -133,6 +135,20 @@ class Placement(World):
         self.assertEqual(cluster.api.job("limited")["status"].get("ready"), 0, "it was not placed")
         self.assertIn("does not enforce the pod's limits (--require-limits)",
                       self.muster("why", "job/limited/0", cluster=cluster).stdout)
+
+    def test_a_memory_limit_that_nothing_enforces_is_announced_once(self):
+        os.environ["MUSTER_KEEPER_CGROUP"] = "off"
+        self.addCleanup(os.environ.pop, "MUSTER_KEEPER_CGROUP")
+        cluster = self.cluster(agents=1, slots=2)
+        there = ("--api", cluster.api_addr)
+        for args, times in ((("run",), 1), (("run", "-q"), 0), (("run", *there), 1), (("run", "-q", *there), 0), (("submit", *there), 1),
+                            (("submit", *there, "--node-selector", "rack=none"), 0)):
+            done = self.muster(*args, "-n", "1", "--mem", "64Mi", "--", "true")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said = re.findall("^muster: warning: the memory limit is not enforced on (?:this machine|node-0): .*MUSTER_KEEPER_CGROUP=off.*$", done.stderr, re.M)
+            self.assertEqual(len(said), times, (args, done.stderr))
+            self.assertEqual(done.stderr.count("warning"), times, done.stderr)
+        self.assertNotIn("warning", self.muster("run", "-n", "1", "--cpus", "1", "--", "true").stderr)
 
     def test_placement_respects_taints_selectors_and_cordon(self):
         cluster = self.cluster(agents=2, slots=4)

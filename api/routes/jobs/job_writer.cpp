@@ -4,7 +4,9 @@
 #include "api/kube/objects/status_object.hpp"
 #include "api/kube/objects/template_warnings.hpp"
 #include "api/request/field_owners.hpp"
+#include "api/view/render/misfits.hpp"
 #include "base/text/time_text.hpp"
+#include "core/cluster/nodes/demand.hpp"
 #include "core/cluster/slots/allowance.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/rules/warnings.hpp"
@@ -51,6 +53,8 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
     exchange.warnings.push_back("metadata.annotations[" + std::string(core::kMailKey) +
                                 "]: no mail will be sent, as the coordinator has no mail program "
                                 "(its --mail-program)");
+  if (const auto nodes = unlimited_nodes(view_, core::demand_of(*job)); !nodes.empty())
+    exchange.warnings.push_back("the memory limit is not enforced on " + nodes);
   if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);
   if (view_.job(target.ns, name)) return when_exists();
   if (dry) {

@@ -197,6 +197,29 @@ Places places_of(const View& view, const core::Demand& demand) {
   return places;
 }
 
+std::string unlimited_nodes(const View& view, const core::Demand& demand) {
+  constexpr size_t kNamed = 3;
+  if (!demand.memory_limit) return "";
+  std::string names, why;
+  size_t all = 0;
+  view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
+    const core::NodeInfo& node = *shown.node;
+    if (!demand.node_name.empty() && demand.node_name != node.name) return;
+    // Before it registers, nothing is known of it.
+    if (node.health == core::NodeInfo::Health::unknown || node.limits.memory) return;
+    const core::StringMap labels = core::labels_of(node);
+    if (!core::enforces(node, demand) || !core::selects(node, labels, demand) ||
+        !core::admits(node, labels, demand) ||
+        core::times_in(core::capacity_of(node), demand.amounts, 1) == 0)
+      return;
+    if (++all <= kNamed) names += (names.empty() ? "" : ", ") + node.name;
+    if (why.empty()) why = node.limits.why;
+  });
+  if (all == 0) return "";
+  if (all > kNamed) names += " and " + count(all - kNamed, "other");
+  return names + (why.empty() ? "" : ": " + why);
+}
+
 std::string reason_text(const std::string& brief, const std::string& text,
                         const Misfits::Nodes& nodes) {
   if (!nodes.most) return text;

@@ -54,6 +54,10 @@ struct Places {
 };
 Places places_of(const View& view, const core::Demand& demand);
 
+// Nodes that may run such a pod and do not enforce its memory limit: "c01, c02 and 3 others: no
+// cgroup controllers". Empty: it has none, or all of them enforce it.
+std::string unlimited_nodes(const View& view, const core::Demand& demand);
+
 // "1 slot", "2 slots".
 std::string count(uint64_t n, const std::string& what);
 // "the pod requests 4 cpu; at most 2 free": a key of Misfits::reasons with its nodes.

@@ -37,7 +37,9 @@ constexpr ResourceFlag kResourceFlags[] = {
      "CPUs that each index needs free on its node, such as 2 or 0.5; CMD gets them as "
      "OMP_NUM_THREADS, unless that is set, and SLURM_CPUS_PER_TASK",
      read_cpus, false, "-c,"},
-    {"--mem", "SIZE", "Memory for each index, such as 4Gi; both its request and its limit",
+    {"--mem", "SIZE",
+     "Memory for each index, such as 4Gi; both its request and its limit, with a warning where "
+     "nothing enforces it",
      read_memory},
     {"--retry-mem", "SIZES",
      "Memory for the attempts after one that ran out of it, such as 8Gi,16Gi; each counts as no "

@@ -62,7 +62,7 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
     if (Status shared = share_inputs(*inputs_dir, job->job.inputs); !shared)
       return fail(shared.error());
   Signals signals;
-  auto created = create_wanted(*client, *job, options.exists);
+  auto created = create_wanted(*client, *job, options.exists, options.quiet);
   if (!created) return fail(created.error());
   const std::string name = text_at(*created, {"metadata", "name"});
   if (!options.quiet)

@@ -4,6 +4,7 @@
 #include "base/files/private_files.hpp"
 #include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "client/documents/document_writes.hpp"
 #include "client/documents/manifests.hpp"
@@ -85,6 +86,45 @@ std::string node_in(const std::string& dir) {
   return "";
 }
 
+bool has_memory_limit(const Json& job) {
+  const Json& pod = at(job, {"spec", "template", "spec"});
+  for (const char* list : {"containers", "initContainers"})
+    for (const Json& container : at(pod, {list}))
+      if (!at(container, {"resources", "limits", "memory"}).is_null()) return true;
+  return false;
+}
+
+// Says once, as soon as this machine's node has registered, that nothing enforces memory limits.
+class LimitsNotice {
+ public:
+  LimitsNotice(ApiClient& client, bool wanted) : client_(client), due_(wanted) {}
+  void look(const std::function<void()>& clear) {
+    if (!due_) return;
+    const auto nodes = object(client_, object_path(Kind::node, ""));
+    if (!nodes) return;
+    for (const Json& node : at(*nodes, {"items"}))
+      for (const Json& condition : at(node, {"status", "conditions"}))
+        if (text_at(condition, {"type"}) == "LimitsEnforced") judge(condition, clear);
+  }
+
+ private:
+  void judge(const Json& condition, const std::function<void()>& clear) {
+    const std::string status = text_at(condition, {"status"});
+    if (status == "Unknown") return;
+    due_ = false;
+    const std::string said = text_at(condition, {"message"});
+    constexpr std::string_view kWhy = "not enforced: ";
+    const size_t why = said.find(kWhy);
+    if (status == "True" || !said.starts_with("memory") || why == std::string::npos) return;
+    clear();
+    std::cerr << "muster: warning: the memory limit is not enforced on this machine: "
+              << visible(said.substr(why + kWhy.size())) << std::endl;
+  }
+
+  ApiClient& client_;
+  bool due_;
+};
+
 class Run {
  public:
   // Without `job`: runs whatever is in the data-dir.
@@ -149,6 +189,7 @@ class Run {
     agent_options.slots = static_cast<uint32_t>(options_.slots);
     agent_options.work_dir = dir + "/agent";
     LocalAgent agent(agent_options, signals);
+    LimitsNotice limits(client, !options_.quiet && has_memory_limit(*job));
 
     Follow end = follow(client, signals, ns_, name,
                         {.timeout_ms = options_.timeout_ms,
@@ -156,7 +197,8 @@ class Run {
                          .output = output_.get(),
                          .stopped = [&agent] { return agent.left(); },
                          .known = known_of(*job),
-                         .quiet = options_.quiet});
+                         .quiet = options_.quiet,
+                         .also = [&limits](const auto& clear) { limits.look(clear); }});
     int code = finish(client, signals, agent, dir, name, end);
     if (files_ && files_->failures() > 0) {
       keep_ = true;

@@ -298,7 +298,8 @@ Status put_configs(ApiClient& client, const std::vector<Document>& configs, cons
   return Nothing{};
 }
 
-Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists) {
+Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists,
+                           bool quiet) {
   if (Status put = put_configs(client, wanted.configs, wanted.ns); !put) return put.error();
   Json manifest = read_json(wanted.text);
   if (!wanted.document) {
@@ -312,7 +313,7 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists 
   return create_named(client, wanted.ns, first, exists, [&](const std::string& name) {
     if (name != first) manifest["metadata"]["name"] = name;
     if (!wanted.document) {
-      auto job = create_job(client, wanted.ns, dumped(manifest), false);
+      auto job = create_job(client, wanted.ns, dumped(manifest), false, quiet);
       return job ? job : in_flags(job.error());
     }
     return create_document(client, *wanted.document, wanted.ns, false,

@@ -27,8 +27,9 @@ struct WantedJob {
 // Stores the config maps that came with a job, replacing any with the same names.
 Status put_configs(ApiClient& client, const std::vector<Document>& configs, const std::string& ns);
 // Stores the config maps, then creates the job and returns it. `exists`: what to do if another job
-// has its name.
-Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists);
+// has its name. `quiet`: without the warnings of the API about a command.
+Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists,
+                           bool quiet = false);
 
 // Prints the warnings of the options, reads the inputs of the command, if it has any, and sets the
 // number of its indexes. Also invalid: something is piped to stdin that nothing would read.
