@@ -1,6 +1,7 @@
 #include "client/terminal/table.hpp"
 
 #include "base/printable.hpp"
+#include "client/terminal/local_time.hpp"
 #include "client/terminal/text.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ std::string one_cell(std::string text) {
 std::string cell_text(const Json& cell) {
   if (cell.is_null()) return "<none>";
   if (!cell.is_string()) return dumped(cell);
-  const std::string text = one_cell(cell.get<std::string>());
+  const std::string text = one_cell(localized(cell.get_ref<const std::string&>()));
   return text.empty() ? "<none>" : text;
 }
 

@@ -858,8 +858,13 @@ class Later(cli.Cluster):
 
     def test_later_is_said_and_changes_act_at_once(self):
         self.muster("submit", "--name", "a", "-n", "1", "--begin", "now+1hour", "--", "true")
+        self.env["TZ"] = "ABC-9"  # of who asks, not of the coordinator
         for words in (["why", "job/a"], ["describe", "job", "a"], ["get", "jobs", "-o", "wide"]):
-            self.assertIn(" begins at " if words[0] != "get" else "begins at ", self.muster(*words).stdout)
+            self.assertRegex(self.muster(*words).stdout, r"begins at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ABC\b")
+        self.assertRegex(json.loads(self.muster("why", "job/a", "-o", "json").stdout)["summary"], r"begins at [-0-9T:]+Z, in ")
+        for begin, past in (("2020-01-01", 1), ("4pm", 0), ("4:30 pm", 0)):
+            r = self.muster("submit", "-n", "1", "--begin", begin, "--dry-run", "--", "true")
+            self.assertEqual(r.stderr, f"muster: warning: --begin: {begin} is in the past, so the job starts at once\n" * past)
         patch = urllib.request.Request(f"http://{self.api}/apis/batch/v1/namespaces/default/jobs/a", method="PATCH",
                                        data=b'{"metadata":{"annotations":{"muster.dev/begin":null}}}',
                                        headers={"Content-Type": "application/merge-patch+json"})

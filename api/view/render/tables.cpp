@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <ctime>
 
 namespace muster::api {
 namespace {
@@ -38,16 +37,6 @@ std::string joined(const std::vector<core::Container>& containers,
     if (!text.empty()) text += ',';
     text += c.*field;
   }
-  return text;
-}
-
-// "2027-01-31 08:00:00 CET", in this machine's time zone.
-std::string local_text(Millis at_ms) {
-  const std::time_t at = at_ms / 1000;
-  std::tm parts{};
-  ::localtime_r(&at, &parts);
-  char text[64];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %Z", &parts);
   return text;
 }
 
@@ -83,7 +72,7 @@ std::string duration(const core::Job& job, Millis now_ms) {
   return span_text(end_ms - *s.started_at);
 }
 
-// "olga, 5m ago: the license server is down"; "begins at 2027-01-31 08:00:00 CET"
+// "olga, 5m ago: the license server is down"; "begins at 2027-01-31T07:00:00Z"
 std::string held_text(const core::Job& job, Millis now_ms) {
   const auto& hold = job.state().hold;
   const std::string begins = begins_text(job, now_ms);
@@ -429,7 +418,7 @@ OrderedJson event_cells(const Shown& shown, Millis now_ms) {
 
 std::string begins_text(const core::Job& job, Millis now_ms) {
   const auto begin = job.finished() ? std::nullopt : job.begins_after(now_ms);
-  return begin ? "begins at " + local_text(*begin) : "";
+  return begin ? "begins at " + time_text(*begin) : "";
 }
 
 std::string span_text(Millis span_ms) {

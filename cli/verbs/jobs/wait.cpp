@@ -15,6 +15,7 @@
 #include "client/news/attempts.hpp"
 #include "client/news/progress.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "client/terminal/local_time.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
@@ -172,9 +173,9 @@ class Waiter {
     const auto why = object(client_, own_path(options_.target.ns, job.name, "why"));
     if (!why) return;
     std::cerr << "  job/" << job.name << " " << text_at(*why, {"state"}) << ": "
-              << on_one_line(text_at(*why, {"summary"})) << "\n";
+              << on_one_line(localized(text_at(*why, {"summary"}))) << "\n";
     for (const Json& line : at(*why, {"details"}))
-      std::cerr << "    " << on_one_line(line.get<std::string>()) << "\n";
+      std::cerr << "    " << on_one_line(localized(line.get<std::string>())) << "\n";
   }
 
   int interrupted() {

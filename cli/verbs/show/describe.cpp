@@ -13,6 +13,7 @@
 #include "client/news/progress.hpp"
 #include "client/news/usage.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "client/terminal/local_time.hpp"
 #include "client/terminal/policy_text.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
@@ -56,7 +57,7 @@ void print_conditions(const Json& object) {
   for (const Json& c : conditions) {
     rows.push_back({text_at(c, {"type"}), text_at(c, {"status"}),
                     none_if_empty(ago(text_at(c, {"lastTransitionTime"}))),
-                    none_if_empty(text_at(c, {"reason"})), text_at(c, {"message"})});
+                    none_if_empty(text_at(c, {"reason"})), localized(text_at(c, {"message"}))});
   }
   std::cout << "Conditions:\n" << aligned(rows, "  ");
 }
@@ -77,7 +78,7 @@ void print_events(ApiClient& client, const std::string& ns, const std::string& k
   for (size_t i = skipped; i < items.size(); ++i) {
     rows.push_back({none_if_empty(ago(text_at(items[i], {"lastTimestamp"}))),
                     text_at(items[i], {"type"}), text_at(items[i], {"reason"}),
-                    text_at(items[i], {"message"})});
+                    localized(text_at(items[i], {"message"}))});
   }
   std::cout << "Events"
             << (skipped > 0 ? " (the last " + std::to_string(kEventsMax) + " of " +
@@ -104,9 +105,9 @@ std::string job_state(const Json& job, const Json& why) {
 // What it waits for, or why it ended, line by line.
 void add_reasons(const Json& why, Rows& rows) {
   if (const std::string summary = text_at(why, {"summary"}); !summary.empty())
-    rows.push_back({"Why:", summary});
+    rows.push_back({"Why:", localized(summary)});
   for (const Json& line : at(why, {"details"}))
-    if (line.is_string()) rows.push_back({"", line.get<std::string>()});
+    if (line.is_string()) rows.push_back({"", localized(line.get<std::string>())});
 }
 
 // "sh -c 'echo $HOME'", where the manifest has $$ for a dollar sign.

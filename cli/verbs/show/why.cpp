@@ -11,6 +11,7 @@
 #include "client/news/attempts.hpp"
 #include "client/news/failures.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "client/terminal/local_time.hpp"
 #include "core/index_set.hpp"
 
 #include <iostream>
@@ -59,14 +60,14 @@ int execute(const WhyOptions& options) {
     std::cout << " task " << *options.task;
   else if (!index.empty())
     std::cout << "/" << index;
-  std::cout << " " << text_at(*why, {"state"}) << ": " << on_one_line(text_at(*why, {"summary"}))
-            << "\n";
+  std::cout << " " << text_at(*why, {"state"}) << ": "
+            << on_one_line(localized(text_at(*why, {"summary"}))) << "\n";
   const std::string failures =
       index.empty() && text_at(*why, {"state"}) == "Failed" ? failures_below(*client, options) : "";
   for (const Json& line : at(*why, {"details"}))
     if (const auto text = line.get<std::string>();
         failures.empty() || !text.starts_with("failed indexes: "))
-      std::cout << "  " << on_one_line(text) << "\n";
+      std::cout << "  " << on_one_line(localized(text)) << "\n";
   std::cout << failures;
   return kDone;
 }

@@ -5,10 +5,14 @@
 #include "client/news/failures.hpp"
 #include "client/news/progress.hpp"
 #include "client/terminal/json.hpp"
+#include "client/terminal/local_time.hpp"
 #include "client/terminal/policy_text.hpp"
 #include "client/terminal/table.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
 
 namespace muster::cli {
 namespace {
@@ -108,6 +112,42 @@ TEST(Progress, LineShowsCountsRateAndTimeLeft) {
   EXPECT_EQ(
       progress_text(standing_of(read_json(R"({"status":{"succeeded":2}})")), 0, {}, 1'000, 10),
       "2 succeeded  running 0  00:01");
+}
+
+TEST(LocalTime, InstantsOfTheApiBecomeLocal) {
+  const char* const was = std::getenv("TZ");
+  const std::string before = was != nullptr ? was : "";
+  setenv("TZ", "JST-9", 1);
+  tzset();
+  EXPECT_EQ(localized("begins at 2027-01-31T16:00:00Z, (2026-12-01T00:00:59.123Z)"),
+            "begins at 2027-02-01 01:00:00 JST, (2026-12-01 09:00:59 JST)");
+  for (const char* other : {"2027-01-31T16:00:00", "2027-01-31T16:00:00+01:00", "2027-13-31",
+                            "2027-99-31T16:00:00Z", "Z", ""})
+    EXPECT_EQ(localized(other), other);
+  if (was != nullptr)
+    setenv("TZ", before.c_str(), 1);
+  else
+    unsetenv("TZ");
+  tzset();
+}
+
+TEST(Progress, CancelledIndexesAreNotFailed) {
+  const Json job = read_json(
+      R"({"spec":{"completions":20},"status":{"succeeded":12,"ready":3,"active":3,
+      "failedIndexes":"5-7,9-10","cancelledIndexes":"5-6,10"}})");
+  const Standing s = standing_of(job);
+  EXPECT_EQ(s.settled(), 17);
+  EXPECT_EQ(progress_text(s, 0, {}, 61'000, 10),
+            "[########--] 12/20  running 3  failed indexes 2 (7,9)  cancelled indexes 3 (5,6,10)  "
+            "01:01");
+  Standing sum = s;
+  sum.add(s);
+  EXPECT_EQ(progress_text(sum, 0, {}, 61'000, 0),
+            "24/40  running 6  failed indexes 4  cancelled indexes 6  jobs 0/2  01:01");
+  const Json only = read_json(
+      R"({"spec":{"completions":20},"status":{"cancelledIndexes":"5","failedIndexes":"5"}})");
+  EXPECT_EQ(progress_text(standing_of(only), 0, {}, 1'000, 0),
+            "0/20  running 0  cancelled indexes 1 (5)  00:01");
 }
 
 TEST(Progress, LineOfMpiJobShowsRunningNotSucceeded) {
