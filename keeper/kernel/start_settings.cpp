@@ -60,6 +60,26 @@ MUSTER_IN_CHILD const char* StartSettings::redirect() const {
   return nullptr;
 }
 
+MUSTER_IN_CHILD const char* StartSettings::way_out(int error) {
+  switch (error) {
+    case ENOENT:
+      return "create its directory on this node, or choose another file (--output, --error)";
+    case ELOOP:
+      return "it is a symbolic link, and output follows none: remove it, or name the file that it "
+             "points to";
+    case EISDIR:
+      return "name a file in it";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "choose a file that the pod's user may write on this node (--output, --error)";
+    case ENXIO:
+      return "nothing reads this FIFO: start its reader first";
+    default:
+      return nullptr;
+  }
+}
+
 MUSTER_IN_CHILD void StartSettings::begin_files() const {
   if (!truncate_) return;
   const char* const paths[] = {out_.c_str(), err_.c_str()};

@@ -24,6 +24,8 @@ class StartSettings {
   // In the child, once it has its user and privileges: opens the job's files as its output. The one
   // that cannot be opened, with errno; null: all is well. It waits for no reader of a FIFO.
   const char* redirect() const;
+  // What would be right after such an errno; null: the error says it.
+  static const char* way_out(int error);
   // In the child, right before its exec, when it can no longer be refused: empties files that begin
   // anew.
   void begin_files() const;

@@ -108,7 +108,7 @@ MUSTER_IN_CHILD StartFailure take_steps(Child& child) {
     return {kSecret, nullptr, 0, child.secrets->exit_code()};
   if (const StartFailure failure = child.last->begin()) return failure;
   if (const char* file = child.settings->redirect(); file != nullptr)
-    return {"open", file, errno, core::kExitNotHere};
+    return {"open", file, errno, core::kExitNotHere, StartSettings::way_out(errno)};
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN

@@ -10,9 +10,10 @@
 namespace muster::keeper {
 
 size_t StartFailure::describe(char* text, size_t size) const noexcept {
-  const int length = std::snprintf(text, size, "%s%s%s%s%s", what, subject != nullptr ? " " : "",
-                                   subject != nullptr ? subject : "", error != 0 ? ": " : "",
-                                   error != 0 ? strerrordesc_np(error) : "");
+  const int length = std::snprintf(text, size, "%s%s%s%s%s%s%s", what,
+                                   subject != nullptr ? " " : "", subject != nullptr ? subject : "",
+                                   error != 0 ? ": " : "", error != 0 ? strerrordesc_np(error) : "",
+                                   advice != nullptr ? "; " : "", advice != nullptr ? advice : "");
   return std::min(static_cast<size_t>(std::max(length, 0)), size - 1);
 }
 

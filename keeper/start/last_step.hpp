@@ -36,6 +36,7 @@ struct StartFailure {
   const char* subject = nullptr;  // null: none
   int error = 0;                  // an errno; 0: `what` says it all
   int exit_code = 0;
+  const char* advice = nullptr;  // what would be right; null: `what` and the error say it
 
   explicit operator bool() const { return what != nullptr; }
   // "cwd /no/such: No such file or directory". Returns the length, less than `size`.

@@ -340,8 +340,12 @@ class Logs(Cluster):
         # What must not be written to, or cannot be.
         (self.dir / "mine").write_text("precious\n")
         (self.dir / "link").symlink_to("mine")
-        for name, why in (("none/%a", "No such file or directory"), ("link", "Too many levels of symbolic links"), ("logs", "Is a directory")):
-            self.muster("submit", "--name", "c", "-n", "1", "--output", name, "--wait", "--timeout", "100s", "--", "true", code=1)
+        for name, why in (("none/%a", "No such file or directory; create its directory on this node, or choose another file (--output, --error)"),
+                          ("link", "Too many levels of symbolic links; it is a symbolic link, and output follows none: remove it, or name the file that it points to"),
+                          ("logs", "Is a directory; name a file in it")):
+            r = self.muster("submit", "--name", "c", "-n", "1", "--output", name, "--wait", "--timeout", "100s", "--", "true", code=1)
+            self.assertIn(why, r.stderr)
+            self.assertRegex(r.stderr, r"(?i)node ")
             self.assertIn(f"open {self.dir}/{name.replace('%a', '0')}: {why}", self.muster("why", "job/c/0").stdout)
             self.muster("delete", "job/c")
         self.assertEqual((self.dir / "mine").read_text(), "precious\n")
