@@ -50,6 +50,13 @@ std::optional<Millis> read_span(const std::string& text) {
   return span ? std::optional(*span) : std::nullopt;
 }
 
+// A flag whose value is no duration: `right` says what would be one, unless it only lacks a unit.
+Error no_span(const std::string& flag, const std::string& text, const std::string& right) {
+  const auto span = core::parse_duration(text);
+  const bool number = text.find_first_not_of("0123456789.") == std::string::npos;
+  return invalid(flag + ": `" + text + "`: " + (number && !span ? span.error().message : right));
+}
+
 // An amount of memory; absent: it is none, or has no unit.
 std::optional<int64_t> read_amount(const std::string& text) {
   const auto amount = core::parse_quantity_milli(text);
@@ -107,7 +114,7 @@ Status read_gpus(const std::string& text, ResourceWishes& into) {
 Status read_time(const std::string& text, ResourceWishes& into) {
   const std::optional<Millis> time = read_span(text);
   if (!time || *time <= 0)
-    return invalid("--time: `" + text + "`: must be a duration such as 90m, 1h30m or 1:30:00");
+    return no_span("--time", text, "must be a duration such as 90m, 1h30m or 1:30:00");
   into.time_s = (*time + 999) / 1000;
   return Nothing{};
 }
@@ -125,7 +132,7 @@ Status read_retry_time(const std::string& text, ResourceWishes& into) {
   for (const std::string& part : split_at_commas(text)) {
     const auto span = read_span(part);
     if (!span || *span <= 0)
-      return invalid("--retry-time: `" + part + "`: must be durations such as 2h,8h or 8:00:00");
+      return no_span("--retry-time", part, "must be durations such as 2h,8h or 8:00:00");
     into.retry_time += (into.retry_time.empty() ? "" : ",") + core::duration_text(*span);
   }
   return Nothing{};
@@ -142,7 +149,7 @@ Status read_grace(const std::string& text, ResourceWishes& into) {
   constexpr Millis kGraceMax = Millis{366} * 86'400'000;
   const auto span = core::parse_duration(text);
   if (!span || *span > kGraceMax)
-    return invalid("--grace: `" + text + "`: must be a duration such as 90s or 5m");
+    return no_span("--grace", text, "must be a duration such as 90s or 5m");
   into.grace_s = (*span + 999) / 1000;
   return Nothing{};
 }
@@ -183,7 +190,7 @@ Status read_ttl(const std::string& text, ResourceWishes& into) {
   constexpr int64_t kTtlMax = std::numeric_limits<int32_t>::max();  // of the API's field
   const auto span = core::parse_duration(text);
   if (!span || (*span + 999) / 1000 > kTtlMax)
-    return invalid("--ttl: `" + text + "`: must be a duration such as 7d, or 0s");
+    return no_span("--ttl", text, "must be a duration such as 7d, or 0s");
   into.ttl_s = (*span + 999) / 1000;
   return Nothing{};
 }

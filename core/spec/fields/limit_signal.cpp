@@ -53,14 +53,13 @@ Result<LimitSignal> parse_limit_signal(std::string_view text) {
   out.number = static_cast<uint8_t>(number);
   if (at == std::string_view::npos) return out;
   const std::string_view time = rest.substr(at + 1);
-  const auto seconds = whole(time);
-  const auto span = parse_duration(time);
-  const Millis before = seconds && *seconds <= INT32_MAX ? *seconds * 1000 : span ? *span : 0;
-  if (before <= 0)
+  const bool seconds = time.find_first_not_of("0123456789.") == std::string_view::npos;
+  const auto before = parse_duration(std::string(time) + (seconds ? "s" : ""));
+  if (!before || *before <= 0)
     return invalid("`" + std::string(text) +
                    "`: the time before the limit must be a duration such as "
                    "2m or a number of seconds");
-  out.before_ms = before;
+  out.before_ms = *before;
   return out;
 }
 

@@ -31,10 +31,22 @@ const Unit* unit_at(std::string_view text) {
   return nullptr;
 }
 
+// "90", "0.2": a number, but of what?
+bool is_number(std::string_view text) {
+  return text.size() < 20 && text.find_first_of("0123456789") != std::string_view::npos &&
+         text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+std::string needs_unit(std::string_view number) {
+  const std::string text(number);
+  return "must have a unit: " + text + "s are seconds, " + text + "m minutes, " + text + "h hours";
+}
+
 }  // namespace
 
 Result<Millis> parse_duration(std::string_view text) {
   Error malformed{Errc::invalid, "must be a duration such as \"100ms\", \"10s\" or \"1h30m\"", {}};
+  if (is_number(text)) malformed.message = needs_unit(text);
   Error too_long{Errc::invalid, "must be less than 292 years", {}};
   if (text.starts_with('+')) text.remove_prefix(1);
   if (text == "0") return Millis{0};

@@ -9,11 +9,10 @@ namespace muster::core {
 namespace {
 
 TEST(LimitSignalTest, ReadsSignalsAsSbatchDoes) {
-  const std::pair<const char*, LimitSignal> cases[] = {{"USR1@120", {SIGUSR1, 120'000, false}},
-                                                       {"SIGUSR2@2m", {SIGUSR2, 120'000, false}},
-                                                       {"TERM", {SIGTERM, 60'000, false}},
-                                                       {"B:10@30", {10, 30'000, true}},
-                                                       {"B:CONT", {SIGCONT, 60'000, true}}};
+  const std::pair<const char*, LimitSignal> cases[] = {
+      {"USR1@120", {SIGUSR1, 120'000, false}}, {"SIGUSR2@2m", {SIGUSR2, 120'000, false}},
+      {"TERM", {SIGTERM, 60'000, false}},      {"B:10@30", {10, 30'000, true}},
+      {"USR1@1.5", {SIGUSR1, 1'500, false}},   {"B:CONT", {SIGCONT, 60'000, true}}};
   for (const auto& [text, signal] : cases) {
     const auto read = parse_limit_signal(text);
     ASSERT_TRUE(read.ok()) << text << ": " << read.error().message;

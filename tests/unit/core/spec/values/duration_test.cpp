@@ -42,6 +42,14 @@ TEST(Duration, ParsesGoDurations) {
   }
 }
 
+TEST(Duration, NumberWithoutUnitIsToldApart) {
+  EXPECT_EQ(parse_duration("0.2").error().message,
+            "must have a unit: 0.2s are seconds, 0.2m minutes, 0.2h hours");
+  for (const char* other : {"", "ten", ".", "1x"})
+    EXPECT_EQ(parse_duration(other).error().message,
+              "must be a duration such as \"100ms\", \"10s\" or \"1h30m\"");
+}
+
 TEST(Duration, RoundTrips) {
   for (Millis span_ms :
        {Millis{0}, Millis{1}, Millis{1500}, Millis{60'000}, Millis{5'400'000}, Millis{90'061'001}})
