@@ -1,6 +1,7 @@
 #include "client/follow/pod_files.hpp"
 
 #include "base/files/private_files.hpp"
+#include "client/settings/output_files.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -78,7 +79,7 @@ Status PodFiles::prepare(const std::string& job, bool indexed, bool several) con
 Status PodFiles::prepare(const core::OutputPattern& pattern, const std::string& flag,
                          const std::string& job, bool indexed, bool several) {
   if (Status right = pattern.fits(indexed, several); !right)
-    return invalid(flag + ": " + right.error().message);
+    return invalid(flag + ": " + as_typed(right.error().message));
   if (job.empty() && pattern.has('j')) return Nothing{};
   const std::string directory = pattern.directory(job);
   int error = make_directories(directory);

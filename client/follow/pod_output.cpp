@@ -2,6 +2,7 @@
 
 #include "client/connect/objects.hpp"
 #include "client/follow/log_streams.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/text.hpp"
 
@@ -31,9 +32,37 @@ std::string index_text(const std::string& pod) {
   return before == std::string::npos ? pod : pod.substr(before + 1, last - before - 1);
 }
 
-std::string lead_of(const std::string& pod, bool prefixed, bool indexed) {
-  if (!prefixed) return "";
-  return (indexed ? index_text(pod) : pod) + " | ";
+// What the pods of a job are called: by the task of an array, else by the index, if they have one.
+class PodLabels {
+ public:
+  explicit PodLabels(const Json& job)
+      : indexed_(is_indexed(job)), tasks_(indexed_ ? tasks_of(job) : std::nullopt) {}
+
+  bool indexed() const { return indexed_; }
+  // Absent: it has none.
+  std::optional<int64_t> index(const std::string& pod) const {
+    if (!indexed_) return std::nullopt;
+    int64_t index = 0;
+    const std::string text = index_text(pod);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return index;
+  }
+  std::string label(int64_t index) const {
+    return std::to_string(tasks_ ? tasks_->number(index).value_or(index) : index);
+  }
+  std::string label(const std::string& pod) const {
+    const auto one = index(pod);
+    return one ? label(*one) : pod;
+  }
+
+ private:
+  const bool indexed_;
+  const std::optional<Tasks> tasks_;
+};
+
+std::string lead_of(const std::string& pod, bool prefixed, const PodLabels& labels) {
+  return prefixed ? labels.label(pod) + " | " : "";
 }
 
 int64_t size_of(const std::string& path) {
@@ -64,7 +93,7 @@ class FileOutput : public PodOutput {
       : dir_(std::move(dir)),
         job_(text_at(job, {"metadata", "name"})),
         uid_(text_at(job, {"metadata", "uid"})),
-        indexed_(is_indexed(job)),
+        labels_(job),
         wishes_(std::move(wishes)),
         turns_(job) {
     printer_.set_files(wishes_.files);
@@ -146,20 +175,11 @@ class FileOutput : public PodOutput {
     return name.substr(0, name.rfind('.', name.rfind('.') - 1));
   }
 
-  std::optional<int64_t> index_of_pod(const std::string& pod) const {
-    if (!indexed_) return std::nullopt;
-    int64_t index = 0;
-    const std::string text = index_text(pod);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return index;
-  }
-
   PodFiles::File* file_of(const std::string& pod, bool err) {
     const std::pair key(pod, err && wishes_.files->apart());
     const auto known = files_.find(key);
     if (known != files_.end()) return &known->second;
-    const auto index = index_of_pod(pod);
+    const auto index = labels_.index(pod);
     return &files_
                 .emplace(key, wishes_.files->file_of(
                                   {.job = job_,
@@ -167,7 +187,8 @@ class FileOutput : public PodOutput {
                                    .node = wishes_.node ? wishes_.node() : "",
                                    .index = index,
                                    .attempt = index ? attempt_of_name(job_, uid_, *index, pod)
-                                                    : std::nullopt},
+                                                    : std::nullopt,
+                                   .task = index ? labels_.label(*index) : ""},
                                   err))
                 .first->second;
   }
@@ -175,7 +196,7 @@ class FileOutput : public PodOutput {
   // With in_order, output that comes before its turn waits in its log.
   void take_in_turn(const std::string& name) {
     const auto index =
-        wishes_.in_order && stream_of(name) != nullptr ? index_of_pod(pod_of(name)) : std::nullopt;
+        wishes_.in_order && stream_of(name) != nullptr ? labels_.index(pod_of(name)) : std::nullopt;
     if (index && static_cast<uint64_t>(*index) >= turns_.now()) early_[*index].insert(name);
     if (!index || static_cast<uint64_t>(*index) <= turns_.now()) take(name);
   }
@@ -207,7 +228,7 @@ class FileOutput : public PodOutput {
     return &streams_
                 .emplace(
                     name,
-                    Printer::Stream{.lead = files ? "" : lead_of(pod, wishes_.prefixed, indexed_),
+                    Printer::Stream{.lead = files ? "" : lead_of(pod, wishes_.prefixed, labels_),
                                     .err = err,
                                     .file = files ? file_of(pod, err) : nullptr})
                 .first->second;
@@ -265,7 +286,7 @@ class FileOutput : public PodOutput {
   }
 
   const std::string dir_, job_, uid_;
-  const bool indexed_;
+  const PodLabels labels_;
   const OutputWishes wishes_;
   Turns turns_;
   std::map<std::pair<std::string, bool>, PodFiles::File> files_;  // by pod; stderr's own
@@ -282,7 +303,7 @@ class ApiOutput : public PodOutput {
       : client_(client),
         ns_(std::move(ns)),
         job_(text_at(job, {"metadata", "name"})),
-        indexed_(is_indexed(job)),
+        labels_(job),
         wishes_(std::move(wishes)),
         turns_(job) {
     printer_.set_files(wishes_.files);
@@ -333,7 +354,7 @@ class ApiOutput : public PodOutput {
   // A log that is followed begins with the existing output of only the newest attempt of each
   // index.
   std::vector<EndedAttempt> newest(const std::vector<EndedAttempt>& ended) const {
-    if (!wishes_.as_log || !indexed_) return ended;
+    if (!wishes_.as_log || !labels_.indexed()) return ended;
     std::map<int64_t, const EndedAttempt*> last;
     for (const EndedAttempt& one : ended) {
       if (!one.index) continue;
@@ -353,15 +374,16 @@ class ApiOutput : public PodOutput {
     early_.erase(early);
   }
 
-  std::unique_ptr<Pod> new_pod(const core::OutputPod& pod) const {
+  std::unique_ptr<Pod> new_pod(core::OutputPod pod) const {
     auto out = std::make_unique<Pod>();
+    if (pod.index) pod.task = labels_.label(*pod.index);
     if (wishes_.files != nullptr) {
       out->file = wishes_.files->file_of(pod, false);
       out->err = wishes_.files->file_of(pod, true);
     }
-    std::string lead = wishes_.files == nullptr ? lead_of(pod.pod, wishes_.prefixed, indexed_) : "";
+    std::string lead = wishes_.files == nullptr ? lead_of(pod.pod, wishes_.prefixed, labels_) : "";
     if (!lead.empty() && wishes_.as_log && pod.index && pod.attempt)
-      lead = std::to_string(*pod.index) + "#" + std::to_string(*pod.attempt) + " | ";
+      lead = labels_.label(*pod.index) + "#" + std::to_string(*pod.attempt) + " | ";
     for (const std::string& container : containers_) {
       for (const bool err : {false, true})
         if (err == wishes_.err.value_or(err))
@@ -437,7 +459,7 @@ class ApiOutput : public PodOutput {
 
   ApiClient& client_;
   const std::string ns_, job_;
-  const bool indexed_;
+  const PodLabels labels_;
   const OutputWishes wishes_;
   Turns turns_;
   std::vector<std::string> containers_;
@@ -452,8 +474,7 @@ class ApiOutput : public PodOutput {
 Turns::Turns(const Json& job) : own_(own_indexes(job)), now_(own_.lowest()) {}
 
 void Turns::advance(const Json& job, bool over, const std::function<void(uint32_t)>& close) {
-  core::IndexSet settled = index_set(text_at(job, {"status", "completedIndexes"}));
-  settled.insert_all(index_set(text_at(job, {"status", "failedIndexes"})));
+  const core::IndexSet settled = settled_indexes(job);
   constexpr uint64_t kNone = uint64_t{1} << 32;
   for (; now_ < kNone && (over || settled.contains(static_cast<uint32_t>(now_)));
        now_ = own_.lowest(now_ + 1)) {

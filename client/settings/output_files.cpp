@@ -1,7 +1,5 @@
 #include "client/settings/output_files.hpp"
 
-#include "core/spec/values/output_pattern.hpp"
-
 #include <string_view>
 
 namespace muster::cli {
@@ -30,14 +28,8 @@ char letter_of(char letter, bool array) {
   }
 }
 
-}  // namespace
-
-Result<std::string> output_file_pattern(const std::string& text, const std::string& dir,
-                                        bool array) {
-  std::string out;
-  if (!text.starts_with('/'))
-    for (const char c : dir + (dir.ends_with('/') ? "" : "/"))
-      out += c == '%' ? "%%" : std::string(1, c);
+// Appends `text` to `out`, which has what comes before it, with the letters of a pattern.
+Status translate(const std::string& text, bool array, std::string& out) {
   for (size_t at = 0; at < text.size(); ++at) {
     out += text[at];
     if (text[at] != '%') continue;
@@ -54,8 +46,41 @@ Result<std::string> output_file_pattern(const std::string& text, const std::stri
                      "attempt, %N node, %p pod, %% a percent sign");
     out += letter;
   }
+  return Nothing{};
+}
+
+}  // namespace
+
+Result<std::string> output_file_pattern(const std::string& text, const std::string& dir,
+                                        bool array) {
+  std::string out;
+  if (!text.starts_with('/'))
+    for (const char c : dir + (dir.ends_with('/') ? "" : "/"))
+      out += c == '%' ? "%%" : std::string(1, c);
+  if (Status right = translate(text, array, out); !right) return right.error();
   auto pattern = core::OutputPattern::parse(out);
   if (!pattern.ok()) return pattern.error();
+  return out;
+}
+
+Result<core::OutputPattern> run_file_pattern(const std::string& text) {
+  std::string out;
+  if (Status right = translate(text, true, out); !right) return right.error();
+  auto pattern = core::OutputPattern::parse(out);
+  if (!pattern.ok()) return invalid(as_typed(pattern.error().message));
+  return pattern;
+}
+
+std::string as_typed(const std::string& text) {
+  std::string out = text;
+  for (size_t at = out.find('%'); at != std::string::npos; at = out.find('%', at + 1)) {
+    at = out.find_first_not_of("0123456789", at + 1);
+    if (at == std::string::npos) break;
+    if (out[at] == 'a')
+      out[at] = 'r';
+    else if (out[at] == 't')
+      out[at] = 'a';
+  }
   return out;
 }
 

@@ -71,10 +71,19 @@ class Files:
         script = 'echo attempt $MUSTER_ATTEMPT; [ $MUSTER_ATTEMPT = 1 ]'
         self.muster("run", self.manifest("one", 2, script), "--output", "%i.out")
         self.assertEqual(self.text("1.out"), "attempt 1\n")
-        self.muster("run", self.manifest("two", 2, script), "--output", "%i.%a.%n")
+        self.muster("run", self.manifest("two", 2, script), "--output", "%i.%r.%n")
         found = sorted(p.name for p in self.dir.glob("?.?.*"))
         self.assertEqual([name[:3] for name in found], ["0.0", "0.1", "1.0", "1.1"])
         self.assertEqual((self.dir / found[2]).read_text(), "attempt 0\n")
+
+    def test_an_array_goes_by_its_tasks(self):
+        r = self.muster("run", "--array", "101-102", "-k", "--", "echo", "{}")
+        self.assertEqual(r.stdout, "101 | 101\n102 | 102\n")
+        self.muster("run", "--name", "echo", "--array", "9-11:2", "--output", "o/%x-%3a.%i.%r", "--", "echo", "{}")
+        self.assertEqual([(p.name, p.read_text()) for p in sorted((self.dir / "o").iterdir())],
+                         [("echo-009.0.0", "9\n"), ("echo-011.1.0", "11\n")])
+        self.muster("run", "-n", "2", "--output", "n/%a", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
+        self.assertEqual([self.text(f"n/{i}") for i in range(2)], ["0\n", "1\n"])
 
     def test_files_have_owner_and_umask_of_the_caller(self):
         self.muster("run", "-n", "1", "--output", "d/out", "--", "sh", "-c", "echo x", umask=0o027)
@@ -87,8 +96,10 @@ class Files:
         self.assertIn("--output: cannot write to file: Not a directory", r.stderr)
         r = self.muster("run", "-n", "3", "--output", "all.out", "--", "touch", "ran", code=5)
         self.assertIn("all.out is the same file for all indexes; add %i", r.stderr)
-        r = self.muster("run", "-n", "3", "--output", "%A.out", "--", "touch", "ran", code=2)
-        self.assertIn("`%A` in %A.out is unknown; there are %j job, %i index", r.stderr)
+        r = self.muster("run", "-n", "3", "--output", "%r.out", "--", "touch", "ran", code=5)
+        self.assertIn("--output: %r.out is the same file for all indexes; add %i", r.stderr)
+        r = self.muster("run", "-n", "3", "--output", "%y.out", "--", "touch", "ran", code=2)
+        self.assertIn("`%y` in %y.out is unknown; there are %j job, %a task of the array or index", r.stderr)
         r = self.muster("run", "-n", "3", "--output", "plian", "--", "touch", "ran", code=2)
         self.assertIn("did you mean plain?", r.stderr)
         self.assertFalse((self.dir / "ran").exists())
@@ -326,7 +337,7 @@ class Logs(Cluster):
         self.assertEqual((self.dir / "logs/a-007.out").read_text(), "0027\nout 7\nerr 7\nmore\n", "both streams in order")
         self.assertEqual((self.dir / "logs/a-007.out").stat().st_mode & 0o777, 0o640)
         self.assertEqual(self.muster("logs", "job/a", "--task", "9", "--tail", "1").stdout, "more\n")
-        self.assertEqual(self.muster("logs", "job/a", "--index", "0,1", "--tail", "1").stdout, "0#0 | more\n1#0 | more\n")
+        self.assertEqual(self.muster("logs", "job/a", "--index", "0,1", "--tail", "1").stdout, "5#0 | more\n7#0 | more\n")
         self.assertIn("tail -f", self.muster("logs", "-f", "job/a", code=5).stderr)
         # A retry appends, unless it has a file of its own; the next job of that name begins anew.
         fails = "echo try $MUSTER_ATTEMPT; echo oops $MUSTER_ATTEMPT >&2; exit 3"
@@ -356,7 +367,7 @@ class Logs(Cluster):
         # What cannot be read is reported, and the others are printed; what is not kept is not missed.
         (self.dir / "logs/a-005.out").unlink()
         left = self.muster("logs", "job/a", "--tail", "1", code=5)
-        self.assertEqual(left.stdout, "1#0 | more\n2#0 | more\n")
+        self.assertEqual(left.stdout, "7#0 | more\n9#0 | more\n")
         self.assertIn("a-005.out on its node, which cannot be read here: No such file", left.stderr)
         pod = next(line.split()[0] for line in self.muster("get", "pods", "--no-headers").stdout.splitlines() if line.startswith("a-2-"))
         self.assertEqual(self.muster("logs", pod, "--tail", "1").stdout, "more\n")

@@ -623,7 +623,7 @@ class Arrays(cli.Cluster):
                           "SLURM_ARRAY_TASK_MIN=3", "SLURM_ARRAY_TASK_STEP=3", "SLURM_CPUS_PER_TASK=2", f"SLURM_JOB_ID={pod[0][4:]}",
                           "SLURM_JOB_NAME=v", "SLURM_NTASKS=7"])
         out = self.muster("run", "--array", "4,8%1", "--keep-order", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT $1", "sh", "{}").stdout
-        self.assertEqual(out, "0 | 4 of 2 4\n1 | 8 of 2 8\n")
+        self.assertEqual(out, "4 | 4 of 2 4\n8 | 8 of 2 8\n")
         self.assertIn("4-1 runs backwards", self.muster("run", "--array", "4-1", *show, code=5).stderr)
 
     def test_tasks_are_named_by_their_numbers(self):
@@ -632,7 +632,7 @@ class Arrays(cli.Cluster):
         poll("the last one runs", lambda: self.status("a").get("ready") == 1)
         poll("three have ended", lambda: len(json.loads(self.muster("get", "attempts", "job/a", "-o", "json").stdout)["items"]) == 3)
         self.assertEqual(self.muster("logs", "job/a", "--task", "20").stdout, "task 20\n")
-        self.assertEqual(self.muster("logs", "job/a", "--task", "10,30").stdout.splitlines(), ["0#0 | task 10", "2#0 | task 30"])
+        self.assertEqual(self.muster("logs", "job/a", "--task", "10,30").stdout.splitlines(), ["10#0 | task 10", "30#0 | task 30"])
         self.assertEqual(self.muster("logs", "job/a", "--task", "30", "--attempt", "0").stdout, "task 30\n")
         attempts = json.loads(self.muster("get", "attempts", "job/a", "--task", "20-30", "-o", "json", code=5).stdout or "{}")
         self.assertEqual(attempts, {}, "there is no task 21")

@@ -5,6 +5,7 @@
 #include "cli/verbs/words.hpp"
 #include "client/inputs/inputs.hpp"
 #include "client/inputs/resources.hpp"
+#include "client/settings/output_files.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -321,10 +322,8 @@ namespace {
 
 // Of the files that muster run writes.
 Result<core::OutputPattern> own_pattern(const std::string& flag, const std::string& text) {
-  auto pattern = core::OutputPattern::parse(text);
+  auto pattern = run_file_pattern(text);
   if (!pattern) return invalid(flag + ": " + pattern.error().message);
-  if (pattern->has('t'))
-    return invalid(flag + ": %t is not for files that muster run writes; name them by %i");
   return pattern;
 }
 

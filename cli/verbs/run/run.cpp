@@ -173,9 +173,9 @@ int run(const RunOptions& given) {
 
 // What --help says about files.
 constexpr const char* kOutputFiles =
-    "--output FILE writes stdout and stderr of each pod to a file: %j job, %i index, %a attempt, "
-    "%n node, %p pod, %% a percent sign, %5i at least 5 digits. Directories are made. Without %a, "
-    "a file has the output of the newest attempt.\n";
+    "--output FILE writes stdout and stderr of each pod to a file: %j job, %a task of an array or "
+    "index, %i index, %r attempt, %N node, %p pod, %% a percent sign, %5i at least 5 digits. "
+    "Directories are made. Without %r, a file has the output of the newest attempt.\n";
 
 std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
   RunOptions& o = w.o;
@@ -221,7 +221,7 @@ Verb run_verb() {
   rows.insert(
       rows.end(),
       {{"--output", "HOW",
-        "Output of pods: tag (each line with its index), plain, none, or a file for each "
+        "Output of pods: tag (each line with its index or task), plain, none, or a file for each "
         "pod, such as logs/%j-%i.out (default: tag, plain for one index)",
         &w->shown},
        {"-e,--error", "FILE", "File for stderr of each pod, with --output FILE (default: the same)",

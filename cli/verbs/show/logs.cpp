@@ -4,8 +4,9 @@
 // For a job, -f follows all attempts of all its pods until it is over.
 //
 // The log of an index is looked up by attempt, so it is found even when the Pod is no longer kept.
-// With several pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job
-// with the pod's name. Files that pods write to in place of their logs are read on this machine.
+// With several pods, each line starts with its index, or the task of an array, and attempt
+// ("17#2 | "), in a NonIndexed job with the pod's name. Files that pods write to in place of their
+// logs are read on this machine.
 #include "cli/verbs/show/logs.hpp"
 
 #include "cli/verbs/near_miss.hpp"
@@ -110,13 +111,15 @@ class JobLogs {
                             std::to_string(chosen->size()) + ": choose one with --index I",
                         {}});
     int code = kDone;
+    const bool led = o_.prefix.value_or(chosen->size() > 1 || o_.failed);
+    const auto tasks = led ? tasks_of(*job) : std::nullopt;
     for (auto [index, attempt] : *chosen) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(index) +
                                "&attempt=" + std::to_string(attempt) + "&" + options();
-      const std::string lead = !o_.prefix.value_or(chosen->size() > 1 || o_.failed)
-                                   ? ""
-                                   : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
+      const int64_t number = tasks ? tasks->number(index).value_or(index) : index;
+      const std::string lead =
+          led ? std::to_string(number) + "#" + std::to_string(attempt) + " | " : "";
       if (int failed = print(path, lead); failed != kDone) return failed;
       if (!files.any()) continue;
       const auto node = files.on_node() ? node_of(index, attempt) : std::string();
@@ -207,15 +210,14 @@ class JobLogs {
   }
 
   // The last failed attempt of each index that has failed for good; if there is none, of each index
-  // that has failed and not yet succeeded.
+  // that has failed and neither succeeded since nor was cancelled.
   Result<Chosen> failed(const Json& job) {
-    const core::IndexSet for_good = index_set(text_at(job, {"status", "failedIndexes"}));
-    const core::IndexSet done = index_set(text_at(job, {"status", "completedIndexes"}));
+    const core::IndexSet for_good = failed_indexes(job), settled = settled_indexes(job);
     Chosen chosen;
     Status read =
         each_attempt(client_, o_.target.ns, o_.job, "failed=true", [&](const Json& attempt) {
           const auto index = static_cast<uint32_t>(number_at(attempt, {"index"}));
-          if (for_good.empty() ? !done.contains(index) : for_good.contains(index))
+          if (for_good.empty() ? !settled.contains(index) : for_good.contains(index))
             chosen[index] = number_at(attempt, {"attempt"});
         });
     if (!read) return read.error();
@@ -272,8 +274,7 @@ class JobLogs {
     follow_wishes.quiet = true;
     if (!o_.indexes.empty())
       follow_wishes.enough = [&](const Json& now) {
-        core::IndexSet settled = index_set(text_at(now, {"status", "completedIndexes"}));
-        settled.insert_all(index_set(text_at(now, {"status", "failedIndexes"})));
+        const core::IndexSet settled = settled_indexes(now);
         for (const auto& [first, last] : wanted.intervals())
           if (settled.lowest_missing(first) <= last) return false;
         return true;
