@@ -564,11 +564,16 @@ class Followers(cli.Cluster):
         self.file("go4", "")
         self.muster("wait", "job/b", code=1)
         self.assertEqual(sorted(self.ran()), ["a1", "a3", "a4", "b1", "b3", "b4"])
+        first = "the way on is: muster retry job/a --failed, then muster retry job/b --failed\n"
+        self.assertIn("  index 1 never ran, because it did not succeed in job a; " + first, self.muster("why", "job/b").stdout)
+        self.assertIn("  " + first, self.muster("why", "job/b", "--task", "2").stdout)
         self.file("fixed", "")
         # The repair of `a` still runs when the dependents name it.
         (self.dir / "go2").unlink()
         self.muster("retry", "job/a", "--failed")
+        self.assertIn("  job a-r2 runs it again, so the way on is: muster retry job/b --failed\n", self.muster("why", "job/b/1").stdout)
         self.muster("retry", "job/b", "--failed")
+        self.assertNotIn("the way on", self.muster("why", "job/b").stdout)
         self.muster("submit", "--name", "c", "--array", "1-4", "--after", "each:a", "--", "sh", "-c", self.SECOND.replace("echo b", "echo c"))
         poll("the tasks that were not repaired run", lambda: {"c1", "c3", "c4"} <= set(self.ran()))
         self.assertNotIn("b2", self.ran())

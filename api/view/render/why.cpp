@@ -4,6 +4,7 @@
 #include "api/view/query/pod_configs.hpp"
 #include "api/view/render/misfits.hpp"
 #include "api/view/render/pod_runs.hpp"
+#include "api/view/render/repairs.hpp"
 #include "api/view/render/tables.hpp"
 #include "base/text/exit_text.hpp"
 #include "core/cluster/nodes/demand.hpp"
@@ -686,6 +687,8 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.details.push_back(backoff_text(delayed, now));
   if (!awaiting.empty() && out.state != "Held") out.details.push_back(awaiting);
   tell_lost_indexes(s, out);
+  for (std::string& one : repairs_needed(view, job, std::nullopt))
+    out.details.push_back(std::move(one));
   return out;
 }
 
@@ -700,6 +703,9 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   };
   if (explain_settled(view, job, index, last, now, out)) {
     tell_last();
+    if (!last && out.state == "Failed")
+      for (std::string& one : repairs_needed(view, job, index))
+        out.details.push_back(std::move(one));
     return out;
   }
   const core::Pod* const open = open_pod(s, index);
