@@ -1,6 +1,7 @@
 #include "api/request/body.hpp"
 
 #include "api/kube/schema/protobuf.hpp"
+#include "base/printable.hpp"
 #include "base/text/json_text.hpp"
 #include "base/text/yaml.hpp"
 
@@ -29,6 +30,17 @@ Result<nlohmann::json> own_fields(const std::string& body,
     if (std::find(known.begin(), known.end(), key) == known.end())
       return invalid("unknown field \"" + key + "\"");
   return json;
+}
+
+std::string reason_line(const std::string& text) {
+  std::string line;
+  for (const char c : text)
+    if (c != '\n' && c != '\r' && c != '\t')
+      line += c;
+    else if (!line.ends_with(' '))
+      line += ' ';
+  if (line.ends_with(' ')) line.pop_back();
+  return visible(line);
 }
 
 std::optional<PatchType> patch_type(const std::string& content_type) {

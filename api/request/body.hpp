@@ -18,6 +18,10 @@ Result<std::string> body_json(const std::string& body, const std::string& conten
 Result<nlohmann::json> own_fields(const std::string& body,
                                   const std::vector<std::string_view>& known);
 
+// The text of a reason that a user gives for a hold, a cordon, a taint or a reservation: on one
+// line, since lists and explanations quote it within theirs, and safe to show.
+std::string reason_line(const std::string& text);
+
 // From the Content-Type of a PATCH; nothing if it is not a patch type.
 std::optional<PatchType> patch_type(const std::string& content_type);
 

@@ -53,7 +53,7 @@ kj::Promise<void> HoldRoutes::hold(Exchange& exchange, const Target& job, const 
   if (!json.ok()) return exchange.bad(json.error().message);
   const Json given = json->value("reason", Json(""));
   if (!given.is_string()) return exchange.bad("reason: must be a text");
-  const std::string reason = visible(given.get<std::string>());
+  const std::string reason = reason_line(given.get<std::string>());
   if (reason.size() > kHoldReasonMax)
     return exchange.bad("reason: must have at most " + std::to_string(kHoldReasonMax) + " bytes");
   return change(exchange, job,

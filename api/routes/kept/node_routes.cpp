@@ -2,12 +2,12 @@
 
 #include "api/kube/objects/manifest.hpp"
 #include "api/kube/schema/fields.hpp"
+#include "api/request/body.hpp"
 #include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
 #include "api/routes/kept/node_events.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
 #include "api/view/query/object_json.hpp"
-#include "base/printable.hpp"
 #include "core/cluster/nodes/node_reasons.hpp"
 #include "core/cluster/nodes/windows.hpp"
 #include "core/spec/values/violations.hpp"
@@ -70,7 +70,7 @@ Result<core::GivenReasons> take_reasons(Json& node) {
        {std::pair(kCordonReasonKey, &given.cordon), std::pair(kTaintReasonKey, &given.taint)}) {
     const auto said = all->find(key);
     if (said == all->end()) continue;
-    if (said->is_string()) *into = visible(said->get<std::string>());
+    if (said->is_string()) *into = reason_line(said->get<std::string>());
     if (*into && (*into)->size() > kReasonMax)
       found.invalid("metadata.annotations." + std::string(key),
                     said->get<std::string>().substr(0, 64),
@@ -86,7 +86,7 @@ void check_windows(core::StringMap& annotations, core::Violations& found) {
   std::string wrong;
   for (auto& [key, text] : annotations) {
     if (!key.starts_with(core::kWindowKeys)) continue;
-    text = visible(text);
+    text = reason_line(text);
     if (!core::read_window(key.substr(core::kWindowKeys.size()), text, wrong))
       found.invalid("metadata.annotations[" + key + "]", text.substr(0, 64), wrong);
   }

@@ -197,7 +197,6 @@ Judged read_reservation(ReserveWords& w) {
     if (!gid) return Usage{"--group: there is no group " + group + " on this machine"};
     window.groups.emplace_back(group, *gid);
   }
-  std::ranges::replace(window.reason, '\n', ' ');
   return o;
 }
 

@@ -57,7 +57,7 @@ class HoldTest : protected AuditLines, public ServerTest {
 };
 
 TEST_F(HoldTest, AnOperatorsHoldIsLiftedByOperatorsOnly) {
-  const Answer held = own(kOlga, "PUT", "hold", R"({"reason":"the license server is down"})");
+  const Answer held = own(kOlga, "PUT", "hold", R"({"reason":"the license\n\tserver is down\n"})");
   EXPECT_EQ(held.code, 200) << held.body;
   EXPECT_EQ(held.json()["kind"], "Hold");
   EXPECT_EQ(held.json()["by"], "olga");

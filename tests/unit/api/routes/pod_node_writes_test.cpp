@@ -221,7 +221,7 @@ TEST_F(ServerTest, CordonAndTaintsShowWhoWhenAndWhy) {
   auto notes = [&]() -> Json {
     return get("/api/v1/nodes/n1").json()["metadata"].value("annotations", Json::object());
   };
-  ASSERT_EQ(patch(R"({"metadata":{"annotations":{"muster.dev/cordon-reason":"replace DIMM"}},)"
+  ASSERT_EQ(patch(R"({"metadata":{"annotations":{"muster.dev/cordon-reason":"replace\nDIMM\n"}},)"
                   R"("spec":{"unschedulable":true}})")
                 .code,
             200);
@@ -241,6 +241,12 @@ TEST_F(ServerTest, CordonAndTaintsShowWhoWhenAndWhy) {
   EXPECT_FALSE(view.node("n1")->node->spec.annotations.contains("muster.dev/reasons"));
   ASSERT_EQ(patch(R"({"spec":{"unschedulable":null}})").code, 200);
   EXPECT_FALSE(notes().contains("muster.dev/reasons"));
+  ASSERT_EQ(
+      patch(R"({"metadata":{"annotations":{"reservation.muster.dev/m":)"
+            R"("from=2033-01-01T00:00:00Z until=2033-01-02T00:00:00Z reason=new\n\tdisks"}}})")
+          .code,
+      200);
+  EXPECT_TRUE(notes()["reservation.muster.dev/m"].get<std::string>().ends_with("reason=new disks"));
   EXPECT_TRUE(patch(R"({"metadata":{"annotations":{"muster.dev/taint-reason":")" +
                     std::string(2000, 'x') + R"("}}})")
                   .is_status("Invalid"));
