@@ -530,6 +530,24 @@ class Remote(Served):
         self.assertEqual(self.ask("alice", "DELETE", path)[0], 200)
         self.assertEqual(self.https(alice, "GET", JOBS)[0], 401)
 
+    def test_a_link_to_the_page_is_for_whose_token_asks(self):
+        made = self.ask("alice", "POST", f"{MINE}/users/{name('alice')}/token", {})[1]["text"]
+        folder = self.dir / "bobs"
+        folder.mkdir(mode=0o700)
+        (folder / "token").write_text(made)
+        shutil.copy(self.dir / "data/ca.pem", folder)
+        for path in (folder / "token", folder / "ca.pem", folder):
+            path.chmod(0o700 if path == folder else 0o600)
+            shutil.chown(path, name("bob"))
+        shown = subprocess.run([self.muster, "web", "--api", f"https://{self.ends['apiTls']}"], text=True, capture_output=True, timeout=60,
+                               preexec_fn=become("bob"), cwd="/",
+                               env={"PATH": "/usr/bin:/bin", "MUSTER_TOKEN_FILE": str(folder / "token"), "MUSTER_CA_FILE": str(folder / "ca.pem")})
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        connection = http.client.HTTPSConnection(self.ends["apiTls"], timeout=20, context=ssl.create_default_context(cafile=self.dir / "data/ca.pem"))
+        connection.request("POST", f"{MINE}/login", json.dumps({"code": shown.stdout.strip().split("=")[1]}), {"Content-Type": "application/json"})
+        token = json.loads(connection.getresponse().read())
+        self.assertEqual(token.get("user"), name("alice"), token)
+
     def test_kubectl_logs_in_as_its_user(self):
         if shutil.which("kubectl") is None:
             self.skipTest("kubectl is not installed")
