@@ -434,6 +434,21 @@ std::optional<Usage> check_line(const std::string& verb, const ScriptFlags& scri
   return std::nullopt;
 }
 
+// Puts a command that is followed by values, as in `muster run gzip ::: A B`, into `tail`.
+// `dashes`: `words` ended with `--`.
+void take_values(const std::vector<Declared>& verbs, bool dashes, std::vector<std::string>& words,
+                 std::vector<std::string>& tail) {
+  if (words.size() < 2 || std::ranges::find(words, ":::") == words.end()) return;
+  const auto found =
+      std::ranges::find(verbs, words[1], [](const Declared& one) { return one.verb.title.name; });
+  if (found == verbs.end() || !found->verb.takes_values) return;
+  std::vector<std::string> command =
+      typed_words(rows_of(found->verb), {words.begin() + 2, words.end()}).rest;
+  words.resize(words.size() - command.size());
+  if (dashes) command.emplace_back("--");
+  tail.insert(tail.begin(), command.begin(), command.end());
+}
+
 // If the first argument is a script, adds its flags to `words` and puts what follows it, its
 // arguments, into `tail`. `dashes`: `words` ended with `--`.
 std::optional<Usage> take_script(const std::vector<Declared>& verbs, bool dashes,
@@ -499,6 +514,7 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   const std::vector<std::string> early = take_early(words);
   const auto root = new_root();
   const std::vector<Declared> verbs = declare_all(*root);
+  take_values(verbs, dashes != given.end(), words, tail);
   if (auto wrong = take_script(verbs, dashes != given.end(), words, tail))
     return usage(words[1], wrong->message);
   std::vector<std::string> names, of_commands;

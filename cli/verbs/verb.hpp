@@ -144,6 +144,7 @@ struct Verb {
   Section section = Section::client;
   std::shared_ptr<std::string> given_file = {};  // value of a daemon's --config
   bool takes_command = false;                    // after `--`
+  bool takes_values = false;                     // or without it, before `:::` and its values
   bool one_dash = false;                         // its long flags may have one dash: -host
   struct Refuses {
     std::vector<std::string> flags;  // of similar programs

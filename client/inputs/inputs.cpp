@@ -274,6 +274,13 @@ Result<Inputs> read_inputs(const EachWishes& each) {
         return too_many(lines.size() * out.rows.size());
       out.rows = product(out.rows, lines);
     }
+    for (const std::vector<std::string>& values : each.values) {
+      if (values.size() > kRowsMax / out.rows.size())
+        return too_many(values.size() * out.rows.size());
+      std::vector<core::Input> lines;
+      for (const std::string& value : values) lines.push_back({value});
+      out.rows = product(out.rows, lines);
+    }
   }
   for (const core::Input& row : out.rows)
     out.blank += std::ranges::all_of(row, [](const std::string& value) {
@@ -356,14 +363,21 @@ Result<Inputs> array_inputs(const std::string& text, int32_t& at_once) {
   return out;
 }
 
-bool has_placeholder(const std::vector<std::string>& command) {
+bool has_placeholder(const std::vector<std::string>& command, bool or_column) {
   bool found = false;
   for (const std::string& word : command)
     each_part(
         word, {}, [](std::string_view) {},
-        [&found](const Placeholder& one, std::string_view) { found |= one.column.empty(); },
+        [&](const Placeholder& one, std::string_view) { found |= or_column || one.column.empty(); },
         [](size_t, std::string_view) {});
   return found;
+}
+
+std::vector<std::string> with_values(std::vector<std::string> command, size_t lists) {
+  if (has_placeholder(command, true)) return command;
+  if (lists == 1) command.emplace_back("{}");
+  for (size_t i = 1; lists > 1 && i <= lists; ++i) command.push_back("{" + std::to_string(i) + "}");
+  return command;
 }
 
 Result<std::vector<std::string>> with_references(const std::vector<std::string>& command,

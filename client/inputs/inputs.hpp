@@ -40,8 +40,13 @@ Result<Inputs> array_inputs(const std::string& text, int32_t& at_once);
 // Parses CSV records (RFC 4180); a line may end with CR LF. invalid: a quote is not closed.
 Result<std::vector<core::Input>> parse_csv(const std::string& text);
 
-// Whether one of these words contains a placeholder for an input.
-bool has_placeholder(const std::vector<std::string>& command);
+// Whether one of these words contains a placeholder for an input, or, if `or_column`, for one of
+// its columns.
+bool has_placeholder(const std::vector<std::string>& command, bool or_column = false);
+
+// The command for inputs from so many lists of typed values: as GNU parallel does, without any
+// placeholder, it gets the values as its last arguments.
+std::vector<std::string> with_values(std::vector<std::string> command, size_t lists);
 
 // The command for a manifest, with a reference for each placeholder and everything else as typed.
 // invalid: there is no such column, or a shell would read the input as code.

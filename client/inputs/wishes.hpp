@@ -35,7 +35,11 @@ struct EachWishes {
   std::string csv;                 // in place of `files`: a record is an input
   std::string array;               // in place of both: "1-100"
   std::string commands{};          // in place of all: a line is the command of an index
-  bool any() const { return !files.empty() || !csv.empty() || !array.empty() || !commands.empty(); }
+  // In place of all: inputs that were typed, `::: A B ::: C`; all combinations.
+  std::vector<std::vector<std::string>> values{};
+  bool any() const {
+    return !files.empty() || !csv.empty() || !array.empty() || !commands.empty() || !values.empty();
+  }
   bool reads_stdin() const {
     return csv == "-" || commands == "-" ||
            std::find(files.begin(), files.end(), "-") != files.end();

@@ -164,7 +164,7 @@ TASKS = [
         "Slurm": "j=$(sbatch --parsable -W -a 1-100 --wrap './step $SLURM_ARRAY_TASK_ID')\nsacct -XPj $j -s F -o jobid,exitcode"},
          check_failures, files={"step": STEP.replace("WORK", BROKEN)}),
     Task("Files whose names have spaces", "Compress each of 20 files, whatever its name contains.", {
-        "muster": "ls data/* | muster run -- gzip {}",
+        "muster": "muster run gzip ::: data/*",
         "GNU parallel": "parallel gzip ::: data/*",
         "Slurm": "ls data/* >list\nsbatch -W -a 1-$(wc -l <list) --wrap 'gzip \"$(sed -n ${SLURM_ARRAY_TASK_ID}p list)\"'"},
          check_files, files={f"data/{name}": name for name in NAMES}),
@@ -188,7 +188,7 @@ TASKS = [
          between="until touch now; [ $(ls out | wc -l) -ge 3 ] && [ $(stat -c %Y now) -gt $(stat -c %Y jobs 2>&- || echo 0) ]; do sleep 0.02; done",
          served=True),
     Task("An array, then a merge", "`./merge` runs once all ten tasks have succeeded.", {
-        "muster": "muster run -a 1-10 -- ./step {} && ./merge",
+        "muster": "muster run ./step ::: {1..10} && ./merge",
         "GNU parallel": "parallel ./step ::: {1..10} && ./merge",
         "Slurm": "j=$(sbatch --parsable -a 1-10 --wrap './step $SLURM_ARRAY_TASK_ID')\nsbatch -d afterok:$j --wrap ./merge"},
          check_merge, done=lambda run: (run.folder / "merged").exists(),
@@ -205,7 +205,7 @@ TASKS = [
         "Slurm": "sbatch -W -a 1-10 --wrap 'timeout 2 ./step $SLURM_ARRAY_TASK_ID'"},
          check_limit, files={"step": STEP.replace("WORK", "[ $1 != 3 ] || sleep 600")}),
     Task("One file, in order", "What 100 tasks print, in one file and in their order, however long each takes.", {
-        "muster": "muster run -k --output plain -a 1-100 -- ./step {} >all",
+        "muster": "muster run -k -o plain ./step ::: {1..100} >all",
         "GNU parallel": "parallel -k ./step ::: {1..100} >all",
         "Slurm": "sbatch -W -a 1-100 -o out/%a --wrap './step $SLURM_ARRAY_TASK_ID'\ncat out/{1..100} >all"},
          check_order, files={"step": '#!/bin/sh\nsleep 0.0$((($1 + 3) % 4))\necho "result $1"\n'}),

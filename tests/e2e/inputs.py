@@ -46,6 +46,12 @@ class Each(Case):
         r = self.muster("run", "--each", "a", "--each", "b", "--", "sh", "-c", 'echo "$MUSTER_INPUT_1-$MUSTER_INPUT_2 $1"', "sh", "{2}{1}")
         self.assertEqual(self.printed(r), ["1-x x1", "1-y y1", "1-z z1", "2-x x2", "2-y y2", "2-z z2"])
 
+    def test_values_may_be_typed(self):
+        r = self.muster("run", "python3", "-c", COUNT, ":::", "a b", "$HOME", "-n", "", "*")
+        self.assertEqual(self.printed(r), ["1|a b", "1|$HOME", "1|-n", "1|", "1|*"])
+        r = self.muster("run", "echo", "{2}{1}", ":::", "1", "2", ":::", "x", "y")
+        self.assertEqual(self.printed(r), ["x1", "y1", "x2", "y2"])
+
     def test_csv_columns_are_placeholders(self):
         self.file("grid.csv", 'lr,note\r\n0.1,"a ""b"", c"\r\n0.2,\r\n')
         r = self.muster("run", "--each-csv", "grid.csv", "--", "python3", "-c", COUNT, "--lr={lr}", "{note}", "{2}")

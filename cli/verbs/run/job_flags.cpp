@@ -15,6 +15,7 @@
 namespace muster::cli {
 namespace {
 
+constexpr const char* kValues = ":::";
 constexpr int64_t kMaxFailsMax = 100'000;  // core/spec/rules/validation.cpp
 
 // Adds rows that cannot be combined with a manifest.
@@ -150,6 +151,7 @@ std::variant<std::string, Usage> index_flag(const EachWishes& each, const char* 
   if (!each.files.empty()) flags.emplace_back("--each");
   if (!each.csv.empty()) flags.emplace_back("--each-csv");
   if (!each.commands.empty()) flags.emplace_back("--commands");
+  if (!each.values.empty()) flags.emplace_back(kValues);
   if (flags.size() > 1)
     return Usage{flags[0] + " and " + flags[1] +
                  " are mutually exclusive: each says what the indexes are"};
@@ -185,7 +187,24 @@ std::optional<Usage> read_program(const std::string& verb, const std::string& fl
                  (flag == "-N"        ? "--mpi auto -N 4 -- mpirun CMD ARG..."
                   : flag == "-n"      ? "-n 10 -- CMD ARG..."
                   : flag == "--array" ? "--array 1-100 -- CMD {}"
+                  : flag == kValues   ? "CMD ::: A B C"
                                       : flag + " FILE -- CMD {}")};
+  return std::nullopt;
+}
+
+// Takes values for the command from the end of its words: CMD ::: A B ::: C.
+std::optional<Usage> take_values(std::vector<std::string>& command,
+                                 std::vector<std::vector<std::string>>& values) {
+  const auto first = std::ranges::find(command, kValues);
+  for (auto at = first; at != command.end(); ++at)
+    if (*at == kValues)
+      values.emplace_back();
+    else
+      values.back().push_back(std::move(*at));
+  command.erase(first, command.end());
+  if (std::ranges::any_of(values, [](const auto& list) { return list.empty(); }))
+    return Usage{"::: needs values after it: CMD ::: A B C"};
+  command = with_values(std::move(command), values.size());
   return std::nullopt;
 }
 
@@ -200,11 +219,13 @@ std::variant<bool, Usage> read_form(const std::string& verb, JobWords& w, const 
                                         {"--mail", {o.resources.mail}},
                                         {"--notify", {o.resources.notify}}}))
     return *empty;
-  const std::vector<std::string>& tail = given.tail;
+  std::vector<std::string> tail = given.tail;
   const bool by_number = given.flags.contains("--completions");
   if (by_number && o.mpi)
     return Usage{"-n and --mpi are mutually exclusive: -N is the number of an MPI job's hosts"};
   const char* const counted = o.mpi ? "-N" : by_number ? "-n" : nullptr;
+  if (!counted && !o.each.any() && !o.script && std::ranges::find(tail, kValues) != tail.end())
+    if (auto wrong = take_values(tail, o.each.values)) return *wrong;
   if (!counted && !o.each.any() && !o.script && has_placeholder(tail) && stdin_is_piped())
     o.each.files = {"-"};
   if (!counted && !o.each.any() && !o.script) {

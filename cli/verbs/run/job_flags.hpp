@@ -25,6 +25,8 @@ inline constexpr char kScripts[] =
 
 // What --help says about placeholders.
 inline constexpr char kPlaceholders[] =
+    "CMD ::: A B... runs CMD for each of these values, as in GNU parallel, without -- before CMD; "
+    "several ::: give all combinations. Without {}, the values are its last arguments.\n"
     "With --each, {} in a word of CMD is the input: {.} without extension, {/} basename, {//} "
     "directory, {/.} basename without extension, {#} its number from 1, {1} {2.} {3/} columns. "
     "An input never splits a word and is not interpreted by a shell. It is also in MUSTER_INPUT, "

@@ -249,6 +249,7 @@ Verb run_verb() {
       .footer =
           "Examples:\n  muster run job.yaml\n"
           "  muster run -n 20 -j 4 --retries 2 -- sh -c 'echo $JOB_COMPLETION_INDEX'\n"
+          "  muster run gzip ::: data/*\n"
           "  muster run --each files.txt -- convert {} {.}.png\n"
           "  find . -name '*.log' -print0 | muster run -0 --each - -- gzip {}\n"
           "  muster run --each-csv grid.csv -- ./train --lr {lr} --seed {seed}\n"
@@ -261,6 +262,7 @@ Verb run_verb() {
           "Exit codes: 0 Complete, 1 Failed, 4 out of descriptors, threads or memory, 124 "
           "--timeout expired, 130 interrupted; with -n 1, that of the command.",
       .takes_command = true,
+      .takes_values = true,
       .script = script_reader({w, &w->o}, false),
       .finish = [w](const Given& given) -> Judged {
         return judged(read_run(*w, w->retry, given), w->o);

@@ -199,6 +199,7 @@ Verb submit_verb() {
           std::string(kScripts) + kPlaceholders +
           "Exit codes: 0 created; with --wait, those of muster wait.",
       .takes_command = true,
+      .takes_values = true,
       .script = script_reader({w, &w->o}, true),
       .finish = [w](const Given& given) -> Judged {
         RunOptions& o = w->o;

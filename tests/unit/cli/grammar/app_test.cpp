@@ -78,20 +78,6 @@ TEST(App, RunTakesACommandWithItsDashes) {
   EXPECT_FALSE(options<RunOptions>({"run", "-n", "4", "true"}).retries.has_value());
 }
 
-TEST(App, RunRejectsWrongArguments) {
-  EXPECT_NE(complaint({"run"}).find("JOB.yaml"), std::string::npos);
-  EXPECT_NE(complaint({"run", "a.yaml", "b.yaml"}), "");
-  EXPECT_NE(complaint({"run", "-n", "3"}).find("needs a command"), std::string::npos);
-  EXPECT_NE(complaint({"run", "--", "true"}).find("-n"), std::string::npos);
-  EXPECT_NE(complaint({"run", "-n", "0", "--", "true"}), "");
-  EXPECT_NE(complaint({"run", "-j", "2", "job.yaml"}), "");
-  EXPECT_NE(complaint({"run", "run", "-n", "2", "--", "true"}).find("before `--`"),
-            std::string::npos);
-  EXPECT_NE(complaint({"run", "-n", "2", "-f", "job.yaml", "--", "true"}), "");
-  EXPECT_NE(complaint({"run", "--timeout", "soon", "job.yaml"}).find("--timeout"),
-            std::string::npos);
-}
-
 // A file in a directory that is removed with it.
 class ScriptFile {
  public:
@@ -111,6 +97,48 @@ class ScriptFile {
  private:
   std::string dir_, path_;
 };
+
+TEST(App, RunTakesValuesAsParallelDoes) {
+  using Words = std::vector<std::string>;
+  using Lists = std::vector<Words>;
+  auto o = options<RunOptions>({"run", "-j", "2", "gzip", "-9", ":::", "a b", "--", "-j"});
+  EXPECT_EQ(o.parallelism, 2);
+  EXPECT_EQ(o.command, (Words{"gzip", "-9", "{}"}));
+  EXPECT_EQ(o.each.values, (Lists{{"a b", "--", "-j"}}));
+  o = options<RunOptions>({"run", "--", "echo", ":::", "1", "2", ":::", "x"});
+  EXPECT_EQ(o.command, (Words{"echo", "{1}", "{2}"}));
+  EXPECT_EQ(o.each.values, (Lists{{"1", "2"}, {"x"}}));
+  EXPECT_EQ(options<RunOptions>({"run", "echo", "<{/.}>", ":::", "x"}).command,
+            (Words{"echo", "<{/.}>"}));
+  EXPECT_EQ(options<RunOptions>({"run", "echo", "{1}", ":::", "x", ":::", "y"}).command,
+            (Words{"echo", "{1}"}));
+  o = options<RunOptions>({"run", "-n", "2", "echo", ":::", "x"});
+  EXPECT_EQ(o.command, (Words{"echo", ":::", "x"})) << "there is another source of indexes";
+  EXPECT_TRUE(o.each.values.empty());
+  const ScriptFile program("#!/bin/sh\necho\n", true);
+  EXPECT_FALSE(options<RunOptions>({"run", program.path(), ":::", "a"}).script.has_value());
+  EXPECT_NE(complaint({"run", "echo", ":::"}).find("::: needs values"), std::string::npos);
+  EXPECT_NE(complaint({"run", "echo", ":::", "x", ":::"}).find("::: needs values"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", ":::", "x"}).find("::: needs a command: muster run CMD ::: A B C"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "-f", "job.yaml", "echo", ":::", "x"}).find("mutually exclusive"),
+            std::string::npos);
+}
+
+TEST(App, RunRejectsWrongArguments) {
+  EXPECT_NE(complaint({"run"}).find("JOB.yaml"), std::string::npos);
+  EXPECT_NE(complaint({"run", "a.yaml", "b.yaml"}), "");
+  EXPECT_NE(complaint({"run", "-n", "3"}).find("needs a command"), std::string::npos);
+  EXPECT_NE(complaint({"run", "--", "true"}).find("-n"), std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "0", "--", "true"}), "");
+  EXPECT_NE(complaint({"run", "-j", "2", "job.yaml"}), "");
+  EXPECT_NE(complaint({"run", "run", "-n", "2", "--", "true"}).find("before `--`"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "2", "-f", "job.yaml", "--", "true"}), "");
+  EXPECT_NE(complaint({"run", "--timeout", "soon", "job.yaml"}).find("--timeout"),
+            std::string::npos);
+}
 
 TEST(App, ScriptIsOneIndexAndWhatFollowsAreItsArguments) {
   const ScriptFile script("#!/bin/sh\necho \"$@\"\n");
