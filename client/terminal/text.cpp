@@ -1,6 +1,7 @@
 #include "client/terminal/text.hpp"
 
 #include "base/printable.hpp"
+#include "client/terminal/json.hpp"
 
 #include <algorithm>
 #include <array>
@@ -90,6 +91,17 @@ std::string shell_quoted(std::string_view word) {
     }
   }
   return out + "'";
+}
+
+std::string command_text(const Json& container) {
+  std::string command;
+  for (const char* part : {"command", "args"})
+    for (const Json& word : at(container, {part})) {
+      std::string text = word.is_string() ? word.get<std::string>() : "";
+      for (size_t at = 0; (at = text.find("$$", at)) != std::string::npos; ++at) text.erase(at, 1);
+      command += (command.empty() ? "" : " ") + shell_quoted(text);
+    }
+  return command;
 }
 
 std::string cut(std::string_view text, size_t width) {

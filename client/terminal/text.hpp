@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/text/json.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,10 @@ std::string url_encoded(std::string_view text);
 
 // Quotes a word for a shell, if necessary.
 std::string shell_quoted(std::string_view word);
+
+// A container's command as words for a shell: "sh -c 'echo $HOME'", where the manifest has $$ for a
+// dollar sign.
+std::string command_text(const Json& container);
 
 // At most `width` bytes, ending in "..." if something was cut off.
 std::string cut(std::string_view text, size_t width);

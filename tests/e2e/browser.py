@@ -356,9 +356,9 @@ class Page(World):
         self.submit(cluster, job)
         self.open(cluster, "what")
         self.until("document.querySelector('#facts [data-fact=command]') !== null", "the facts")
-        self.see("#facts [data-fact=command]", "sh -c")
+        self.see("#facts [data-fact=command]", "sh -c '")
         self.see("#facts [data-fact=directory]", str(witness.folder))
-        self.assertIn("sh -c", self.job_row("what")[-1])
+        self.assertIn("sh -c '", self.job_row("what")[-1])
         buttons = "[...document.querySelectorAll('#right button, #right input')].filter(b => b.checkVisibility()).length"
         self.muster("delete", "job/what", cluster=cluster)
         self.see("#detail-status", "deleted")
@@ -416,6 +416,13 @@ class Page(World):
         self.see("#jobs-table", "no job matches")
         chip.send_keys(Keys.ENTER)
         eventually(lambda: sorted(names()) == ["idle", "idler"], "again all that the filter finds")
+        self.browser.find_element(By.ID, "filter").clear()
+        self.browser.find_element(By.ID, "filter").send_keys(" ")
+        for number in range(4):
+            self.submit(cluster, sh_job(f"broken-{number}", "exit 3", 1, backoffLimit=0))
+            cluster.wait(f"broken-{number}", finished)
+        eventually(lambda: len(found := names()) == 8 and [name.startswith("broken") for name in found[:5]] == [True] * 3 + [False] * 2,
+                   "three of those that failed lately, what is not over, the rest")
         self.clean()
 
     def test_a_row_of_a_pod_has_its_cause_input_and_the_end_of_its_log(self):

@@ -110,22 +110,10 @@ void add_reasons(const Json& why, Rows& rows) {
     if (line.is_string()) rows.push_back({"", localized(line.get<std::string>())});
 }
 
-// "sh -c 'echo $HOME'", where the manifest has $$ for a dollar sign.
-std::string shown_command(const Json& container) {
-  std::string command;
-  for (const char* part : {"command", "args"})
-    for (const Json& word : at(container, {part})) {
-      std::string text = word.is_string() ? word.get<std::string>() : "";
-      for (size_t at = 0; (at = text.find("$$", at)) != std::string::npos; ++at) text.erase(at, 1);
-      command += (command.empty() ? "" : " ") + shell_quoted(text);
-    }
-  return command;
-}
-
 // The command of each container, and what it requests from a node.
 void add_containers(const Json& spec, Rows& rows) {
   for (const Json& container : at(spec, {"containers"})) {
-    const std::string command = shown_command(container);
+    const std::string command = command_text(container);
     rows.push_back({"Command:", none_if_empty(one_line(cut(command, kCommandMax)))});
     if (const Json& wanted = at(container, {"resources", "requests"}); wanted.is_object())
       rows.push_back({"Requests:", labels_text(wanted)});
@@ -276,7 +264,7 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
   if (const std::string runs = runs_of(pod); !runs.empty())
     rows.push_back({"Restarted after:", runs});
   for (const Json& container : containers.is_array() ? containers : Json::array()) {
-    rows.push_back({"Command:", shown_command(container)});
+    rows.push_back({"Command:", command_text(container)});
   }
   add_limits(at(pod, {"spec"}), rows);
   const Json& notes = at(pod, {"metadata", "annotations"});

@@ -42,12 +42,9 @@ Json items_of(Json list) {
   return items;
 }
 
-// The words of a container's command, as far as they fit into a table.
-std::string typed_command(const Json& container) {
-  std::string text;
-  for (const char* part : {"command", "args"})
-    for (const Json& word : at(container, {part}))
-      if (word.is_string()) text += (text.empty() ? "" : " ") + word.get<std::string>();
+// A container's command, as far as it fits into a table.
+std::string short_command(const Json& container) {
+  const std::string text = command_text(container);
   if (text.size() <= kCommandShown) return text;
   return std::string(utf8_prefix(text, kCommandShown)) + "...";
 }
@@ -202,7 +199,7 @@ class Getter {
       const Json& containers = at(job, {"spec", "template", "spec", "containers"});
       const Json& main = containers.is_array() && !containers.empty() ? containers[0] : job;
       for (const std::string& text : {text_at(job, {"metadata", "annotations", owner.c_str()}),
-                                      typed_command(main), text_at(main, {"workingDir"})})
+                                      short_command(main), text_at(main, {"workingDir"})})
         row["cells"].push_back(text.empty() ? Json() : Json(text));
     }
     return Nothing{};

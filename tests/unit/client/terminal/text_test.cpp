@@ -32,6 +32,9 @@ TEST(Text, EncodesQuotesAndCutsText) {
   EXPECT_EQ(url_encoded("a=b,c in (d)"), "a%3Db%2Cc%20in%20%28d%29");
   EXPECT_EQ(shell_quoted("a b'c"), "'a b'\\''c'");
   EXPECT_EQ(shell_quoted("/tmp/x-1"), "/tmp/x-1");
+  EXPECT_EQ(command_text({{"command", {"sh", "-c"}}, {"args", {"echo $$HOME $$$$", ""}}}),
+            "sh -c 'echo $HOME $$' ''");
+  EXPECT_EQ(command_text(Json::object()), "");
   EXPECT_EQ(cut("abcdefgh", 6), "abc...");
   EXPECT_EQ(last_lines("a\nb\nc\n", 2), (std::vector<std::string>{"b", "c"}));
   EXPECT_TRUE(last_lines("\n", 2).empty());
