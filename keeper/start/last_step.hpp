@@ -37,9 +37,11 @@ struct StartFailure {
   int error = 0;                  // an errno; 0: `what` says it all
   int exit_code = 0;
   const char* advice = nullptr;  // what would be right; null: `what` and the error say it
+  const char* part = nullptr;    // of the subject, which is to blame; null: all of it
 
   explicit operator bool() const { return what != nullptr; }
-  // "cwd /no/such: No such file or directory". Returns the length, less than `size`.
+  // "cwd /no/such: No such file or directory", "exec ./a: bad interpreter: No such file or
+  // directory". Returns the length, less than `size`.
   size_t describe(char* text, size_t size) const noexcept;
 };
 

@@ -353,6 +353,23 @@ class SitesTrouble(World):
         failed = cluster.wait("unfit", finished)["status"]["conditions"][-1]
         self.assertIn("exec /etc/passwd: Permission denied (node", failed["message"])
 
+    def test_p15_a_script_without_its_interpreter_fails_at_once(self):
+        cluster = self.cluster(agents=2, slots=1, grace="30s")
+        script = cluster.dir / "step"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        self.typed(cluster, "busy", 1, "sleep", "300", more=("--node-selector", "kubernetes.io/hostname=node-1"))
+        eventually(lambda: cluster.api.job("busy")["status"].get("ready") == 1, "one node is busy")
+        said = f"exec {script}: bad interpreter: No such file or directory"
+        self.typed(cluster, "typed", 3, str(script))
+        failed = cluster.wait("typed", finished)["status"]["conditions"][-1]
+        self.assertEqual(failed["message"], f"The command cannot be started: {said} (node node-0)")
+        job = sh_job("manifest", "true", 1, backoffLimitPerIndex=0)
+        job["spec"]["template"]["spec"]["containers"][0]["command"] = [str(script)]
+        self.submit(cluster, job)
+        self.assertEqual(cluster.wait("manifest", finished)["status"].get("failedIndexes"), "0")
+        self.assertEqual([exit_code(pod) for pod in self.pods_of(cluster, "manifest")], [126])
+
     def test_p15_a_job_keeps_away_from_a_node_and_says_so(self):
         cluster = self.cluster(agents=1, slots=1, grace="30s")
         project = cluster.dir / "project"

@@ -7,6 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +75,40 @@ TEST_F(LastStepTest, ProgramsAreTriedInTurn) {
     EXPECT_EQ(failure.exit_code, one.exit_code) << one.text;
     EXPECT_EQ(text_of(failure), one.text);
   }
+}
+
+// The kernel says "not found" of them, too, but it is not the file that is missing.
+TEST_F(LastStepTest, P15MissingInterpreterIsTheScriptsOwnFault) {
+  const auto script = [](const std::string& name, const std::string& first_line) {
+    const std::string path = testing::TempDir() + "last-step-" + name;
+    std::ofstream(path) << first_line << "\n";
+    chmod(path.c_str(), 0755);
+    return path;
+  };
+  const std::string missing = script("missing", "#!/no/such/interpreter");
+  const std::string below = script("below", "#!/etc/passwd/interpreter -x");
+  const std::string link = testing::TempDir() + "last-step-link";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("/no/such", link);
+  const struct {
+    std::vector<std::string> programs;
+    int exit_code;
+    std::string text;
+  } cases[] = {
+      {{missing}, kExitCannotStart, missing + ": bad interpreter: No such file or directory"},
+      {{below}, kExitCannotStart, below + ": bad interpreter: Not a directory"},
+      {{missing, "/no/such"}, kExitCannotStart, "name: bad interpreter: No such file or directory"},
+      {{"/no/such", missing}, kExitCannotStart, "name: bad interpreter: No such file or directory"},
+      {{missing, "/etc/passwd"}, kExitCannotStart, "name: Permission denied"},
+      {{"/etc/passwd", missing}, kExitCannotStart, "name: Permission denied"},
+      {{link}, kExitNotFound, link + ": No such file or directory"},
+  };
+  for (const auto& one : cases) {
+    const StartFailure failure = failure_of({}, one.programs);
+    EXPECT_EQ(failure.exit_code, one.exit_code) << one.text;
+    EXPECT_EQ(text_of(failure), "exec " + one.text);
+  }
+  EXPECT_EQ(taken({}, {missing, "/bin/true"}), 0) << "another one may do";
 }
 
 TEST_F(LastStepTest, MissingDefaultDirectoryIsTheRoot) {
