@@ -3,6 +3,8 @@
 
     MUSTER=build/release/muster tests/e2e/ends.py [TEST…]
 """
+import http.client
+import json
 import os
 import pathlib
 import sys
@@ -111,6 +113,23 @@ class Ends(World):
         self.said("reserve", "fw", "--delete", cluster=cluster)
         for name in ("endless", "long"):
             self.assertEqual(cluster.wait(name, finished, 30)["status"].get("succeeded"), 1)
+
+    def test_users_and_groups_that_do_not_exist_are_warned_of(self):
+        cluster = self.cluster(agents=2, slots=1)
+        ran = self.muster("reserve", "course", "--nodes", "node-0,node-1", "--from", "+1h", "--for", "1h", "--user", "nosuchuser,root", cluster=cluster)
+        self.assertEqual((ran.returncode, ran.stderr), (0, "muster: warning: reservation course: there is no user nosuchuser now\n"))
+        text = "from=2099-01-01T00:00:00Z until=2099-01-02T00:00:00Z groups=nosuchgroup:4711,root:4711,4712:4712"
+        link = http.client.HTTPConnection(cluster.api_addr, timeout=20)
+        self.addCleanup(link.close)
+        link.request("PATCH", "/api/v1/nodes/node-0", json.dumps({"metadata": {"annotations": {"reservation.muster.dev/lab": text}}}),
+                     {"Content-Type": "application/merge-patch+json"})
+        answer = link.getresponse()
+        self.assertEqual(answer.status, 200, answer.read())
+        warnings = " ".join(answer.headers.get_all("Warning"))
+        for words in ("reservation lab: there is no group nosuchgroup now", "reservation lab: the gid of group root is 0 on the coordinator's machine, not 4711"):
+            self.assertIn(words, warnings)
+        for word in ("course", "4712"):  # known already; a gid
+            self.assertNotIn(word, warnings)
 
     def test_bad_reservations_are_refused(self):
         cluster = self.cluster(agents=1, slots=1)

@@ -5,6 +5,7 @@
 #include "api/request/writes.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
 #include "api/routes/kept/read_routes.hpp"
+#include "api/routes/kept/unknown_names.hpp"
 #include "api/view/query/seen_namespaces.hpp"
 
 #include <kj/vector.h>
@@ -294,17 +295,7 @@ kj::Promise<void> KeptRoutes::doubt(Exchange& exchange, const core::Kept& writte
   if (queue == nullptr) return kj::READY_NOW;
   for (std::string& doubt : core::doubts_about(*queue, *queues_.all()))
     exchange.warnings.push_back(std::move(doubt));
-  kj::Vector<kj::Promise<void>> lookups;
-  for (const std::string& user : queue->users)
-    lookups.add(streams_.timer.timeoutAfter(kAccountPatience, directory_.find_name(user))
-                    .then(
-                        [&exchange, user](const Result<uid_t>& found) {
-                          if (!found.ok() && found.error().code == Errc::not_found)
-                            exchange.warnings.push_back("spec.users: there is no user " + user +
-                                                        " now");
-                        },
-                        [](kj::Exception&&) {}));  // not known
-  return kj::joinPromises(lookups.releaseAsArray());
+  return warn_of_unknown_users(exchange, streams_.timer, directory_, "spec.users", queue->users);
 }
 
 kj::Promise<void> KeptRoutes::respond_written(Exchange& exchange, const Target& target,

@@ -7,11 +7,15 @@
 #include "api/request/writes.hpp"
 #include "api/routes/kept/node_events.hpp"
 #include "api/routes/kept/owner_deletion.hpp"
+#include "api/routes/kept/unknown_names.hpp"
 #include "api/view/query/object_json.hpp"
 #include "core/cluster/nodes/node_reasons.hpp"
 #include "core/cluster/nodes/windows.hpp"
 #include "core/spec/values/violations.hpp"
 
+#include <kj/vector.h>
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -119,6 +123,16 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   return spec;
 }
 
+// Those for which nobody has been warned of yet.
+std::vector<core::Window> new_windows(const core::NodeSpec& before, const core::NodeSpec& now) {
+  if (before.annotations == now.annotations) return {};
+  const std::vector<core::Window> had = core::windows_of(before.annotations);
+  std::vector<core::Window> added = core::windows_of(now.annotations);
+  std::erase_if(
+      added, [&had](const core::Window& one) { return std::ranges::find(had, one) != had.end(); });
+  return added;
+}
+
 // Whether a merge patch or a Node sets it, to whatever value.
 bool sets_unschedulable(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
@@ -205,17 +219,33 @@ kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, b
   }
   Call call = new_call();
   auto news = core::news_of(shown->node->spec, *spec, exchange.caller.called());
+  auto windows = new_windows(shown->node->spec, *spec);
   backend_.change_node(target.name, shown->node->spec, *spec, std::move(call.done));
-  return call.promise.then([this, &exchange, target, uncordons, make = std::move(make), tries,
-                            news = std::move(news)](Status status) mutable -> kj::Promise<void> {
-    if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
-      return change(exchange, target, false, uncordons, std::move(make), tries - 1);
+  return call.promise.then(
+      [this, &exchange, target, uncordons, make = std::move(make), tries, news = std::move(news),
+       windows = std::move(windows)](Status status) mutable -> kj::Promise<void> {
+        if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
+          return change(exchange, target, false, uncordons, std::move(make), tries - 1);
+        const auto now = view_.node(target.name);
+        if (!status.ok() || !now)
+          return exchange.send_error({status.ok() ? Errc::not_found : status.error().code, "", {}},
+                                     "nodes", target.name);
+        for (const core::NodeNews& one : news) tell(*now->node, one);
+        if (windows.empty()) return respond(exchange, *now);
+        return doubt(exchange, target, windows);
+      });
+}
+
+// Warns of users and groups for whom the node is reserved and that do not exist.
+kj::Promise<void> NodeRoutes::doubt(Exchange& exchange, const Target& target,
+                                    const std::vector<core::Window>& windows) {
+  kj::Vector<kj::Promise<void>> doubts;
+  for (const core::Window& window : windows)
+    doubts.add(warn_of_unknown(exchange, streams_.timer, directory_, window));
+  return kj::joinPromises(doubts.releaseAsArray()).then([this, &exchange, target] {
     const auto now = view_.node(target.name);
-    if (!status.ok() || !now)
-      return exchange.send_error({status.ok() ? Errc::not_found : status.error().code, "", {}},
-                                 "nodes", target.name);
-    for (const core::NodeNews& one : news) tell(*now->node, one);
-    return respond(exchange, *now);
+    return now ? respond(exchange, *now)
+               : exchange.send_error({Errc::not_found, "", {}}, "nodes", target.name);
   });
 }
 

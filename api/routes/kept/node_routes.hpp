@@ -3,8 +3,10 @@
 
 #include "api/request/route_base.hpp"
 #include "core/cluster/nodes/node_reasons.hpp"
+#include "core/spec/values/window.hpp"
 
 #include <functional>
+#include <vector>
 
 namespace muster::api {
 
@@ -21,6 +23,7 @@ class NodeRoutes final : private RouteBase {
   // `uncordons`: the request sets spec.unschedulable, so it matters even if it changes nothing.
   Promise change(Exchange& exchange, const Target& target, bool dry, bool uncordons, MakeNode make,
                  int tries);
+  Promise doubt(Exchange& exchange, const Target& target, const std::vector<core::Window>& windows);
   void tell(const core::NodeInfo& node, const core::NodeNews& news);
 };
 

@@ -20,6 +20,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace muster::cli {
 
@@ -91,17 +92,23 @@ int list(ApiClient& client) {
   return kDone;
 }
 
-// Also removes what is over.
-Status change(ApiClient& client, const Json& node, const ReserveOptions& options) {
+// Also removes what is over. `warned`: what has been said about other nodes and is not repeated.
+Status change(ApiClient& client, const Json& node, const ReserveOptions& options,
+              std::set<std::string>& warned) {
   Json annotations = Json::object();
   for (const core::Window& window : windows_on(node))
     if (window.until_ms <= wall_now()) annotations[key_of(window.name)] = nullptr;
   Json& own = annotations[key_of(options.window.name)];
   if (!options.remove) own = core::window_text(options.window);
-  auto done =
-      change_object(client, object_path(Kind::node, "", text_at(node, {"metadata", "name"})),
-                    {{"metadata", {{"annotations", std::move(annotations)}}}});
-  return done ? Status(Nothing{}) : Status(done.error());
+  const Json patch = {{"metadata", {{"annotations", std::move(annotations)}}}};
+  auto answer =
+      client.patch(object_path(Kind::node, "", text_at(node, {"metadata", "name"})), dumped(patch));
+  if (!answer) return answer.error();
+  if (!answer->ok()) return refusal(*answer);
+  std::erase_if(answer->warnings,
+                [&warned](const std::string& one) { return !warned.insert(one).second; });
+  print_warnings(*answer);
+  return Nothing{};
 }
 
 // The nodes to change; an error if one that was named does not exist, or there are none.
@@ -137,9 +144,10 @@ int execute(const ReserveOptions& options) {
   auto nodes = chosen(*client, options);
   if (!nodes) return fail(nodes.error());
   int code = kDone;
+  std::set<std::string> warned;
   for (const Json& node : *nodes) {
     const std::string name = text_at(node, {"metadata", "name"});
-    if (const Status done = change(*client, node, options); !done) {
+    if (const Status done = change(*client, node, options, warned); !done) {
       code = fail(done.error());
       if (code == kUnreachable) return code;
       continue;
