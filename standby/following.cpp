@@ -512,7 +512,7 @@ kj::Promise<void> FollowingRole::copy(Connection& connection, wire::Checkpoint::
         journal_.reset();
         parts_.recent.clear();
         require(now.replacement.finish());
-        auto opened = storage::RocksdbJournal::open_to_read(parts_.data_dir, parts_.end);
+        auto opened = storage::RocksdbJournal::open_copy(parts_.data_dir, parts_.end);
         if (!opened) return parts_.end(opened.error().message);
         journal_ = std::move(*opened);
         learn_head();

@@ -260,8 +260,8 @@ Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string&
   return open_as(data_dir, false, std::move(lost));
 }
 
-Result<std::unique_ptr<Journal>> RocksdbJournal::open_copy(const std::string& data_dir) {
-  return open_as(data_dir, true, nullptr);
+Result<std::unique_ptr<Journal>> RocksdbJournal::open_copy(const std::string& data_dir, Lost lost) {
+  return open_as(data_dir, true, std::move(lost));
 }
 
 Result<std::unique_ptr<Journal>> RocksdbJournal::open_as(const std::string& data_dir, bool copy,

@@ -44,8 +44,9 @@ class RocksdbJournal final : public Journal {
   using Lost = std::function<void(const std::string& why)>;
   static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir,
                                                        Lost lost = nullptr);
-  // Likewise, of a copy that is being made: it has no watermark yet.
-  static Result<std::unique_ptr<Journal>> open_copy(const std::string& data_dir);
+  // Likewise, of a copy that has just been made: it has no watermark yet.
+  static Result<std::unique_ptr<Journal>> open_copy(const std::string& data_dir,
+                                                    Lost lost = nullptr);
 
   // What a data-dir or a backup holds now, also while a process has it open: takes no lock, changes
   // no file, and does not refuse a database that lacks acknowledged data. not_found: there is no

@@ -101,6 +101,7 @@ class Following(Site):
         follower.start("--join-token", self.site.join_token(follower))
         self.site.wait_in_sync(follower)
         self.assertIn("has a copy of the journal", follower.log())
+        self.assertNotIn("missing or damaged", follower.log())
         leader.kill()
         self.site.wait_serving(follower, SERVES_AGAIN)
         self.assertEqual(self.names(follower), {"before", "after"})
