@@ -1,45 +1,17 @@
 // What the agent says of itself and its node, for Prometheus (docs/metrics.md).
 #include "agent/agent_loop.hpp"
 #include "agent/memory.hpp"
+#include "base/process/exposition.hpp"
 #include "base/process/self_usage.hpp"
 #include "base/version.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <string>
-#include <string_view>
 #include <sys/statvfs.h>
 
 namespace muster::agent {
 namespace {
-
-// The text format 0.0.4. Labels are words, which need no escapes.
-class Exposition {
- public:
-  Exposition& metric(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " +
-             std::string(type) + "\n";
-    return *this;
-  }
-  Exposition& value(double number, std::string_view labels = "") {
-    char digits[64];
-    std::snprintf(digits, sizeof digits, "%.15g", number);
-    text_ += name_ + (labels.empty() ? "" : "{" + std::string(labels) + "}") + " " + digits + "\n";
-    return *this;
-  }
-  void gauge(std::string_view name, std::string_view help, double number) {
-    metric(name, "gauge", help).value(number);
-  }
-  void counter(std::string_view name, std::string_view help, double number) {
-    metric(name, "counter", help).value(number);
-  }
-  std::string text() && { return std::move(text_); }
-
- private:
-  std::string name_, text_;
-};
 
 double in_seconds(Millis ms) {
   return static_cast<double>(ms) / 1000;

@@ -52,7 +52,7 @@ interface ByteSink {
 # What the leader calls.
 interface Following {
   append @0 (batch :Batch) -> (commit :UInt64);       # the last one that is synced: below the batch's if some are missing
-  beat @1 (term :UInt64) -> (heeded :Bool);
+  beat @1 (term :UInt64, commit :UInt64) -> (heeded :Bool);  # the leader's last one; 0: an older leader does not say
   sit @2 (term :UInt64, seat :Text) -> (done :Bool);  # keeps the seat durably
   release @3 (term :UInt64) -> ();                    # the leader has given up the lead, for us
 }

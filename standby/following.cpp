@@ -29,6 +29,7 @@ constexpr Millis kLookMs = 200;       // between two looks at the store without 
 constexpr Millis kRefusedMs = 3'000;  // before joining again after a refusal
 constexpr Millis kConnectMs = 2'000;
 constexpr Millis kLeaveMs = 500;
+constexpr Millis kFiguresMs = 1'000;  // between two looks at the store for figures, and for each
 constexpr size_t kClusterBytes = 8;
 constexpr uint64_t kBatchWords = (512u << 20) / 8;
 
@@ -89,6 +90,7 @@ class FollowingRole::Port final : public wire::Following::Server {
     const bool heeded = role_.heeds(context.getParams().getTerm());
     if (heeded) {
       role_.heard_ = boot_now();
+      role_.ahead_ = context.getParams().getCommit();
       role_.follower_->promises(role_.heard_);
     }
     context.initResults().setHeeded(heeded);
@@ -172,6 +174,7 @@ void FollowingRole::learn_head() {
 
 kj::Promise<void> FollowingRole::look() {
   return parts_.store.read().then([this](Result<StoreSeen>&& seen) -> kj::Promise<void> {
+    note_seen(seen);
     if (seen) return saw(std::move(*seen));
     if (seen.error().code == Errc::invalid) parts_.end(seen.error().message);
     say("the store does not answer: " + seen.error().message);
@@ -438,6 +441,7 @@ kj::Promise<void> FollowingRole::answered(Connection& connection,
       connection.follows = true;
       leader_name_ = connection.name;
       heard_ = boot_now();
+      ahead_ = 0;
       say("follows " + connection.name + " in term " + std::to_string(answer.getTerm()));
       parts_.changed();
       return kj::NEVER_DONE;
@@ -534,10 +538,50 @@ uint64_t FollowingRole::append(wire::Batch::Reader batch) {
   using core::standby::Follower;
   if (Follower::judge(commit, last) != Follower::Next::apply) return last;
   auto rows = std::make_shared<const std::vector<storage::Row>>(read_rows(batch.getRows()));
+  const auto& clock = kj::systemPreciseMonotonicClock();
+  const auto began = clock.now();
   if (const Status written = journal_->commit(*rows); !written) parts_.end(written.error().message);
+  syncs_.add(static_cast<double>((clock.now() - began) / kj::NANOSECONDS) / 1e9);
   if (starts_epoch(*rows)) learn_head();
   parts_.recent.add(commit, std::move(rows));
   return commit;
+}
+
+// ---- figures
+
+void FollowingRole::note_seen(const Result<StoreSeen>& seen) {
+  store_answers_ = seen.ok();
+  if (!seen || !seen->configuration) return;
+  const auto read = read_configuration(seen->configuration->value);
+  if (!read) return;
+  in_sync_ = std::ranges::any_of(parts_.note.seats, [&](const std::string& seat) {
+    return read->sits(parts_.note.member, seat);
+  });
+}
+
+FollowerFigures FollowingRole::figures_now() const {
+  FollowerFigures now;
+  now.term = follower_->term();
+  now.follows = connection_.get() != nullptr && connection_->follows;
+  now.store_answers = store_answers_;
+  now.in_sync = in_sync_;
+  now.commit = journal_ == nullptr ? 0 : journal_->last_commit();
+  if (now.follows) {
+    now.silent_ms = std::max<Millis>(boot_now() - heard_, 0);
+    if (ahead_ > 0) now.lag = ahead_ > now.commit ? ahead_ - now.commit : 0;
+  }
+  now.syncs = syncs_;
+  return now;
+}
+
+kj::Promise<FollowerFigures> FollowingRole::figures() {
+  const Millis now = boot_now();
+  if (asked_ != 0 && now - asked_ < kFiguresMs) return figures_now();
+  asked_ = now;
+  return timer_.timeoutAfter(kFiguresMs * kj::MILLISECONDS, parts_.store.read())
+      .then([this](Result<StoreSeen>&& seen) { note_seen(seen); },
+            [this](kj::Exception&&) { store_answers_ = false; })
+      .then([this] { return figures_now(); });
 }
 
 }  // namespace muster::standby

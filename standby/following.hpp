@@ -7,6 +7,7 @@
 // Belongs to the peers' thread.
 #pragma once
 
+#include "base/process/exposition.hpp"
 #include "base/seldom.hpp"
 #include "core/standby/follower.hpp"
 #include "standby/credentials.hpp"
@@ -44,6 +45,18 @@ struct FollowingParts {
   std::function<void()> changed;                // the leader, or the authority, is another one
 };
 
+// What a coordinator that follows knows of itself, for its metrics.
+struct FollowerFigures {
+  uint64_t term = 0;                // the highest that it has seen
+  bool follows = false;             // a leader, from which it gets each commit
+  bool store_answers = false;       // the last request
+  bool in_sync = false;             // it may take over, as the store said last
+  uint64_t commit = 0;              // the last one here
+  std::optional<uint64_t> lag;      // commits that the leader had more, at its last beat
+  std::optional<Millis> silent_ms;  // since the leader was heard; nullopt: it follows none
+  DurationBuckets syncs;            // to write and sync a batch of the leader
+};
+
 class FollowingRole {
  public:
   FollowingRole(FollowingParts parts, std::unique_ptr<storage::Journal> journal);
@@ -65,6 +78,8 @@ class FollowingRole {
   // The authority of the cluster, once it is known.
   const std::optional<tls::Authority>& authority() const { return authority_; }
   const PeerCredentials& credentials() const { return credentials_; }
+  // Asks the store first, at most once a second.
+  kj::Promise<FollowerFigures> figures();
 
  private:
   class Port;
@@ -88,6 +103,8 @@ class FollowingRole {
   uint64_t append(wire::Batch::Reader batch);
   bool heeds(uint64_t term);
   void say(const std::string& state);  // logs it when it changes
+  void note_seen(const Result<StoreSeen>& seen);
+  FollowerFigures figures_now() const;
 
   FollowingParts parts_;
   kj::Timer& timer_;
@@ -99,7 +116,11 @@ class FollowingRole {
   std::optional<tls::Authority> authority_;
   kj::Own<Connection> connection_;  // null: none
   std::string leader_name_;
-  Millis heard_ = 0;          // the last beat
+  Millis heard_ = 0;    // the last beat
+  uint64_t ahead_ = 0;  // the leader's last commit, as it said then; 0: not known
+  Millis asked_ = 0;    // when the store was last asked for figures()
+  bool store_answers_ = false, in_sync_ = false;  // as of the last answer of the store
+  DurationBuckets syncs_;
   Millis patient_until_ = 0;  // before which it does not take the lead
   bool hurries_ = false;      // no pause before the next look
   std::string seat_;          // of seat_to_lead(); empty: none yet

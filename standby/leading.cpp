@@ -258,6 +258,7 @@ kj::Promise<void> LeadingRole::beat(std::string member, uint64_t number) {
   const auto began = kj::systemPreciseMonotonicClock().now();
   auto request = follower->following.beatRequest();
   request.setTerm(leader_.configuration().term);
+  request.setCommit(last_);
   auto answered = request.send().then([this, member, number, sent, began](auto&& response) {
     Follower* still = find(member, number);
     if (still == nullptr) return;

@@ -12,6 +12,7 @@
 #include "standby/checkpoint.hpp"
 #include "standby/documents.hpp"
 #include "standby/doorway.hpp"
+#include "standby/follower_metrics.hpp"
 #include "standby/store/etcd.hpp"
 #include "storage/journal/rocksdb_journal.hpp"
 #include "storage/replica/replacement.hpp"
@@ -70,6 +71,7 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
         ports_{serves.api,      serves.api_socket,
                serves.api_tls,  serves.api_socket_required,
                serves.insecure, {}},
+        metrics_address_(serves.metrics),
         wake_(std::move(wake)) {
     place_ = {reached_at(options_.peers), reached_at(serves.api),        reached_at(serves.api_tls),
               reached_at(serves.listen),  reached_at(serves.listen_tls), kVersion};
@@ -84,6 +86,8 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
 
   Status start() {
     if (Status ok = coordinator::check_any_address("--peers", options_.peers); !ok) return ok;
+    if (Status ok = coordinator::check_any_address("--metrics-listen", metrics_address_); !ok)
+      return ok;
     if (coordinator::port_of(options_.peers) == 0)
       return invalid("--peers " + options_.peers +
                      ": the other coordinators know this one by its address, so it needs a port");
@@ -185,6 +189,7 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
     peers_ = nullptr;
     tasks = nullptr;
     io.waitScope.cancelAllDetached();  // calls that peers have made
+    metrics_ = nullptr;
     following_ = nullptr;
     leading_ = nullptr;
   }
@@ -204,6 +209,10 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
     following_ = kj::heap<FollowingRole>(std::move(parts), std::move(journal));
     doorway_ = kj::heap<Doorway>(*io_, *following_, ports_);
     if (Status ok = doorway_->open(); !ok) return ok;
+    if (!metrics_address_.empty()) {
+      metrics_ = kj::heap<FollowerMetrics>(*io_, *following_, data_dir_, started_ms_);
+      if (Status ok = metrics_->open(metrics_address_); !ok) return ok;
+    }
     tasks_->add(following_->run().then([this](Taken taken) { take_lead(std::move(taken)); }));
     return Nothing{};
   }
@@ -213,6 +222,7 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
     known_member_ = true;
     token_ = following_->credentials();
     auto journal = following_->take_journal();
+    metrics_ = nullptr;  // the coordinator that leads serves its own
     following_ = nullptr;
     LeadingParts parts{
         *io_, door_, *store_, recent_, options_.timing, data_dir_, holder(), end_process, [this] {
@@ -286,6 +296,8 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
   const std::string data_dir_;
   const coordinator::AuthorityFiles authority_files_;
   DoorwayPorts ports_;
+  const std::string metrics_address_;  // empty: none
+  const Millis started_ms_ = wall_now();
   core::standby::Place place_;
   OwnNote note_;
   bool known_member_ = false;
@@ -307,6 +319,7 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
   kj::TaskSet* tasks_ = nullptr;
   kj::Own<kj::TaskSet> peers_;
   kj::Own<FollowingRole> following_;
+  kj::Own<FollowerMetrics> metrics_;
   kj::Own<Doorway> doorway_;
   kj::Own<LeadingRole> leading_;
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;

@@ -21,7 +21,7 @@ from command import free_port
 
 FOLDER = cli.ROOT / "examples/monitoring"
 METRICS = cli.ROOT / "docs/metrics.md"
-OF_AGENTS = "## Of an agent"  # the heading there
+OF_AGENTS, OF_FOLLOWERS = "## Of an agent", "## Of a coordinator that follows"  # the headings there
 # Kubernetes' own names, which its dashboards know.
 FOREIGN = ("job_controller_", "ttl_after_finished_")
 # What exists only in circumstances that this cluster is not in.
@@ -30,7 +30,9 @@ SOMETIMES = {"job_controller_jobs_by_external_controller_total", "job_controller
              "muster_agent_certificate_expiry_timestamp_seconds",
              # with --store
              "muster_coordinator_leader", "muster_coordinator_term", "muster_coordinator_in_sync_replicas", "muster_coordinator_store_answers",
-             "muster_coordinator_replica_in_sync", "muster_coordinator_replica_lag_commits", "muster_coordinator_replica_round_trip_seconds"}
+             "muster_coordinator_replica_in_sync", "muster_coordinator_replica_lag_commits", "muster_coordinator_replica_round_trip_seconds",
+             # of a follower (standby.py)
+             "muster_follower_commit_duration_seconds_bucket"}
 WORDS = re.compile(r"\b(?:muster|process|job_controller)_[a-z_]+")
 
 
@@ -137,6 +139,7 @@ class Monitoring(Watched):
         self.run_some_work()
         self.muster("backup", str(self.dir / "backup"))
         of_coordinator, of_agents = METRICS.read_text().split(OF_AGENTS)
+        of_coordinator = of_coordinator.split(OF_FOLLOWERS)[0]
         for text, wanted in ((self.scrape(), documented(of_coordinator)), (read(self.agent_metrics), documented(of_agents))):
             shown = prometheus.types(text)
             self.assertEqual({name: kind for name, kind in shown.items() if wanted.get(name) != kind}, {})

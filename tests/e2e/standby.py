@@ -6,6 +6,7 @@
 Needs etcd and etcdctl. The coordinators are processes on loopback addresses.
 """
 import contextlib
+import http.client
 import os
 import pathlib
 import re
@@ -16,9 +17,11 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import prometheus  # noqa: E402
 from coordinators import MUSTER, Coordinator, Coordinators, free_ports  # noqa: E402
 from world import ROOT, Memory, Witness, condition, eventually, finished, processes_of, sh_job  # noqa: E402
 
@@ -132,6 +135,72 @@ class Following(Site):
                 self.site.wait_serving(one, SERVES_AGAIN)
                 self.assertIn(name, self.names(one))
                 self.site.all[1 - first].start()
+
+
+class Metrics(Site):
+    """What each coordinator serves at its --metrics-listen."""
+
+    def restart_with_metrics(self):
+        """Restarts the coordinators, the follower first, so that the same one leads."""
+        self.at = {one: f"127.0.0.1:{port}" for one, port in zip(self.site.all, free_ports(2))}
+        for one in reversed(self.site.all):
+            one.kill()
+        for one in self.site.all:
+            one.start("--metrics-listen", self.at[one])
+        self.site.wait_serving(None, SERVES_AGAIN)
+        self.site.wait_in_sync()
+
+    def read(self, one):
+        with urllib.request.urlopen(f"http://{self.at[one]}/metrics", timeout=10) as answer:
+            return answer.read().decode()
+
+    def status(self, one, method, path):
+        with contextlib.closing(http.client.HTTPConnection(self.at[one], timeout=10)) as link:
+            link.request(method, path)
+            return link.getresponse().status
+
+    def values(self, one):
+        return {name: found[0][1] for name, found in prometheus.samples(self.read(one)).items()}
+
+    def test_a_follower_serves_its_own(self):
+        self.restart_with_metrics()
+        leader, follower = self.site.leader(), self.site.follower()
+        for i in range(5):
+            self.create(f"one-{i}", of=leader)
+        of = {"muster_coordinator_leader": 0, "muster_coordinator_store_answers": 1, "muster_follower_connected": 1, "muster_follower_in_sync": 1,
+              "muster_follower_lag_commits": 0}
+        eventually(lambda: of.items() <= self.values(follower).items(), "the follower is in sync")
+        now = self.values(follower)
+        self.assertEqual(now["muster_coordinator_term"], self.values(leader)["muster_coordinator_term"])
+        self.assertGreaterEqual(now["muster_follower_commit_duration_seconds_count"], 5)
+        self.assertGreater(now["muster_follower_commit_duration_seconds_sum"], 0)
+        self.assertNotIn("muster_jobs", now)
+        self.assertEqual(self.values(leader)["muster_coordinator_leader"], 1)
+        self.assertIn("muster_jobs", self.values(leader))
+        # As documented, by name and type.
+        part = (ROOT / "docs/metrics.md").read_text().split("## Of a coordinator that follows")[1].split("\n## ")[0]
+        documented = {name: kind for names, kind in re.findall(r"^\| (`[^|]*`) \| (\w+) \|", part, re.M) for name in re.findall(r"`(\w+)`", names)}
+        self.assertEqual(prometheus.types(self.read(follower)), documented)
+        for path, code in (("/healthz", 200), ("/apis", 404), ("/metrics?x", 200)):
+            with self.subTest(path=path):
+                self.assertEqual(self.status(follower, "GET", path), code)
+        self.assertEqual(self.status(follower, "POST", "/metrics"), 405)
+
+    def test_a_follower_says_that_it_follows_nobody_and_then_leads(self):
+        self.restart_with_metrics()
+        leader, follower = self.site.leader(), self.site.follower()
+        term = self.values(follower)["muster_coordinator_term"]
+        self.site.etcd.stop()
+        eventually(lambda: self.values(follower)["muster_coordinator_store_answers"] == 0, "the store is silent", 30)
+        self.assertEqual(self.values(follower)["muster_follower_connected"], 1)
+        leader.kill()
+        eventually(lambda: self.values(follower)["muster_follower_connected"] == 0, "nobody leads", 30)
+        self.assertNotIn("muster_follower_lag_commits", self.values(follower))
+        self.site.etcd.go_on()
+        eventually(lambda: self.values(follower).get("muster_coordinator_leader") == 1, "it leads", 30)
+        self.assertGreater(self.values(follower)["muster_coordinator_term"], term)
+        leader.start("--metrics-listen", self.at[leader])
+        eventually(lambda: self.values(leader)["muster_follower_in_sync"] == 1, "the former leader follows", 30)
 
 
 class Leading(Site):
