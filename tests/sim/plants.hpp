@@ -61,6 +61,8 @@ enum class Plant : uint8_t {
   clock_late,          // the scheduler's wall clock is an hour behind, so it overlooks windows
   end_unsaid,          // a registration does not say when its node ends
   node_charged,        // pods that were lost with their keeper arrive as failed
+  start_charged,    // pods that a node could not start arrive as commands that nobody can execute
+  time_max_unread,  // queues are read without their longest time limit
   count,
 };
 
@@ -107,7 +109,9 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "override_lost",
                                               "clock_late",
                                               "end_unsaid",
-                                              "node_charged"};
+                                              "node_charged",
+                                              "start_charged",
+                                              "time_max_unread"};
 // The first of the faults that only histories of a site can show (Plan::site).
 inline constexpr Plant kFirstOfSite = Plant::drain_tolerated;
 static_assert(sizeof kPlantNames / sizeof *kPlantNames == static_cast<size_t>(Plant::count));

@@ -601,6 +601,7 @@ class History {
     if (!job || job->state().deleted_at) return;  // its history may be gone
     std::map<PodKey, const core::Pod*> attempt_of;
     const std::vector<core::Pod> attempts = world_.attempts(id);
+    judge_starts(id, name, attempts);
     for (const core::Pod& pod : attempts) {
       attempt_of[pod.key] = &pod;
       judge(id, *job, name, pod);
@@ -616,6 +617,16 @@ class History {
     }
     if (job->per_index() && !job->gang().breaks() && plan_.clock_jumps == 0)
       judge_backoff(id, name, attempts);
+  }
+
+  // What a node cannot start is tried elsewhere. It counts once there is nowhere else, so there was
+  // an earlier one that did not count.
+  void judge_starts(JobId id, const std::string& name, const std::vector<core::Pod>& attempts) {
+    const auto charged = std::ranges::count_if(attempts, [](const core::Pod& pod) {
+      return pod.end.cause == core::EndCause::start_failed && pod.counted == core::Counted::failed;
+    });
+    if (charged > 0 && charged >= std::ptrdiff_t{world_.unstarted[id]})
+      say("charged to an index, although its node could not start it: " + name);
   }
 
   void judge(JobId id, const core::Job& job, const std::string& name, const core::Pod& pod) {

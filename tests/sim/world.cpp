@@ -3,6 +3,7 @@
 #include "actors/kept_actor.hpp"
 #include "api/kube/objects/manifest.hpp"
 #include "api/kube/objects/queue_object.hpp"
+#include "base/exec_exit.hpp"
 #include "base/log.hpp"
 #include "core/job/fold/text.hpp"
 #include "core/job/rules/invariants.hpp"
@@ -684,6 +685,7 @@ void World::tell_queues() {
         queue.node_selector =
             first_selectors_.emplace(queue.name, queue.node_selector).first->second;
       if (plan_.plant == Plant::preempts_all) queue.preempts.reset();
+      if (plan_.plant == Plant::time_max_unread) queue.time_max_s.reset();
       if (life_ > 1 && plan_.plant == Plant::limits_unrecovered) queue.total = queue.per_user = {};
     }
     caf::anon_send(coordinator_->cluster, std::move(now));
@@ -806,6 +808,12 @@ core::PodsReported::Ended World::reported(const core::node::PodEnded& end) const
   core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
   if (to.cause == core::EndCause::keeper_lost && plan_.plant == Plant::node_charged)
     to.cause = core::EndCause::exited;
+  if (to.exit_code == core::kExitNotHere && plan_.plant == Plant::start_charged) {
+    to.exit_code = kExitCannotStart;
+    to.message = "exec true: Permission denied";
+    for (auto& one : to.containers)
+      if (one.exit_code == core::kExitNotHere) one.exit_code = kExitCannotStart;
+  }
   if (end.start) to.start = {end.start->pid, age(end.start->at)};
   to.restarts = end.restarts;
   for (const auto& run : end.runs) to.runs.push_back(core::with_times<Age>(run, age));
@@ -1197,6 +1205,7 @@ void World::fail_start(uint32_t number, const core::node::StartOrder& order) {
   Agent& agent = *agents_[number];
   const ProcessKey key = Agent::key_of(order);
   trace("cannot start " + to_string(key.first) + " on " + agent.name);
+  ++unstarted[key.first.job];
   core::node::ProcessEnd end;
   end.pod = key.first;
   end.step = key.second;

@@ -150,7 +150,8 @@ class World {
     NodeId node = kNoNode;
   };
   std::map<PodId, Witnessed> seen;
-  std::set<NodeId> lost;  // declared lost, or deleted
+  std::set<NodeId> lost;                // declared lost, or deleted
+  std::map<JobId, uint32_t> unstarted;  // starts that nodes have failed for reasons of their own
   struct Count {
     uint64_t crashes = 0, faults = 0, starts = 0, ends = 0, commits = 0;
     std::map<std::string, uint64_t> points;  // crashes, by record and step
