@@ -32,24 +32,27 @@ def stage(folder):
     return kernel, image
 
 
-def ext4(path):
+def ext4(path, files=None):
+    """Makes a disk, with what is in the folder `files`."""
     with open(path, "wb") as file:
         file.truncate(DISK_MIB << 20)
-    subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0", path], check=True)
+    subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0", *(["-d", files] if files else []), path],
+                   check=True)
 
 
 class Machine:
-    """`role` is "head" (coordinator and agent) or "node" (agent only); the node is named after the machine."""
+    """`role` is "head" (coordinator and agent) or "node" (agent only); the node is named after the machine. Its disk has what is in the folder `files`."""
 
-    def __init__(self, name, role, folder, guest, witness, seed, **settings):
+    def __init__(self, name, role, folder, guest, witness, seed, files=None, **settings):
         self.name, self.role, self.folder = name, role, pathlib.Path(folder)
         self.kernel, self.image = guest
         self.settings = settings
-        ext4(self.folder / f"{name}.img")
+        ext4(self.folder / f"{name}.img", files)
         self.disk = Disk(self.folder / f"{name}.img", random.Random(f"{seed} {name}"))
         self.server = Server(self.disk, self.folder / f"{name}.nbd")
         self.listener = Listener(witness, name, self.disk.is_cut)
         self.forwards = {}  # port in the guest: port on the host
+        self.devices = []   # more options for QEMU
         self.guest = self.console = None
         self.faults = []    # console lines that indicate a fault: a daemon ended, a spool is damaged
         self.boots = 0
@@ -64,7 +67,8 @@ class Machine:
              "-no-reboot", "-kernel", self.kernel, "-initrd", self.image,
              "-append", "console=ttyS0 quiet panic=-1 " + " ".join(f"{key}={value}" for key, value in words.items()),
              "-blockdev", f"driver=nbd,node-name=disk,server.type=unix,server.path={self.server.path}", "-device",
-             f"virtio-blk-pci,drive=disk,num-queues=1,physical_block_size={SECTOR}", "-netdev", "user,id=net" + forwards, "-device", "virtio-net-pci,netdev=net,romfile="],
+             f"virtio-blk-pci,drive=disk,num-queues=1,physical_block_size={SECTOR}", "-netdev", "user,id=net" + forwards, "-device", "virtio-net-pci,netdev=net,romfile=",
+             *self.devices],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.console = threading.Thread(target=self.read_console, args=(self.guest.stdout,), daemon=True)
         self.console.start()

@@ -136,6 +136,7 @@ def wrong(muster, image, memory, folder, ports):
     data = files / "coordinator"
     if not (data / "cluster-id").exists():
         return [] if not memory.jobs else ["jobs were accepted, but there is no data-dir"]
+    (data / "standby").unlink(missing_ok=True)  # with it, a coordinator does not start alone
     recount = subprocess.run([muster, "verify", "--data-dir", data], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if recount.returncode:
         return [f"verify: {recount.stdout.strip()}"]

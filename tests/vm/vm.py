@@ -2,6 +2,7 @@
 
     vm.py SCENARIO      run tests/vm/SCENARIO.sh in the guest; exit with 0 if all its checks pass
     vm.py power [...]   test power cuts, in a separate program: power.py
+    vm.py standby [...] likewise of two coordinators: standby.py
 
 The guest is Debian's cloud kernel with an initramfs of busybox or a small Debian, muster's release build, the libraries it links, and the scenario.
 QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host.
@@ -158,8 +159,8 @@ def run(scenario):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["power"]:
-        os.execv(sys.executable, [sys.executable, str(HERE / "power.py"), *sys.argv[2:]])
+    if sys.argv[1:2] in (["power"], ["standby"]):
+        os.execv(sys.executable, [sys.executable, str(HERE / f"{sys.argv[1]}.py"), *sys.argv[2:]])
     if len(sys.argv) != 2 or not (HERE / f"{sys.argv[1]}.sh").exists():
         names = ", ".join(sorted(path.stem for path in HERE.glob("*.sh") if path.stem != "lib"))
         sys.exit(f"usage: vm.py SCENARIO; scenarios: {names}")
