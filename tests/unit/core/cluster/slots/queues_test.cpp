@@ -198,7 +198,13 @@ TEST(Queues, WhatALimitNeverAllowsIsRefused) {
   EXPECT_EQ(refused(spec, gang, four), Details{}) << "without users, no limit of each";
   spec.completions = 4;
   EXPECT_EQ(refused(spec, own_gang, four), Details{});
-  EXPECT_EQ(refused(spec, {}, {.name = "q", .total = {.jobs = 0}}).size(), 1u);
+  spec.completions = 9;
+  spec.parallelism = 4;
+  EXPECT_EQ(refused(spec, own_gang, four), Details{}) << "four at once";
+  const Queue none{.name = "q", .total = {.jobs = 0}};
+  EXPECT_EQ(refused(spec, {}, none).size(), 1u);
+  spec.parallelism = 0;
+  EXPECT_EQ(refused(spec, {}, none), Details{}) << "it asks for nothing yet";
 }
 
 TEST(Line, JobThatNoPlaceCanBeExpectedForIsNotInIt) {

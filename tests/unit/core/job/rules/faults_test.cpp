@@ -177,6 +177,165 @@ TEST(OwnFault, P15OneNodeFailsTheJobAfterAMinute) {
   }
 }
 
+// What each of these nodes gets, one pod after the other.
+Play placed(JobSpec spec, const std::vector<std::pair<NodeId, uint32_t>>& nodes) {
+  Play play(std::move(spec), fail_job_by_start);
+  play.place(0);
+  for (const auto& [node, pods] : nodes) play.place(0, {slots_on(node, pods)});
+  return play;
+}
+
+// A pod that its node has started, in a report of its own.
+PodsReported started(PodKey pod, NodeId node) {
+  return {1, node, {{pod, 100, 0, 0}}, {}};
+}
+
+TEST(OwnFault, P15OtherPodsOnTheSameNodeAreNotHeardFirst) {
+  Play play = placed(typed(4, 2), {{1, 2}});
+  play.place(0, {unfit({0, 0}, 1)});
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure") << "the other is yet to end";
+}
+
+TEST(OwnFault, P15NodesThatHaveFailedAreNotHeardFirst) {
+  Play play = placed(typed(4, 3), {{1, 1}, {2, 2}});
+  play.place(0, {absent({1, 0}, 2), unfit({0, 0}, 1)});
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure") << "one pod is yet to end";
+}
+
+TEST(OwnFault, P15NodesThatAreLostAreNotHeardFirst) {
+  Play play = placed(typed(4, 2), {{1, 1}, {2, 1}});
+  play.place(0, {NodeLost{2}, unfit({0, 0}, 1)});
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+  Play later = placed(typed(4, 3), {{1, 1}, {2, 1}, {3, 1}});
+  later.place(0, {unfit({0, 0}, 1), NodeLost{3}, unfit({1, 0}, 2)});
+  EXPECT_EQ(later.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure")
+      << "lost since the first report";
+}
+
+TEST(OwnFault, P15AStartInTheSameSyncShowsThatItCanBeStarted) {
+  Play starts = placed(typed(4, 2), {{1, 2}});
+  starts.place(0, {started({1, 0}, 1), unfit({0, 0}, 1)});
+  EXPECT_EQ(starts.conditions(), "");
+  Play ends = placed(typed(4, 2), {{1, 1}, {2, 1}});
+  ends.place(0, {PodsReported{1, 2, {}, {Play::ended({1, 0}, 0)}}, unfit({0, 0}, 1)});
+  EXPECT_EQ(ends.conditions(), "");
+}
+
+TEST(OwnFault, P15OnlyAnExecThatFailsShowsThatACommandIsUnfit) {
+  Play play = placed(typed(4, 1), {{1, 1}});
+  PodsReported report = unfit({0, 0}, 1);
+  report.ends[0].message = "securityContext: Operation not permitted";
+  play.place(0, {report});
+  EXPECT_EQ(play.conditions(), "") << "another node may allow it";
+  EXPECT_TRUE(play.state().failed_indexes.empty());
+}
+
+TEST(OwnFault, P15TheWaitForOtherNodesBeginsWithTheLastFailure) {
+  Play play = placed(typed(1, 1), {{1, 1}});
+  play.place(0, {absent({0, 0}, 1)});
+  play.advance(1'500);
+  play.place(0, {slots_on(2, 1)});
+  play.place(0, {absent({0, 1}, 2)});
+  const auto wake = std::ranges::find_if(
+      play.effects(), [](const Effect& e) { return std::holds_alternative<WakeAt>(e); });
+  ASSERT_NE(wake, play.effects().end());
+  EXPECT_EQ(std::get<WakeAt>(*wake).at_ms, play.now() + 2'000);
+  play.advance(1'999);
+  EXPECT_EQ(play.conditions(), "");
+  play.advance(1);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+}
+
+TEST(OwnFault, P15APodThatIsAboutToStartIsWaitedFor) {
+  Play play = placed(typed(1, 1), {{1, 1}});
+  play.place(0, {absent({0, 0}, 1)});
+  play.place(0, {slots_on(2, 1)});
+  play.place(0, {absent({0, 1}, 2)});
+  play.place(0, {slots_on(3, 1)});
+  play.advance(60'000);
+  EXPECT_EQ(play.conditions(), "") << "node 3 may start it";
+  play.place(0, {started({0, 2}, 3)});
+  play.place(0, {PodsReported{1, 3, {}, {Play::ended({0, 2}, 0)}}});
+  EXPECT_EQ(play.conditions(),
+            "SuccessCriteriaMet=True/CompletionsReached "
+            "Complete=True/CompletionsReached");
+}
+
+TEST(OwnFault, P15TheReasonOfAFailureIsNotThatOthersHadNoRoom) {
+  Play play = placed(typed(1, 1), {{1, 1}});
+  play.place(0, {absent({0, 0}, 1)});
+  play.place(0, {slots_on(2, 1)});
+  play.advance(60'000);
+  play.place(0, {unfit({0, 1}, 2)});
+  EXPECT_EQ(failure_text(play),
+            "The command cannot be started: exec ./step: Permission denied (node b)");
+}
+
+TEST(OwnFault, P15TroubleOfANodeIsForgottenOnceAPodStartsThere) {
+  const auto tried = [] {
+    Play play = placed(typed(2, 1), {{1, 1}});
+    play.place(0, {absent({0, 0}, 1)});
+    EXPECT_TRUE(play.state().start_trouble.contains(1));
+    play.place(0, {slots_on(1, 1)});
+    return play;
+  };
+  Play starts = tried();
+  starts.place(0, {started({0, 1}, 1)});
+  EXPECT_TRUE(starts.state().start_trouble.empty());
+  Play ends = tried();
+  ends.place(0, {PodsReported{1, 1, {}, {Play::ended({0, 1}, 0)}}});
+  EXPECT_TRUE(ends.state().start_trouble.empty()) << "its start and its end in one report";
+  Play over = placed(typed(1, 1), {{1, 1}});
+  over.place(0, {absent({0, 0}, 1)});
+  over.advance(60'000);
+  EXPECT_TRUE(over.job().finished());
+  EXPECT_TRUE(over.state().start_trouble.empty());
+}
+
+TEST(OwnFault, P15AJobThatIsHeldIsNotGivenUp) {
+  const auto tried = [] {
+    Play play = placed(typed(1, 1), {{1, 1}});
+    play.place(0, {absent({0, 0}, 1)});
+    return play;
+  };
+  Play held = tried();
+  held.place(0, {HoldChange{1, true, "op", true, ""}});
+  held.advance(100'000);
+  EXPECT_EQ(held.conditions(), "");
+  held.place(0, {HoldChange{2, false, "op", true, ""}});
+  EXPECT_EQ(held.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+  Play suspended = tried();
+  suspended.update([](JobSpec& spec) { spec.suspend = true; });
+  suspended.advance(100'000);
+  EXPECT_EQ(suspended.conditions(), "Suspended=True/JobSuspended");
+}
+
+TEST(OwnFault, P15ProgramsThatInputsNameAreNotGivenUp) {
+  JobSpec spec = typed(1, 1);
+  spec.pod.containers.resize(1);
+  spec.pod.containers[0].command = {"./$(MUSTER_INPUT)"};
+  Play play = placed(spec, {{1, 1}});
+  play.place(0, {absent({0, 0}, 1)});
+  play.advance(100'000);
+  EXPECT_EQ(play.conditions(), "") << "another index has another program";
+}
+
+TEST(OwnFault, P15MessageNamesThreeNodesOfMany) {
+  Play play = placed(typed(5, 5), {{1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}});
+  std::vector<Event> reports;
+  for (const NodeId node : {1, 2, 3, 4, 5}) {
+    PodsReported report = absent({node - 1, 0}, node);
+    report.node_name = std::string(1, static_cast<char>('a' + node - 1));
+    reports.push_back(report);
+  }
+  play.place(0, reports);
+  play.advance(2'000);
+  ASSERT_EQ(play.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+  EXPECT_EQ(failure_text(play),
+            "The command cannot be started: exec ./step: No such file or directory (nodes a, b, c "
+            "and 2 more; no other node had room to try within 2s)");
+}
+
 TEST(OwnFault, P15JobThatHasStartedSomewhereWaitsForThatNode) {
   Play play(typed(3, 3), fail_job_by_start);
   play.place(0);
@@ -249,6 +408,31 @@ TEST(DisruptionsMax, P15FailuresBesideThemAreDelayedAsBefore) {
   EXPECT_FALSE(play.pod({0, 4}));
   play.tick(100);
   EXPECT_TRUE(play.pod({0, 4})) << "its first failure has the first delay";
+}
+
+TEST(DisruptionsMax, P15OnlyDisruptionsThatAreIgnoredDelayNothing) {
+  JobSpec spec = typed(1, 1);
+  spec.backoff_limit_per_index = 3;
+  FailureRule rule;
+  rule.action = "Ignore";
+  rule.on_exit_codes.emplace();
+  rule.on_exit_codes->op = "In";
+  rule.on_exit_codes->values = {42};
+  spec.pod_failure_policy->rules.push_back(rule);
+  Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/disruptions-max"] = "1"; });
+  const auto expect_delay = [&play](uint32_t attempt, Millis delay_ms) {
+    play.tick(delay_ms - 1);
+    EXPECT_FALSE(play.pod({0, attempt})) << "attempt " << attempt;
+    play.tick(1);
+    EXPECT_TRUE(play.pod({0, attempt})) << "attempt " << attempt;
+  };
+  play.sync();
+  play.end({0, 0}, 42);
+  expect_delay(1, 100);
+  play.end({0, 1}, 137, EndCause::node_lost);
+  EXPECT_TRUE(play.pod({0, 2})) << "ignored, and a disruption";
+  play.end({0, 2}, 137, EndCause::node_lost);  // beyond the maximum
+  expect_delay(3, 200);
 }
 
 TEST(DisruptionsMax, P15OtherFailuresThatAreIgnoredAreNotDisruptions) {
