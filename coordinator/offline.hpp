@@ -1,4 +1,4 @@
-// Offline: operations on a data-dir or a backup that no coordinator serves.
+// Offline: operations on a data-dir or a backup by its files.
 #pragma once
 
 #include "storage/backup.hpp"
@@ -8,7 +8,7 @@
 
 namespace muster::coordinator {
 
-// Backs up a data-dir to `dir`.
+// Backs up a data-dir to `dir`, whether or not a coordinator has it open.
 Result<storage::BackupInfo> back_up_data_dir(const std::string& data_dir, const std::string& dir);
 
 // Creates a data-dir from a backup, or from a copy of a data-dir.

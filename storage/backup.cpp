@@ -32,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kHead = "muster-backup 1";
+constexpr int kCopiesMax = 5;
 constexpr size_t kRowsMax = 2'000;  // per commit of a restore, roughly
 
 Error failed(const std::string& what) {
@@ -86,6 +87,18 @@ Status copy_database(const std::string& from, const std::string& to) {
   }
   if (error) return Error{Errc::unavailable, "can't read " + from + "/db: " + error.message()};
   return Nothing{};
+}
+
+// Repeatedly, since the process that has it open may remove files meanwhile.
+Status copy_in_use(const std::string& from, const std::string& to) {
+  Status copied = Nothing{};
+  for (int i = 0; i < kCopiesMax; ++i) {
+    copied = RocksdbJournal::copy_rows(from, to);
+    if (copied.ok() || copied.error().code != Errc::unavailable) break;
+    std::error_code ignored;
+    fs::remove_all(to + "/db", ignored);
+  }
+  return copied;
 }
 
 // Verifies the database in `dir`, a copy of that in `data_dir`, and adds the watermark and the
@@ -162,10 +175,14 @@ Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& d
   if (!place.ok()) return place.error();
   // Takes the lock, and refuses a journal that lost acknowledged data.
   auto journal = RocksdbJournal::open_to_read(data_dir);
-  if (!journal.ok()) return journal.error();
+  const bool in_use = !journal.ok() && journal.error().code == Errc::conflict;
+  if (!journal.ok() && !in_use) return journal.error();
   auto part = PartDir::make(*place, data_dir);
   if (!part.ok()) return part.error();
-  if (Status copied = copy_database(data_dir, part->path()); !copied.ok()) return copied.error();
+  if (Status copied =
+          in_use ? copy_in_use(data_dir, part->path()) : copy_database(data_dir, part->path());
+      !copied.ok())
+    return copied.error();
   auto info = finish_backup(part->path(), data_dir);
   if (!info.ok()) return info.error();
   if (Status finished = part->finish(); !finished.ok()) return finished.error();

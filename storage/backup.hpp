@@ -29,7 +29,8 @@ using core::BackupInfo;
 Result<BackupInfo> make_backup(Journal& journal, const std::string& dir,
                                const std::string& data_dir);
 
-// Likewise, of a data-dir that no process has open.
+// Likewise, of a data-dir by its files, whether or not a process has it open: a coordinator that
+// follows another one, say.
 Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& dir);
 
 // Compares all files with the manifest. not_found: there is no manifest.

@@ -538,6 +538,7 @@ class NoLog final : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
+constexpr size_t kCopiedAtOnce = 1 << 20;  // bytes of copy_rows()
 // Maximum number of attempts to open a database while its writer replaces files.
 constexpr int kGlancesMax = 20;
 
@@ -596,6 +597,36 @@ Result<RocksdbJournal::Glance> RocksdbJournal::glance(const std::string& data_di
   }
   seen.rows = std::make_unique<Frozen>(std::move(db));
   return seen;
+}
+
+Status RocksdbJournal::copy_rows(const std::string& data_dir, const std::string& dir) {
+  auto seen = glance(data_dir);
+  if (!seen.ok()) return seen.error();
+  Found found;
+  found.format = std::to_string(seen->format);
+  found.commit = seen->commit;
+  if (Status fine = judge(data_dir, found, seen->acknowledged); !fine.ok()) return fine;
+  if (mkdir((dir + "/db").c_str(), 0700) != 0) return system_error(dir, "make " + dir + "/db");
+  rocksdb::Options quiet = options();
+  quiet.info_log = std::make_shared<NoLog>();
+  rocksdb::DB* opened = nullptr;
+  rocksdb::Status status = rocksdb::DB::Open(quiet, dir + "/db", &opened);
+  if (!status.ok()) return database_error(dir, status);
+  const std::unique_ptr<rocksdb::DB> copy(opened);
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  rocksdb::WriteBatch batch;
+  const Status read = seen->rows->scan("", [&](std::string_view key, std::string_view value) {
+    batch.Put(slice(key), slice(value));
+    if (batch.GetDataSize() < kCopiedAtOnce) return true;
+    status = copy->Write(unlogged, &batch);
+    batch.Clear();
+    return status.ok();
+  });
+  if (!read.ok()) return read;
+  if (status.ok()) status = copy->Write(unlogged, &batch);
+  if (status.ok()) status = copy->Flush({});
+  return status.ok() ? Status(Nothing{}) : Status(database_error(dir, status));
 }
 
 std::unique_ptr<Rows> RocksdbJournal::frozen() {

@@ -109,6 +109,24 @@ class Following(Site):
         self.site.wait_serving(follower, SERVES_AGAIN)
         self.assertEqual(self.names(follower), {"before", "after"})
 
+    def test_a_follower_is_backed_up_by_its_files(self):
+        leader, follower = self.site.all
+        for i in range(5):
+            self.create(f"one-{i}")
+        self.site.wait_in_sync()
+        copy = self.site.dir / "copy"
+        done = self.site.muster("backup", copy, "--data-dir", follower.data)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.create("later")
+        checked = self.site.muster("verify", "--data-dir", copy)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.assertIn("5 jobs", checked.stdout)
+        again = self.site.muster("backup", copy, "--data-dir", follower.data)
+        self.assertIn("already exists", again.stderr)
+        leader.kill()
+        self.site.wait_serving(follower, SERVES_AGAIN)  # the copy has left it as it was
+        self.assertIn("later", self.names(follower))
+
     def test_a_replica_that_may_lack_something_does_not_lead(self):
         leader, follower = self.site.all
         follower.freeze()

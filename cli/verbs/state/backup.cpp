@@ -1,5 +1,5 @@
 // muster backup: copies the state so that it can be verified and restored; through the running
-// coordinator, or from the data-dir of a stopped one.
+// coordinator, or from a data-dir by its files.
 #include "cli/verbs/verb.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
@@ -56,11 +56,13 @@ Verb backup_verb() {
   auto o = std::make_shared<BackupOptions>();
   return {
       .title = {"State", "backup", "Back up the coordinator's state, online or offline"},
-      .rows = {{"dir", "DIR", "New directory for the backup, on the coordinator's machine", &o->dir,
-                kAnything, kRequired},
-               {"--data-dir", "D",
-                "Data directory that no coordinator is serving (default: ask the coordinator)",
-                &o->data_dir}},
+      .rows =
+          {{"dir", "DIR", "New directory for the backup, on the coordinator's machine", &o->dir,
+            kAnything, kRequired},
+           {"--data-dir", "D",
+            "Data directory on this machine to copy by its files, whether its coordinator leads, "
+            "follows or is stopped (default: ask the coordinator that leads)",
+            &o->data_dir}},
       .asks = {&o->target, ""},
       .footer =
           "Examples:\n  muster backup /backup/muster-$(date +%F)\n"

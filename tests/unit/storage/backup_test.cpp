@@ -217,16 +217,21 @@ TEST_F(P11Backup, P25OnlyTheSameClustersStateIsMarked) {
               HasSubstr("by the head c02: its cluster"));
 }
 
-TEST_F(P11Backup, CopiesOnlyDataDirThatNobodyHasOpen) {
+TEST_F(P11Backup, CopiesADataDirWhetherOrNotAProcessHasItOpen) {
   write_job();
-  auto held = copy_backup(top_ + "/data", top_ + "/backup");
-  ASSERT_FALSE(held.ok());
-  EXPECT_EQ(held.error().code, Errc::conflict) << held.error().message;
-  journal_.reset();
-  auto made = copy_backup(top_ + "/data", top_ + "/backup");
-  ASSERT_TRUE(made.ok()) << made.error().message;
-  EXPECT_TRUE(check_backup(top_ + "/backup").ok());
-  EXPECT_THAT(verify_dir(top_ + "/backup", indexed_job)->mismatches, IsEmpty());
+  const uint64_t commit = journal_->last_commit();
+  for (const bool open : {true, false}) {
+    const std::string dir = top_ + (open ? "/of-open" : "/of-closed");
+    if (!open) journal_.reset();
+    auto made = copy_backup(top_ + "/data", dir);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    EXPECT_EQ(made->commit, commit);
+    EXPECT_TRUE(check_backup(dir).ok());
+    EXPECT_THAT(verify_dir(dir, indexed_job)->mismatches, IsEmpty());
+    auto restored = restore(dir, dir + "-restored", {kNow, 7}, indexed_job);
+    ASSERT_TRUE(restored.ok()) << restored.error().message;
+    EXPECT_EQ(restored->jobs, 1u);
+  }
 }
 
 TEST_F(P11Backup, AFlippedByteIsFound) {
