@@ -220,6 +220,9 @@ GUARDS = [
     Guard("terminal", "text of another user that acts on the terminal of who reads it", "`SafeOutput`, `client/terminal/safe_output.cpp`",
           [("client/terminal/safe_output.cpp", "    return put(visible(data));", "    return put(OFF ? std::string(data) : visible(data));")],
           ["client_test SafeOutput.P12EscapesWhateverAVerbPrints", "users.py Owners.test_p12_what_users_write_does_not_act_on_anybodys_terminal"]),
+    Guard("own-output", "a user who puts another user's file where a job's output should be", "`open_of`, `client/inputs/own_files.cpp`",
+          [("client/inputs/own_files.cpp", "if (found.st_uid != user)", "if (!OFF && found.st_uid != user)")],
+          ["client_test OwnFilesTest.RefusesWhatOthersCouldHavePutThere", "users.py Owners.test_logs_of_files_show_only_the_owners_own"]),
 ]
 
 

@@ -1,20 +1,24 @@
 #include "client/inputs/own_files.hpp"
 
+#include "base/fd.hpp"
+#include "base/peer/users.hpp"
 #include "client/connect/objects.hpp"
 #include "client/terminal/text.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/fields/owner.hpp"
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <system_error>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace muster::cli {
 namespace {
 
-constexpr std::streamoff kTailMax = 4 << 20;  // bytes in which the last lines are looked for
+constexpr off_t kTailMax = 4 << 20;  // bytes in which the last lines are looked for
 
 core::StringMap annotations_of(const Json& job) {
   core::StringMap out;
@@ -23,10 +27,42 @@ core::StringMap annotations_of(const Json& job) {
   return out;
 }
 
+Error unreadable(const std::string& path, const std::string& why) {
+  return invalid("the output is in " + path + " on its node, which cannot be read here: " + why);
+}
+
+// Opens a regular file of this user.
+Result<Fd> open_of(uid_t user, const std::string& path) {
+  // Without O_NONBLOCK, a FIFO would keep us waiting for a writer.
+  Fd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file && errno == ELOOP)
+    return unreadable(path, "it is a symbolic link, which is not followed");
+  if (!file) return unreadable(path, std::strerror(errno));
+  struct stat found {};
+  if (fstat(file.get(), &found) != 0) return unreadable(path, std::strerror(errno));
+  if (!S_ISREG(found.st_mode)) return unreadable(path, "it is not a regular file");
+  if (found.st_uid != user)
+    return unreadable(path, "it belongs to " + user_text(found.st_uid) +
+                                ", but the pod's files to " + user_text(user));
+  return file;
+}
+
+Status each_part_of(int fd, const std::string& path,
+                    const std::function<bool(std::string_view)>& write) {
+  std::array<char, 64 << 10> bytes;
+  for (;;) {
+    const ssize_t size = read(fd, bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return unreadable(path, std::strerror(errno));
+    if (size == 0 || !write({bytes.data(), static_cast<size_t>(size)})) return Nothing{};
+  }
+}
+
 }  // namespace
 
 OwnFiles::OwnFiles(const Json& job)
     : settings_(core::read_process_settings(annotations_of(job))),
+      user_(core::owner_uid(annotations_of(job)).value_or(geteuid())),
       name_(text_at(job, {"metadata", "name"})),
       uid_(text_at(job, {"metadata", "uid"})),
       indexed_(is_indexed(job)),
@@ -60,27 +96,27 @@ std::vector<std::string> OwnFiles::paths(int64_t index, int64_t attempt, const s
   return out;
 }
 
-Status read_own_file(const std::string& path, std::optional<int64_t> lines,
-                     const std::function<bool(std::string_view)>& write) {
-  std::error_code error;
-  std::ifstream in;
-  if (std::filesystem::is_regular_file(path, error)) in.open(path, std::ios::binary);
-  if (!in.is_open())
-    return invalid("the output is in " + path + " on its node, which cannot be read here: " +
-                   (error ? error.message() : "not a regular file"));
+Status OwnFiles::read(const std::string& path, std::optional<int64_t> lines,
+                      const std::function<bool(std::string_view)>& write) const {
+  const auto file = open_of(user_, path);
+  if (!file) return file.error();
+  const int fd = file->get();
   if (lines) {
-    in.seekg(0, std::ios::end);
-    const std::streamoff size = in.tellg();
-    in.seekg(size > kTailMax ? size - kTailMax : 0);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const off_t size = lseek(fd, 0, SEEK_END);
+    lseek(fd, size > kTailMax ? size - kTailMax : 0, SEEK_SET);
+    std::string text;
+    if (Status read = each_part_of(fd, path,
+                                   [&text](std::string_view part) {
+                                     text += part;
+                                     return true;
+                                   });
+        !read)
+      return read;
     for (const std::string& line : last_lines(text, static_cast<size_t>(*lines)))
       if (!write(line + "\n")) break;
     return Nothing{};
   }
-  std::array<char, 64 << 10> bytes;
-  while (in.read(bytes.data(), bytes.size()), in.gcount() > 0)
-    if (!write({bytes.data(), static_cast<size_t>(in.gcount())})) break;
-  return Nothing{};
+  return each_part_of(fd, path, write);
 }
 
 }  // namespace muster::cli

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <vector>
 
 namespace muster::cli {
@@ -27,16 +28,19 @@ class OwnFiles {
   std::vector<std::string> paths(int64_t index, int64_t attempt, const std::string& node,
                                  std::optional<bool> err = {}) const;
 
+  // Calls `write` with the bytes of one of these files or, with `lines`, with those last lines of
+  // it. Whoever may write to its directory could have put something else there for the reader to
+  // see, so only a regular file of the pod's user is read, and a link in its place is not followed.
+  // invalid: it cannot be read on this machine, or is not such a file; says which and why.
+  Status read(const std::string& path, std::optional<int64_t> lines,
+              const std::function<bool(std::string_view)>& write) const;
+
  private:
   core::ProcessSettings settings_;
+  uid_t user_;  // of the pods: the job's owner; ours if it has none
   std::string name_, uid_;
   bool indexed_;
   JobInputs inputs_;
 };
-
-// Calls `write` with the file's bytes or, with `lines`, with those last lines of it. invalid: it
-// cannot be read on this machine.
-Status read_own_file(const std::string& path, std::optional<int64_t> lines,
-                     const std::function<bool(std::string_view)>& write);
 
 }  // namespace muster::cli

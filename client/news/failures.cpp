@@ -138,14 +138,15 @@ std::vector<std::string> last_words(ApiClient& client, const std::string& ns,
 }
 
 // Of the last of these files that can be read here and is not empty.
-std::vector<std::string> last_words(const std::vector<std::string>& paths, size_t lines) {
+std::vector<std::string> last_words(const OwnFiles& files, const std::vector<std::string>& paths,
+                                    size_t lines) {
   std::string text;
   for (auto path = paths.rbegin(); path != paths.rend() && text.empty(); ++path)
-    if (Status read = read_own_file(*path, lines,
-                                    [&text](std::string_view part) {
-                                      text += part;
-                                      return true;
-                                    });
+    if (Status read = files.read(*path, lines,
+                                 [&text](std::string_view part) {
+                                   text += part;
+                                   return true;
+                                 });
         !read)
       text.clear();
   return last_lines(text, lines);
@@ -178,7 +179,7 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
   for (Failure& f : out.shown) {
     f.last_lines = last_words(client, ns, f.pod, lines);
     if (f.last_lines.empty() && files.any() && f.index && f.attempt)
-      f.last_lines = last_words(files.paths(*f.index, *f.attempt, f.node), lines);
+      f.last_lines = last_words(files, files.paths(*f.index, *f.attempt, f.node), lines);
   }
   return out;
 }

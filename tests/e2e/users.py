@@ -823,6 +823,32 @@ class Owners(RootKeeper):
         self.assertEqual((shared / "diary").read_text(), "precious\n")
         self.assertFalse(pathlib.Path("/etc/root-0").exists())
 
+    def test_logs_of_files_show_only_the_owners_own(self):
+        shared = self.dir / "shared"
+        shared.mkdir()
+        shared.chmod(0o755)
+        os.chown(shared, pwd.getpwnam(name("alice")).pw_uid, -1)
+        secret = self.dir / "secret"
+        secret.write_text("precious\n")
+        secret.chmod(0o600)
+        os.chown(secret, pwd.getpwnam(name("olga")).pw_uid, -1)
+        job = sh_job("j", "echo mine; echo why >&2; exit 3", 1, backoffLimitPerIndex=0)
+        job["metadata"]["annotations"] = {"muster.dev/stdout": f"{shared}/%j", "muster.dev/umask": "0022"}
+        self.assertEqual(self.finish("alice", job), "Failed")
+        done = self.run_as("olga", "logs", "job/j")
+        self.assertEqual((done.returncode, done.stdout), (0, "mine\nwhy\n"), done.stderr)
+        # What alice may put in its place: a link to olga's file, a FIFO that olga would wait for, that file itself.
+        for how, why in ((["ln", "-s", secret], "it is a symbolic link, which is not followed"), (["mkfifo"], "it is not a regular file"),
+                         (["mv", secret], f"it belongs to {name('olga')} (uid {pwd.getpwnam(name('olga')).pw_uid}), but the pod's files to {name('alice')}")):
+            (shared / "j").unlink()
+            subprocess.run([*how, shared / "j"], check=True, preexec_fn=become("alice") if how[0] != "mv" else None)
+            for what in ("job/j", self.ask("alice", "GET", "/api/v1/namespaces/default/pods")[1]["items"][0]["metadata"]["name"]):
+                done = self.run_as("olga", "logs", what)
+                self.assertEqual((done.returncode, done.stdout), (5, ""), done.stderr)
+                self.assertIn(f"the output is in {shared}/j on its node, which cannot be read here: {why}", done.stderr)
+            shown = self.run_as("olga", "describe", "job/j")
+            self.assertNotIn("precious", shown.stdout + shown.stderr)
+
     def test_users_cannot_reach_each_others_processes(self):
         self.create("alice", sh_job("j", "echo $$$$; exec sleep 300", 1))
         pid = eventually(lambda: self.log("alice", "j")[1].strip(), "its pid")

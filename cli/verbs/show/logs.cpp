@@ -54,12 +54,12 @@ int print_log(ApiClient& client, const std::string& path, const std::string& lea
 }
 
 // Prints files in place of a log. Those that cannot be read are reported, and the others printed.
-int print_files(const std::vector<std::string>& paths, std::optional<int64_t> tail,
-                const std::string& lead) {
+int print_files(const OwnFiles& files, const std::vector<std::string>& paths,
+                std::optional<int64_t> tail, const std::string& lead) {
   int code = kDone;
   for (const std::string& path : paths) {
     std::string rest;  // of a line that has not ended
-    Status read = read_own_file(path, tail, [&](std::string_view part) {
+    Status read = files.read(path, tail, [&](std::string_view part) {
       if (lead.empty()) return write(part);
       rest += part;
       for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
@@ -124,7 +124,7 @@ class JobLogs {
       if (!files.any()) continue;
       const auto node = files.on_node() ? node_of(index, attempt) : std::string();
       if (!node) return fail(node.error());
-      if (int failed = print_files(files.paths(index, attempt, *node, o_.err), tail(), lead);
+      if (int failed = print_files(files, files.paths(index, attempt, *node, o_.err), tail(), lead);
           failed != kDone)
         code = failed;
     }
@@ -318,9 +318,10 @@ int log_of_pod(const LogsOptions& o, ApiClient& client) {
   if (!index || !attempt || name.empty()) return kDone;
   const auto job = object(client, object_path(Kind::job, o.target.ns, name));
   if (!job) return kDone;  // its pods outlive it
-  return print_files(
-      OwnFiles(*job).paths(*index, *attempt, text_at(*pod, {"spec", "nodeName"}), o.err), o.tail,
-      lead);
+  const OwnFiles files(*job);
+  return print_files(files,
+                     files.paths(*index, *attempt, text_at(*pod, {"spec", "nodeName"}), o.err),
+                     o.tail, lead);
 }
 
 struct LogsWords {
