@@ -1,5 +1,6 @@
 #include "client/follow/log_streams.hpp"
 
+#include "client/connect/objects.hpp"
 #include "client/terminal/text.hpp"
 
 #include <set>
@@ -25,8 +26,9 @@ std::set<std::string> joined_in(const LogStreams& streams) {
 
 }  // namespace
 
-void take_log(ApiClient& client, const std::string& path, LogStreams& streams, Printer& printer,
-              std::optional<int64_t> tail, bool over) {
+Status take_log(ApiClient& client, const std::string& path, LogStreams& streams, Printer& printer,
+                std::optional<int64_t> tail, bool over) {
+  Status done = Nothing{};
   const std::set<std::string> joined = over ? joined_in(streams) : std::set<std::string>();
   for (auto& [key, stream] : streams) {
     const auto& [container, err] = key;
@@ -34,24 +36,28 @@ void take_log(ApiClient& client, const std::string& path, LogStreams& streams, P
     if (both && err) continue;
     LastLines last(tail.value_or(0));
     int64_t size = 0;
-    (void)client.stream(path + "container=" + url_encoded(container) + "&stream=" +
-                            (both  ? "All"
-                             : err ? "Stderr"
-                                   : "Stdout") +
-                            (stream.offset > 0 ? "&offset=" + std::to_string(stream.offset) : ""),
-                        "*/*", [&, &stream = stream](std::string_view part) {
-                          size += static_cast<int64_t>(part.size());
-                          if (tail)
-                            last.take(part);
-                          else
-                            printer.take(stream, part);
-                          return true;
-                        });
+    const auto answer =
+        client.stream(path + "container=" + url_encoded(container) + "&stream=" +
+                          (both  ? "All"
+                           : err ? "Stderr"
+                                 : "Stdout") +
+                          (stream.offset > 0 ? "&offset=" + std::to_string(stream.offset) : ""),
+                      "*/*", [&, &stream = stream](std::string_view part) {
+                        size += static_cast<int64_t>(part.size());
+                        if (tail)
+                          last.take(part);
+                        else
+                          printer.take(stream, part);
+                        return true;
+                      });
+    if (done && !answer) done = answer.error();
+    if (done && answer && !answer->ok()) done = refusal(*answer);
     if (!tail) continue;
     const int64_t offset = stream.offset + size;
     printer.take(stream, last.text());
     stream.offset = offset;
   }
+  return done;
 }
 
 }  // namespace muster::cli

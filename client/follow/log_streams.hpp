@@ -1,6 +1,7 @@
 // Log streams: the output of a pod, read from a coordinator piece by piece.
 #pragma once
 
+#include "base/result.hpp"
 #include "client/connect/http.hpp"
 #include "client/follow/printer.hpp"
 
@@ -47,8 +48,8 @@ class LastLines {
 // Prints each stream from its offset on. `path`: of the log, ending in "?" or "&". `tail`: print
 // only this many last lines. `over`: the pod has ended; if nothing of it has been printed, stdout
 // and stderr that go to one place come in the order of writing. Output that cannot be read now
-// because its node is unreachable is left for the next call.
-void take_log(ApiClient& client, const std::string& path, LogStreams& streams, Printer& printer,
-              std::optional<int64_t> tail, bool over);
+// because its node is unreachable is left for the next call, and the first such error returned.
+Status take_log(ApiClient& client, const std::string& path, LogStreams& streams, Printer& printer,
+                std::optional<int64_t> tail, bool over);
 
 }  // namespace muster::cli

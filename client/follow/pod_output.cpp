@@ -333,6 +333,7 @@ class ApiOutput : public PodOutput {
     if (!over && ready > 0 && (few || wishes_.in_order)) show_running();
     first_ = false;
     if (!over) return;
+    for (const EndedAttempt& one : std::exchange(refused_, {})) show_ended(one);
     for (auto& [name, live] : live_) {
       for (auto& [key, stream] : live->streams) printer_.finish(stream);
     }
@@ -396,8 +397,9 @@ class ApiOutput : public PodOutput {
     return out;
   }
 
-  void take(const std::string& path, Pod& pod, bool over) {
-    take_log(client_, path, pod.streams, printer_, first_ ? wishes_.tail : std::nullopt, over);
+  Status take(const std::string& path, Pod& pod, bool over) {
+    return take_log(client_, path, pod.streams, printer_, first_ ? wishes_.tail : std::nullopt,
+                    over);
   }
 
   void show_running() {
@@ -420,7 +422,8 @@ class ApiOutput : public PodOutput {
                                             .index = index,
                                             .attempt = attempt_of(pod)}))
                     .first;
-      take(object_path(Kind::pod, ns_, name) + "/log?", *known->second, false);
+      // What cannot be read now is read at the next look, or when the pod has ended.
+      (void)take(object_path(Kind::pod, ns_, name) + "/log?", *known->second, false);
     }
   }
 
@@ -446,10 +449,20 @@ class ApiOutput : public PodOutput {
       // Pods of one job are alike: if the last one printed nothing, first ask whether this log is
       // empty.
       auto all = client_.get(path + "limitBytes=1", "*/*");
-      if (containers_.size() == 1 && all && all->ok() && all->body.empty()) return;
+      if (containers_.size() == 1 && all && all->ok() && all->body.empty()) {
+        unread_.erase(one.pod);
+        return;
+      }
     }
     if (known != live_.end()) live_.erase(known);
-    take(path, *pod, true);
+    if (Status read = take(path, *pod, true); !read) {
+      // Its node may come back before the job is over.
+      unread_.insert_or_assign(one.pod, read.error());
+      refused_.push_back(one);
+      live_.insert_or_assign(one.pod, std::move(pod));
+      return;
+    }
+    unread_.erase(one.pod);
     nothing_seen_ = true;
     for (auto& [key, stream] : pod->streams) {
       nothing_seen_ = nothing_seen_ && stream.offset == 0;
@@ -465,6 +478,7 @@ class ApiOutput : public PodOutput {
   std::vector<std::string> containers_;
   std::map<std::string, std::unique_ptr<Pod>> live_;  // by name: those that were running at a poll
   std::map<int64_t, std::vector<EndedAttempt>> early_;  // by index: ended before its turn
+  std::vector<EndedAttempt> refused_;                   // ended, but their node did not answer
   bool nothing_seen_ = true;                            // the last ended pod printed nothing
   bool first_ = true;
 };

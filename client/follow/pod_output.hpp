@@ -53,9 +53,12 @@ class PodOutput {
   virtual bool wants_ended() const = 0;
   virtual Millis pause_max() const = 0;  // between two polls
   void flush(const std::function<void()>& first) { printer_.flush(first); }
+  // The pods that have ended and whose output could not be read when the job was over, and why.
+  const std::map<std::string, Error>& unread() const { return unread_; }
 
  protected:
   Printer printer_;
+  std::map<std::string, Error> unread_;  // by pod
 };
 
 // The turns of indexes whose output is shown in order: it is an index's turn once all before it

@@ -307,7 +307,34 @@ class Logs(Cluster):
             self.assertEqual(self.muster("logs", *what).stdout, "1\n2\n3\n", what)
             self.assertEqual(self.muster("logs", *what, "--stdout").stdout, "1\n3\n", what)
             self.assertEqual(self.muster("logs", *what, "--stderr").stdout, "2\n", what)
+            self.assertEqual(self.muster("logs", *what, "--tail", "2").stdout, "2\n3\n", what)
+            self.assertEqual(self.muster("logs", *what, "--tail", "1", "--prefix").stdout.split(" | ")[-1], "3\n", what)
+            self.assertEqual(self.muster("logs", *what, "--stdout", "--tail", "1").stdout, "3\n", what)
         self.muster("logs", "job/s", "--stdout", "--stderr", code=2)
+
+    def test_logs_that_cannot_be_had_are_named_and_the_others_printed(self):
+        away = self.start("agent", "--coordinator", self.addresses["listen"], "--work-dir", "b", "--name", "n2", "--slots", "4", "--log-level", "error")
+        poll("both nodes are there", lambda: "n2" in self.muster("get", "nodes", "-o", "name").stdout)
+        self.muster("submit", "--name", "j", "-n", "8", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX; until [ -e go ]; do sleep 0.05; done")
+        poll("all run", lambda: self.muster("get", "pods", "--no-headers").stdout.count("Running") == 8)
+        (self.dir / "go").write_text("")
+        self.muster("wait", "job/j")
+        pods = json.loads(self.muster("get", "pods", "-o", "json").stdout)["items"]
+        index = {p["metadata"]["name"]: int(p["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]) for p in pods}
+        gone = {p["metadata"]["name"] for p in pods if p["spec"]["nodeName"] == "n2"}
+        self.assertEqual(len(gone), 4)
+        there = sorted(index[p] for p in set(index) - gone)
+        away.kill()
+        away.wait(DEADLINE)
+        poll("it is away", lambda: "not connected" in self.muster("logs", min(gone), code=4).stderr)
+        for what in (["job/j"], ["-f", "job/j"]):
+            done = self.muster("logs", *what, code=4)
+            self.assertEqual(sorted(done.stdout.splitlines()), [f"{i}#0 | {i}" for i in there])
+            self.assertEqual(done.stderr.count("the node of this pod is not connected"), 4, done.stderr)
+            for pod in gone:
+                self.assertIn(f"  {pod}: " if "-f" in what else f"  index {index[pod]}, attempt 0: ", done.stderr)
+        done = self.muster("logs", "-l", "batch.kubernetes.io/job-name=j", code=4)
+        self.assertEqual((done.stdout.count(" | "), done.stderr.count("  j-")), (4, 4), done.stderr)
 
     def test_logs_by_label_have_all_pods(self):
         label = "batch.kubernetes.io/job-name in (a, b)"

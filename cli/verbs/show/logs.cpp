@@ -14,6 +14,7 @@
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
+#include "client/follow/log_streams.hpp"
 #include "client/follow/pod_output.hpp"
 #include "client/inputs/own_files.hpp"
 #include "client/inputs/tasks.hpp"
@@ -23,6 +24,7 @@
 #include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <vector>
@@ -30,7 +32,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr int64_t kFailedTail = 10;  // lines per failed index without --tail
+constexpr int64_t kFailedTail = 10;   // lines per failed index without --tail
+constexpr size_t kUnreadListed = 10;  // logs that could not be printed
 
 // The chosen attempt of each index.
 using Chosen = std::map<int64_t, int64_t>;
@@ -44,13 +47,37 @@ std::string stream_of(const LogsOptions& o) {
   return !o.err ? "All" : *o.err ? "Stderr" : "Stdout";
 }
 
-int print_log(ApiClient& client, const std::string& path, const std::string& lead) {
-  auto response = lead.empty() ? client.stream(path, "*/*", write)
-                               : client.lines(path, "*/*", [&](std::string_view line) {
-                                   return write(lead + std::string(line) + '\n');
-                                 });
-  if (!response) return fail(response.error());
-  return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+// `last`: print only this many last lines, of those that the coordinator sends. `answered` is unset
+// if there is no answer at all.
+Status print_log(ApiClient& client, const std::string& path, const std::string& lead,
+                 std::optional<int64_t> last, bool& answered) {
+  LastLines kept(last.value_or(0));
+  auto response = last           ? client.stream(path, "*/*",
+                                                 [&kept](std::string_view part) {
+                                         kept.take(part);
+                                         return true;
+                                       })
+                  : lead.empty() ? client.stream(path, "*/*", write)
+                                 : client.lines(path, "*/*", [&](std::string_view line) {
+                                     return write(lead + std::string(line) + '\n');
+                                   });
+  answered = response.ok();
+  if (!response) return response.error();
+  if (!response->ok()) return refusal(*response);
+  if (!last) return Nothing{};
+  const std::string text = kept.text();
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = lead.empty() ? text.size() : std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    if (!write(lead + line + (lead.empty() ? "" : "\n"))) break;
+    at = end + 1;
+  }
+  return Nothing{};
+}
+
+// The coordinator counts the last lines of each output. What is followed has no last line yet.
+std::optional<int64_t> last_of_both(const LogsOptions& o, std::optional<int64_t> tail) {
+  return o.err || o.follow ? std::nullopt : tail;
 }
 
 // Prints files in place of a log. Those that cannot be read are reported, and the others printed.
@@ -120,7 +147,9 @@ class JobLogs {
       const int64_t number = tasks ? tasks->number(index).value_or(index) : index;
       const std::string lead =
           led ? std::to_string(number) + "#" + std::to_string(attempt) + " | " : "";
-      if (int failed = print(path, lead); failed != kDone) return failed;
+      const std::string title = (tasks ? "task " : "index ") + std::to_string(number) +
+                                ", attempt " + std::to_string(attempt);
+      if (int failed = print(path, lead, title, chosen->size() > 1); failed != kDone) return failed;
       if (!files.any()) continue;
       const auto node = files.on_node() ? node_of(index, attempt) : std::string();
       if (!node) return fail(node.error());
@@ -128,7 +157,7 @@ class JobLogs {
           failed != kDone)
         code = failed;
     }
-    return code;
+    return report_unread(unread_, code);
   }
 
  private:
@@ -231,11 +260,12 @@ class JobLogs {
     for (const Json& pod : *pods) {
       const std::string name = text_at(pod, {"metadata", "name"});
       const std::string path = object_path(Kind::pod, o_.target.ns, name) + "/log?" + options();
-      if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "");
+      if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "", name,
+                           pods->size() > 1);
           code != kDone)
         return code;
     }
-    return kDone;
+    return report_unread(unread_, kDone);
   }
 
   // Of a NonIndexed job whose Pods are no longer kept, as after a failure with OnFailure.
@@ -251,10 +281,12 @@ class JobLogs {
                                "&attempt=" + std::to_string(number_at(one, {"attempt"})) + "&" +
                                options();
       const bool several = o_.prefix.value_or(ended.size() > 1);
-      if (int code = print(path, several ? text_at(one, {"pod"}) + " | " : ""); code != kDone)
+      const std::string name = text_at(one, {"pod"});
+      if (int code = print(path, several ? name + " | " : "", name, ended.size() > 1);
+          code != kDone)
         return code;
     }
-    return kDone;
+    return report_unread(unread_, kDone);
   }
 
   int followed(const Json& job) {
@@ -283,7 +315,7 @@ class JobLogs {
     switch (end.how) {
       case Followed::complete:
       case Followed::failed:
-        return kDone;
+        return report_unread(output->unread(), kDone);
       case Followed::gone:
         return fail(kNotFound, "job/" + o_.job + " was deleted");
       case Followed::interrupted:
@@ -295,13 +327,21 @@ class JobLogs {
     return fail(end.error);
   }
 
-  int print(const std::string& path, const std::string& lead) {
-    return print_log(client_, path, lead);
+  // Of several logs, one that cannot be had is reported at the end.
+  int print(const std::string& path, const std::string& lead, const std::string& title,
+            bool several) {
+    bool answered = false;
+    Status read = print_log(client_, path, lead, last_of_both(o_, tail()), answered);
+    if (read) return kDone;
+    if (!several || !answered) return fail(read.error());
+    unread_.emplace(title, read.error());
+    return kDone;
   }
 
   LogsOptions o_;
   ApiClient& client_;
   bool indexed_ = false;
+  std::map<std::string, Error> unread_;  // why a log could not be printed
 };
 
 // Text alone would not show that a coordinator answers, so the pod is asked for first.
@@ -312,7 +352,9 @@ int log_of_pod(const LogsOptions& o, ApiClient& client) {
   if (o.follow) path += "&follow=true";
   if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);
   const std::string lead = o.prefix.value_or(false) ? o.pod + " | " : "";
-  if (int failed = print_log(client, path, lead); failed != kDone) return failed;
+  bool answered = false;
+  if (Status read = print_log(client, path, lead, last_of_both(o, o.tail), answered); !read)
+    return fail(read.error());
   const auto index = index_of(*pod), attempt = attempt_of(*pod);
   const std::string name = text_at(*pod, {"metadata", "labels", "batch.kubernetes.io/job-name"});
   if (!index || !attempt || name.empty()) return kDone;
@@ -349,6 +391,19 @@ std::optional<Usage> read_logged(const std::string& what, LogsOptions& o) {
 }
 
 }  // namespace
+
+int report_unread(const std::map<std::string, Error>& unread, int code) {
+  if (unread.empty()) return code;
+  std::string text = "not printed:";
+  size_t listed = 0;
+  for (const auto& [title, why] : unread) {
+    if (listed++ == kUnreadListed) break;
+    text += "\n  " + title + ": " + why.message;
+  }
+  if (unread.size() > kUnreadListed)
+    text += "\n  and " + std::to_string(unread.size() - kUnreadListed) + " more";
+  return fail(exit_code(unread.begin()->second.code), text);
+}
 
 int execute(const LogsOptions& options) {
   const auto client = connect(options.target);

@@ -39,7 +39,7 @@ class SelectedLogs {
           return fail(kNotFound,
                       "no pod in namespace " + o_.target.ns + " has the labels " + o_.selector);
         if (client_.met_foreign()) return fail(*client_.met_foreign());
-        if (!o_.follow || (!open && jobs_over())) return kDone;
+        if (!o_.follow || (!open && jobs_over())) return report_unread(unread_, kDone);
       }
       if (signals.next(std::max(kPause, kListShare * (boot_now() - begin))) != 0)
         return kInterrupted;
@@ -69,10 +69,12 @@ class SelectedLogs {
       if (fresh) one.streams = new_streams(pod, prefixed ? name + " | " : "");
       if (one.over || phase == "Pending") continue;
       if (!over && o_.follow && ++live > o_.live_max) continue;
-      take_log(client_, object_path(Kind::pod, o_.target.ns, name) + "/log?", one.streams, printer_,
-               tail, over);
-      one.over = over;
-      if (over || !o_.follow) {
+      Status read = take_log(client_, object_path(Kind::pod, o_.target.ns, name) + "/log?",
+                             one.streams, printer_, tail, over);
+      unread_.erase(name);
+      if (!read) unread_.emplace(name, read.error());
+      one.over = over && read;
+      if (one.over || !o_.follow) {
         for (auto& [key, stream] : one.streams) printer_.finish(stream);
         one.streams.clear();
       }
@@ -107,6 +109,7 @@ class SelectedLogs {
   Printer printer_;
   std::map<std::string, Pod> seen_;  // by name
   std::set<std::string> jobs_;
+  std::map<std::string, Error> unread_;  // why the log of a pod could not be read at the last look
 };
 
 }  // namespace
