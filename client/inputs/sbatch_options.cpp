@@ -294,6 +294,25 @@ Status read_hold(const std::string&, Seen& seen) {
   return Nothing{};
 }
 
+// "long", "short,long": any of them would do.
+Status read_partition(const std::string& value, Seen& seen) {
+  seen.out.partitions.clear();
+  for (std::string& one : parts_of(value, ','))
+    if (!one.empty()) seen.out.partitions.push_back(std::move(one));
+  return seen.out.partitions.empty() ? Status(invalid("needs the name of a queue"))
+                                     : Status(Nothing{});
+}
+
+// What chooses nodes by names of another cluster. Without it, the job may run anywhere.
+template <char kLetter>
+Status read_nodes(const std::string&, Seen& seen) {
+  constexpr const char* kName = kLetter == 'C'   ? "--constraint"
+                                : kLetter == 'w' ? "--nodelist"
+                                                 : "--exclude";
+  seen.has_no_meaning(std::string(kName) + " (the job may run on any node; see --node-selector)");
+  return Nothing{};
+}
+
 enum class Takes { nothing, value, perhaps };  // perhaps: only after `=`, or right after a letter
 struct Option {
   std::string_view name;
@@ -332,10 +351,10 @@ constexpr Option kOptions[] = {
 
     {"account", 'A'},
     {"comment"},
-    {"constraint", 'C'},
+    {"constraint", 'C', Takes::value, read_nodes<'C'>},
     {"contiguous", 0, Takes::nothing},
     {"distribution", 'm'},
-    {"exclude", 'x'},
+    {"exclude", 'x', Takes::value, read_nodes<'x'>},
     {"exclusive", 0, Takes::perhaps},
     {"get-user-env", 0, Takes::perhaps},
     {"licenses", 'L'},
@@ -343,11 +362,11 @@ constexpr Option kOptions[] = {
     {"no-kill", 'k', Takes::perhaps},
     {"no-requeue", 0, Takes::nothing},
     {"nodefile", 'F'},
-    {"nodelist", 'w'},
+    {"nodelist", 'w', Takes::value, read_nodes<'w'>},
     {"overcommit", 'O', Takes::nothing},
     {"oversubscribe", 's', Takes::perhaps},
     {"parsable", 0, Takes::perhaps},
-    {"partition", 'p'},
+    {"partition", 'p', Takes::value, read_partition},
     {"propagate", 0, Takes::perhaps},
     {"qos", 'q'},
     {"quiet", 'Q', Takes::nothing},

@@ -16,9 +16,10 @@ namespace muster::cli {
 
 struct SbatchOptions {
   std::vector<std::string> flags;            // "--mem=4000Mi"
-  std::vector<std::string> without_meaning;  // "--partition", each once, in order
+  std::vector<std::string> without_meaning;  // "--qos", each once, in order
   std::optional<std::string> output, error;  // files, for those who can write them
   std::vector<std::string> notices{};        // "--mail=ada", for those who can send it
+  std::vector<std::string> partitions{};     // one of them is the queue, if there is one
 };
 
 // `file`: as shown in messages. Of several lines with the same option, the last one counts.

@@ -3,6 +3,7 @@
 
     MUSTER=build/release/muster tests/e2e/queues.py [TEST…]
 """
+import json
 import os
 import pathlib
 import sys
@@ -42,6 +43,29 @@ class Queues(World):
         self.assertEqual(len(self.placed(cluster, "many")), 2)
         self.said(cluster, "queue", "small", "--limit", "pods=5")
         eventually(lambda: len(self.placed(cluster, "many")) + len(self.placed(cluster, "late")) >= 4, "a change acts at once")
+
+    def test_the_partition_of_a_script_is_its_queue_if_there_is_one(self):
+        cluster = self.cluster(slots=2)
+        self.said(cluster, "queue", "short", "--max-time", "1h", "--limit", "pods=1")
+        script = cluster.dir / "job.sh"
+
+        def queue_of(partition, *flags, warns=""):
+            script.write_text(f"#!/bin/sh\n#SBATCH --partition={partition} -t 10:00\ntrue\n")
+            said = self.said(cluster, "submit", *flags, "--wait", "--timeout", "60s", script)
+            self.assertIn(warns, said)
+            self.assertEqual("warning" in said, bool(warns), said)
+            job = json.loads(self.said(cluster, "get", said.split(" created")[0].split("\n")[-1].replace(".batch", ""), "-o", "json"))
+            return job["metadata"]["annotations"].get("muster.dev/queue", "default")
+
+        self.assertEqual(queue_of("short"), "short")
+        self.assertEqual(queue_of("long,short"), "short")
+        self.assertEqual(queue_of("default"), "default")
+        self.assertEqual(queue_of("short", "-p", "default"), "default")
+        self.assertEqual(queue_of("../x", warns="--partition=../x is ignored: there is no queue of that name"), "default")
+        # Its limits hold.
+        script.write_text("#!/bin/sh\n#SBATCH -p short --time 2:00:00\ntrue\n")
+        self.assertIn("--time: ", self.said(cluster, "submit", script, code=5))
+        self.said(cluster, "submit", "--partition", "short", "--name", "typed", "-n", "1", "--wait", "--timeout", "60s", "--", "true")
 
     def test_what_a_limit_never_allows_is_refused(self):
         cluster = self.cluster(slots=8)

@@ -80,8 +80,8 @@ void add_resource_rows(FlagRows& rows, JobWords& w) {
   ResourceWishes& wishes = w.o.resources;
   add_of_command(
       rows, w,
-      {{"-p,--queue", "NAME", "Queue of the job (default default); muster queue lists them",
-        &wishes.queue},
+      {{"-p,--queue,--partition", "NAME",
+        "Queue of the job (default default); muster queue lists them", &wishes.queue},
        {"--priority", "N", "Priority of the job; higher ones go first and may preempt lower ones",
         &wishes.priority, whole(-kNumberMax - 1, kNumberMax)},
        {"--scratch", "[SIZE]",

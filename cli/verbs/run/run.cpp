@@ -126,6 +126,9 @@ Result<std::string> dry_inputs_dir(const std::string& data_dir) {
 
 int run(const RunOptions& given) {
   RunOptions options = given;
+  if (!options.target.named && !std::exchange(options.partitions, {}).empty())
+    options.warnings.push_back(options.script->name +
+                               ": ignored: --partition, since queues need a coordinator");
   auto inputs = take_inputs(options);
   const std::string verb = given.mpi ? "mpirun" : "run";
   if (!inputs) return fail(inputs.error(), verb);

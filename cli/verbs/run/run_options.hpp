@@ -23,6 +23,8 @@ struct RunOptions {
   std::vector<std::string> command;
   std::optional<BatchScript> script;  // the command form; `command` are its arguments
   std::optional<std::string> text;    // of `file`, where it can be read only once
+  // The partitions that the script names: one of them is the queue, if there is one.
+  std::vector<std::string> partitions{};
   std::vector<std::string> warnings;  // to be printed first
   EachWishes each;                    // of the command form, in place of `completions`
   ResourceWishes resources;           // of the command form

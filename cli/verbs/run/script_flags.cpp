@@ -98,6 +98,7 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
       if (later) sbatch->without_meaning.push_back(name);
       return later;
     });
+  o.partitions = std::move(sbatch->partitions);
   std::string unused;
   for (const std::string& option : sbatch->without_meaning)
     unused += (unused.empty() ? "" : ", ") + option;

@@ -15,7 +15,9 @@
 #include "client/settings/output_files.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/json.hpp"
+#include "client/terminal/text.hpp"
 #include "core/spec/fields/after.hpp"
+#include "core/spec/fields/annotations.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -177,6 +179,7 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
     if (Status right = check_launcher(*options.mpi, launcher); !right) return right.error();
     out.job.manifest = mpi_manifest(std::move(out.job.manifest), *options.mpi, launcher);
   }
+  if (options.resources.queue.empty()) out.partitions = options.partitions;
   if (inputs) out.job.inputs = add_inputs(out.job.manifest, *inputs);
   if (!out.job.inputs.name.empty() && !inputs_dir.empty())
     name_file(out.job.manifest, inputs_dir + "/" + out.job.inputs.name);
@@ -205,6 +208,26 @@ Status tasks_pair(ApiClient& client, const std::string& ns, const Json& manifest
                      ", there " + theirs->numbers(own_indexes(*other)) +
                      ": use the same --array for both");
   }
+  return Nothing{};
+}
+
+// The partition of a script is the job's queue if there is a queue of that name: partitions of
+// another cluster need not have one here.
+Status choose_queue(ApiClient& client, const std::vector<std::string>& partitions, Json& manifest) {
+  std::string all;
+  for (const std::string& one : partitions) {
+    const auto queue = object(client, object_path(Kind::queue, "", one));
+    if (queue) {
+      manifest["metadata"]["annotations"][std::string(core::kQueueKey)] = one;
+      return Nothing{};
+    }
+    if (queue.error().code != Errc::not_found) return queue.error();
+    if (one == "default") return Nothing{};  // there also if none is stored
+    all += (all.empty() ? "" : ",") + one;
+  }
+  if (!all.empty())
+    std::cerr << "muster: warning: --partition=" << one_line(all)
+              << " is ignored: there is no queue of that name\n";
   return Nothing{};
 }
 
@@ -305,6 +328,8 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists 
   if (!wanted.document) {
     if (Status found = wait_for_repairs(client, wanted.ns, manifest); !found) return found.error();
     if (Status pair = tasks_pair(client, wanted.ns, manifest); !pair) return pair.error();
+    if (Status chosen = choose_queue(client, wanted.partitions, manifest); !chosen)
+      return chosen.error();
   }
   if (exists == IfExists::replace)
     if (Status there = dependencies_exist(client, wanted.ns, manifest); !there)
@@ -322,6 +347,9 @@ Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists 
 }
 
 int print_manifest(const WantedJob& wanted, Output output) {
+  if (!wanted.partitions.empty())
+    std::cerr << "muster: warning: --partition=" << one_line(wanted.partitions.front())
+              << " becomes the job's queue if the coordinator has a queue of that name\n";
   const Json manifest = read_json(wanted.text);
   std::cout << (output == Output::json ? dumped(manifest, 4) + "\n" : to_yaml(manifest))
             << std::flush;

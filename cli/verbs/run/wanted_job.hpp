@@ -20,14 +20,16 @@ struct WantedJob {
   RunIdentity job;
   std::string text;  // as sent to the API
   std::string ns;
-  std::optional<Document> document{};  // absent: it was made from a command
-  std::vector<Document> configs{};     // config maps in the same file, to be stored first
+  std::optional<Document> document{};     // absent: it was made from a command
+  std::vector<Document> configs{};        // config maps in the same file, to be stored first
+  std::vector<std::string> partitions{};  // the first that is a queue is the job's
 };
 
 // Stores the config maps that came with a job, replacing any with the same names.
 Status put_configs(ApiClient& client, const std::vector<Document>& configs, const std::string& ns);
 // Stores the config maps, then creates the job and returns it. `exists`: what to do if another job
-// has its name. `quiet`: without the warnings of the API about a command.
+// has its name. Warns if none of its partitions is a queue. `quiet`: without the warnings of the
+// API about a command.
 Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted, IfExists exists,
                            bool quiet = false);
 

@@ -41,6 +41,21 @@ std::string unused_in(const std::string& options) {
   return read ? joined(read->without_meaning) : read.error().message;
 }
 
+TEST(Sbatch, PartitionsMayBeQueues) {
+  const auto of = [](const std::string& options) {
+    const auto read = read_sbatch("job.sh", lines_with(options), "");
+    return read ? joined(read->partitions) + "|" + joined(read->without_meaning)
+                : read.error().message;
+  };
+  EXPECT_EQ(of("-p short"), "short|");
+  EXPECT_EQ(of("--partition=short,long"), "short long|");
+  EXPECT_EQ(of("-p a|-p b"), "b|");
+  EXPECT_EQ(of("-p ,"), "job.sh:2: -p ,: needs the name of a queue");
+  EXPECT_EQ(of("-C gpu -w n1"),
+            "|--constraint (the job may run on any node; see --node-selector) "
+            "--nodelist (the job may run on any node; see --node-selector)");
+}
+
 TEST(Sbatch, OptionsBecomeFlags) {
   const std::pair<const char*, const char*> cases[] = {
       {"", ""},
@@ -123,7 +138,7 @@ TEST(Sbatch, MailIsSentAtTheEndOfTheJob) {
 
 TEST(Sbatch, OptionsWithoutMeaningAreNamedOnce) {
   EXPECT_EQ(unused_in("-p long -A proj|--mail-type=END --mail-user a@b|--partition=x"),
-            "--partition --account");
+            "--account");
   EXPECT_EQ(unused_in("--mail-user a@b"), "--mail-user without --mail-type");
   EXPECT_EQ(unused_in("--mail-type=BEGIN,END,NONE --mail-user a@b"), "--mail-type=BEGIN");
   EXPECT_EQ(unused_in("--exclusive -n 1 --exclusive=user"), "--exclusive");
