@@ -10,6 +10,8 @@
 #include "core/spec/values/mail.hpp"
 #include "core/spec/values/quantity.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -25,23 +27,35 @@ constexpr const char* kGpu = "nvidia.com/gpu";
 constexpr int64_t kMemoryMax = int64_t{1} << 50;  // bytes; more than any node has
 constexpr const char* kUnlimited = "true";        // --scratch without a value
 
-// Parses a time as Slurm writes it: "1:30:00", "2-00:00:00"; absent: not a time.
+// Parses a time as Slurm writes it: "2:30" (minutes and seconds), "1:30:00", "1-12", "1-12:30",
+// "2-00:00:00". Absent: not a time, or only a number, which may be one of minutes or of seconds.
 std::optional<Millis> clock_time(std::string_view text) {
-  constexpr int64_t kDaysMax = 10'000;
-  std::optional<int64_t> days = 0;
-  if (const size_t dash = text.find('-'); dash != std::string_view::npos) {
-    days = whole_number(text.substr(0, dash));
-    text.remove_prefix(dash + 1);
+  constexpr int64_t kDaysMax = 10'000, kHoursMax = 24 * kDaysMax;
+  const size_t dash = text.find('-');
+  const bool has_days = dash != std::string_view::npos;
+  const auto days = has_days ? whole_number(text.substr(0, dash)) : 0;
+  if (!days || *days > kDaysMax) return std::nullopt;
+  text.remove_prefix(has_days ? dash + 1 : 0);
+  std::vector<int64_t> parts;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(':', from), text.size());
+    const auto number = whole_number(text.substr(from, end - from));
+    const bool first = parts.empty();
+    if (!number || *number > (first ? kHoursMax : 59) || (!first && end - from > 2))
+      return std::nullopt;
+    parts.push_back(*number);
+    from = end + 1;
   }
-  if (text.size() < 7 || text[text.size() - 3] != ':' || text[text.size() - 6] != ':')
-    return std::nullopt;
-  const auto hours = whole_number(text.substr(0, text.size() - 6));
-  const auto minutes = whole_number(text.substr(text.size() - 5, 2));
-  const auto seconds = whole_number(text.substr(text.size() - 2));
-  if (!days || *days > kDaysMax || !hours || *hours > 24 * kDaysMax || !minutes || *minutes > 59 ||
-      !seconds || *seconds > 59)
-    return std::nullopt;
-  return (((*days * 24 + *hours) * 60 + *minutes) * 60 + *seconds) * 1000;
+  if (parts.size() > 3 || (parts.size() == 1 && !has_days)) return std::nullopt;
+  if (parts.size() == 2 && !has_days) parts.insert(parts.begin(), 0);
+  parts.resize(3);
+  return (((*days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2]) * 1000;
+}
+
+// What a number of minutes would be: "0:03:00".
+std::string minutes_text(int64_t minutes) {
+  const std::string rest = std::to_string(minutes % 60);
+  return std::to_string(minutes / 60) + (rest.size() < 2 ? ":0" : ":") + rest + ":00";
 }
 
 std::optional<Millis> read_span(const std::string& text) {
@@ -96,7 +110,7 @@ Status read_memory(const std::string& text, ResourceWishes& into) {
     return invalid("--mem: `" + text + "`: must be an amount such as 512Mi or 4Gi");
   if (*amount > kMemoryMax * 1000) return invalid("--mem: `" + text + "`: must be at most 1Pi");
   if (whole_number(text))  // a bare number means megabytes elsewhere, bytes in a manifest
-    return invalid("--mem: `" + text + "`: needs a unit, such as " + text + "Mi");
+    return invalid("--mem: `" + text + "`: needs a unit, such as " + text + "Mi or " + text + "M");
   into.memory = text;
   return Nothing{};
 }
@@ -112,9 +126,17 @@ Status read_gpus(const std::string& text, ResourceWishes& into) {
 }
 
 Status read_time(const std::string& text, ResourceWishes& into) {
+  std::string lower = text;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto number = whole_number(text);
+  if (lower == "unlimited" || lower == "infinite" || (number && *number == 0))
+    return invalid("--time: `" + text + "`: for no limit, leave --time out");
+  if (number)
+    return invalid("--time: `" + text + "`: needs a unit: for minutes, as in sbatch, write " +
+                   text + "m or " + minutes_text(*number));
   const std::optional<Millis> time = read_span(text);
   if (!time || *time <= 0)
-    return no_span("--time", text, "must be a duration such as 90m, 1h30m or 1:30:00");
+    return no_span("--time", text, "must be a duration such as 90m, 1h30m, 1:30:00 or 2-12:00");
   into.time_s = (*time + 999) / 1000;
   return Nothing{};
 }

@@ -13,8 +13,8 @@ namespace muster::cli {
 // valid.
 Status read_cpus(const std::string& text, ResourceWishes& into);
 Status read_memory(const std::string& text, ResourceWishes& into);
-Status read_gpus(const std::string& text, ResourceWishes& into);          // "2", "amd.com/gpu=2"
-Status read_time(const std::string& text, ResourceWishes& into);          // "90m", "1:30:00"
+Status read_gpus(const std::string& text, ResourceWishes& into);  // "2", "amd.com/gpu=2"
+Status read_time(const std::string& text, ResourceWishes& into);  // "90m", "1:30:00", "2-12"
 Status read_retry_memory(const std::string& text, ResourceWishes& into);  // "8Gi,16Gi"
 Status read_retry_time(const std::string& text, ResourceWishes& into);    // "2h,8:00:00"
 Status read_signal(const std::string& text, ResourceWishes& into);        // "USR1@2m"

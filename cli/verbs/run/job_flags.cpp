@@ -48,8 +48,9 @@ constexpr ResourceFlag kResourceFlags[] = {
      "retry",
      read_retry_memory},
     {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
-    {"--time", "T", "Time limit of each attempt, such as 90m or 1:30:00 (default: no limit)",
-     read_time, false, "-t,"},
+    {"--time", "T",
+     "Time limit of each attempt, such as 90m, 1:30:00 or 2-12:00 (default: no limit)", read_time,
+     false, "-t,"},
     {"--retry-time", "TIMES",
      "Time limits of the attempts after one that reached its limit, such as 2h,8h; each counts as "
      "no retry",

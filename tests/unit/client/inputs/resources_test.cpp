@@ -29,14 +29,20 @@ TEST(Resources, WrongValueIsRefusedWithExample) {
       {read_gpus, "0", "--gpus: `0`: must be"},
       {read_gpus, "=1", "--gpus: `=1`: must be"},
       {read_gpus, "a100", "--gpus: `a100`: must be"},
-      {read_time, "0", "--time: `0`: must be a duration such as 90m, 1h30m or 1:30:00"},
-      {read_time, "1:75:00", "--time: `1:75:00`: must be a duration"},
       {read_time, "1.5",
        "--time: `1.5`: must have a unit: 1.5s are seconds, 1.5m minutes, 1.5h hours"},
       {read_grace, "30", "--grace: `30`: must have a unit: 30s are seconds"},
       {read_retry_time, "2h,8", "--retry-time: `8`: must have a unit: 8s are seconds"},
       {read_ttl, "7", "--ttl: `7`: must have a unit: 7s are seconds"},
-      {read_time, "30:00", "--time: `30:00`: must be"},
+      {read_time, "0", "--time: `0`: for no limit, leave --time out"},
+      {read_time, "UNLIMITED", "--time: `UNLIMITED`: for no limit, leave --time out"},
+      {read_time, "3", "--time: `3`: needs a unit: for minutes, as in sbatch, write 3m or 0:03:00"},
+      {read_time, "90", "write 90m or 1:30:00"},
+      {read_time, "0s", "--time: `0s`: must be a duration such as 90m, 1h30m, 1:30:00 or 2-12:00"},
+      {read_time, "1:75:00", "--time: `1:75:00`: must be"},
+      {read_time, "1:2:3:4", "--time: `1:2:3:4`: must be"},
+      {read_time, "1-", "--time: `1-`: must be"},
+      {read_time, "1:005:00", "--time: `1:005:00`: must be"},
       {read_signal, "KILL@60", "--signal: `KILL@60`: must be SIGNAL@TIME, such as USR1@2m"},
       {read_grace, "soon", "--grace: `soon`: must be a duration such as 90s or 5m"},
       {read_node_label, "ssd", "--node-selector: `ssd`: must be LABEL=VALUE"},
@@ -51,9 +57,10 @@ TEST(Resources, WrongValueIsRefusedWithExample) {
 }
 
 TEST(Resources, ReadsGoAndSlurmTimes) {
-  const std::pair<const char*, int64_t> cases[] = {{"90m", 5'400},          {"1h30m", 5'400},
-                                                   {"1:30:00", 5'400},      {"100:00:01", 360'001},
-                                                   {"2-00:00:00", 172'800}, {"100ms", 1}};
+  const std::pair<const char*, int64_t> cases[] = {
+      {"90m", 5'400},         {"1h30m", 5'400},        {"2:30", 150},       {"30:00", 1'800},
+      {"1-12", 129'600},      {"1-0:30", 88'200},      {"1-0:0:0", 86'400}, {"1:30:00", 5'400},
+      {"100:00:01", 360'001}, {"2-00:00:00", 172'800}, {"100ms", 1}};
   for (const auto& [text, seconds] : cases) {
     ResourceWishes wishes;
     EXPECT_TRUE(read_time(text, wishes)) << text;
