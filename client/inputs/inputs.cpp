@@ -28,6 +28,8 @@ namespace {
 constexpr size_t kRowsMax = 1'000'000;
 // Limit for a manifest: clients that watch the job receive its inputs with each change.
 constexpr size_t kCarriedMax = 64 << 10;  // bytes
+// More than a word of a command line can have, so that an array needs no file.
+constexpr size_t kRangesMax = 160 << 10;
 constexpr size_t kNameDigits = 16;
 constexpr int kNoticeMs = 2'000;  // without input
 constexpr std::array<std::string_view, 5> kParts = {"", ".", "/", "//", "/."};
@@ -216,6 +218,29 @@ std::string read_as_code(const std::vector<std::string>& command, size_t script,
            variable + "\"";
   return why + "pass it as an argument, " + shell + " -c 'echo \"$1\"' sh " + typed +
          ", or use \"$" + variable + "\"; to run lines as commands, use --commands FILE";
+}
+
+core::Input split_at_tabs(const core::Input& row) {
+  core::Input out;
+  for (size_t from = 0; from <= row.front().size();) {
+    const size_t end = std::min(row.front().find('\t', from), row.front().size());
+    out.push_back(row.front().substr(from, end - from));
+    from = end + 1;
+  }
+  return out;
+}
+
+// As lines of text; absent: values would be read as something else. A tab in the only value of a
+// row stays: the input is the whole line, of which the node also makes columns.
+std::optional<std::string> lines_text(const std::vector<core::Input>& rows) {
+  const bool tabs = std::ranges::any_of(rows, [](const core::Input& row) {
+    return row.size() == 1 && row.front().find('\t') != std::string::npos;
+  });
+  if (!tabs) return core::text_of(rows);
+  std::vector<core::Input> columns;
+  columns.reserve(rows.size());
+  for (const core::Input& row : rows) columns.push_back(row.size() == 1 ? split_at_tabs(row) : row);
+  return core::text_of(columns);
 }
 
 }  // namespace
@@ -416,12 +441,12 @@ Result<std::vector<std::string>> with_references(const std::vector<std::string>&
 }
 
 InputsFile add_inputs(Json& manifest, const Inputs& inputs) {
-  auto text = core::text_of(inputs.rows);
+  auto text = lines_text(inputs.rows);
   if (text && text->size() <= kCarriedMax && is_utf8(*text)) {
     manifest["metadata"]["annotations"][std::string(core::kInputsKey)] = std::move(*text);
     return {};
   }
-  if (!inputs.ranges.empty() && inputs.ranges.size() <= kCarriedMax) {
+  if (!inputs.ranges.empty() && inputs.ranges.size() <= kRangesMax) {
     manifest["metadata"]["annotations"][std::string(core::kInputsKey)] = inputs.ranges;
     return {};
   }

@@ -378,7 +378,9 @@ Status share_inputs(const std::string& dir, const InputsFile& inputs) {
   if (inputs.name.empty()) return Nothing{};
   if (Status written = write_inputs(dir, inputs); !written) return written;
   std::cerr << "the inputs are in " << dir << "/" << inputs.name
-            << "; the nodes must be able to read it" << std::endl;
+            << "; the nodes must be able to read it, and nodes that run pods as their owners "
+               "cannot: for those, submit several jobs, each with up to 64 KiB of inputs"
+            << std::endl;
   return Nothing{};
 }
 

@@ -239,7 +239,7 @@ TEST(InputsInAManifest, FewAreInAnnotationManyInFile) {
   EXPECT_FALSE(shown.of(2));
 
   for (const std::vector<core::Input>& rows :
-       {std::vector<core::Input>(70'000, {"a"}), {{"with\ttab"}}, {{"not UTF-8 \xff"}}}) {
+       {std::vector<core::Input>(70'000, {"a"}), {{"with\ttab", "b"}}, {{"not UTF-8 \xff"}}}) {
     Json many = Json::object();
     const InputsFile file = add_inputs(many, {rows, {}});
     EXPECT_FALSE(file.name.empty());
@@ -249,6 +249,30 @@ TEST(InputsInAManifest, FewAreInAnnotationManyInFile) {
     EXPECT_EQ(table->size(), rows.size());
     EXPECT_EQ(*table->row(rows.size() - 1), rows.back());
   }
+}
+
+// Files of inputs cannot be read where pods run as their owners.
+TEST(InputsInAManifest, LinesWithTabsAndLongArraysNeedNoFile) {
+  Json manifest = Json::object();
+  EXPECT_TRUE(add_inputs(manifest, {{{"a\tb"}, {"c"}, {"\t"}}, {}}).name.empty());
+  EXPECT_EQ(text_at(manifest, {"metadata", "annotations", "muster.dev/inputs"}), "a\tb\nc\n\t\n");
+  const auto table = core::InputTable::of("a\tb\nc\n\t\n");
+  ASSERT_TRUE(table);
+  EXPECT_EQ(core::input_text(*table->row(0)), "a\tb");
+  EXPECT_EQ(core::input_text(*table->row(2)), "\t");
+
+  std::string irregular;  // as long as a word of a command can be
+  for (uint32_t number = 0; irregular.size() < (127 << 10); number += 2 + number % 3)
+    irregular += (irregular.empty() ? "" : ",") + std::to_string(number);
+  int32_t at_once = 0;
+  const auto array = array_inputs(irregular, at_once);
+  ASSERT_TRUE(array);
+  EXPECT_TRUE(add_inputs(manifest, *array).name.empty());
+  const auto ranges =
+      core::InputTable::of(text_at(manifest, {"metadata", "annotations", "muster.dev/inputs"}));
+  ASSERT_TRUE(ranges);
+  EXPECT_EQ(ranges->size(), array->rows.size());
+  EXPECT_EQ(*ranges->row(ranges->size() - 1), array->rows.back());
 }
 
 TEST(InputsInAManifest, MissingFileShowsNoInputs) {
