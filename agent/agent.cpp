@@ -118,10 +118,10 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
                                                 options.hollow_exit_code);
   } else {
     const auto resources = options.resources | std::views::keys;
-    executor = std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, run_dirs,
-                                                options.keeper_path, options.scratch_dir,
-                                                options.private_tmp, options.output_max_bytes,
-                                                std::vector(resources.begin(), resources.end()));
+    executor = std::make_unique<KeeperExecutor>(
+        io.unixEventPort, *work_dir, logs, run_dirs, options.keeper_path, options.scratch_dir,
+        options.private_tmp, options.output_max_bytes,
+        std::vector(resources.begin(), resources.end()), options.binds_cpus);
   }
   Agent agent(io, options, *work_dir, *credentials, logs, run_dirs, *executor);
   MetricsPort metrics(io.provider->getTimer(), [&agent] { return agent.metrics(); });

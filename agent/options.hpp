@@ -44,6 +44,7 @@ struct AgentOptions {
   std::optional<Millis> until_ms{};  // when the node ends, wall clock; absent: not known to
   std::string scratch_dir{};  // of pods; empty: in the work-dir. Used only if it starts the keeper
   bool private_tmp = false;   // each pod gets its own /tmp
+  bool binds_cpus = false;    // containers that request whole CPUs get them for themselves
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;

@@ -159,6 +159,7 @@ struct RecordLine {
       out["restarts"] = one.restarts;
       out["startedMs"] = one.started_ms;
       out["readiness"] = core::name(one.readiness);
+      if (!one.cpus.empty()) out["cpus"] = one.cpus;
       if (!one.containers.empty()) out["containers"] = list_of(one.containers, container_now);
       return out;
     });
@@ -309,6 +310,7 @@ Line attempt_line(JobId job, uint64_t sequence, Millis at_ms, const core::Pod& p
   if (pod.bound()) line["node"] = pod.node;
   put(line, "startedMs", pod.started_at);
   put(line, "pid", pod.pid);
+  if (!pod.cpus.empty()) line["cpus"] = pod.cpus;
   line["restarts"] = pod.restarts;
   put_pod_end(line, pod.end);
   put_runs(line, pod.runs);

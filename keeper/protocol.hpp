@@ -37,11 +37,12 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 15;       // newest version spoken
+constexpr uint32_t kVersion = 16;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 3;   // newest version of the spool's segments (spool_format.hpp)
 
 // The first version in which ...
+constexpr uint32_t kBinds = 16;        // processes can have CPUs for themselves
 constexpr uint32_t kSaysVersion = 15;  // the welcome says which version of muster the keeper is
 constexpr uint32_t kFiles = 14;  // processes write to files and get signals; ends say what was used
 constexpr uint32_t kTemplates =
@@ -83,6 +84,8 @@ enum class Type : uint8_t {
                  // space:text (since version 11; core/node/space.hpp; empty: none)
                  // none_new:u8 dropped:u64 (since version 12; keeper/kernel/privileges.hpp)
                  // settings:text (since version 13; core/node/template_codec.hpp; empty: none)
+                 // cpus:u32 (since version 16): how many it gets for itself; with fewer free, it
+                 // runs without. 0: none. A session runs where its container does.
   kill,          // key grace_ms:i64
   forget,        // entry:u64
   end_all,       // -
@@ -100,6 +103,7 @@ enum class Type : uint8_t {
                  // run:text leader:text iface:text (since version 8; core/node/mpi.hpp, `run` is
                  // a name of 32 hexadecimal digits below work_dir/run; empty: none)
                  // private_tmp:u8 (since version 11): even if its permit does not ask for it
+                 // cpus:u32 (since version 16): as in spawn
   enqueue_as,    // as spawn_as, but queued, like enqueue (since version 5)
   input,         // key offset:u64 eof:u8 data:text (since version 9): its input from `offset` on.
                  // Bytes that were taken before are ignored; of the others, as many are taken as
@@ -123,8 +127,10 @@ enum class Type : uint8_t {
   refused,       // why:text
   living,        // key pid:i32 age_ms:i64 killing:u8 note:text
                  // enqueued:u8 (since version 4)
+                 // cpus:text (since version 16): that it has for itself, as "0-3,8"
   inventory_done,  // -
   started,         // key pid:i32 age_ms:i64
+                   // cpus:text (since version 16): as in living
   ended,           // see Ended
   pong,            // unwritten:text (since version 3)
   taken,           // key taken:u64 closed:u8 (since version 9): bytes taken so far; `closed`: no

@@ -112,6 +112,7 @@ struct PodStart {
   restarts @3 :UInt32;         # restarts in place so far, of all containers
   readiness @4 :T.Readiness;
   containers @5 :List(T.ContainerNow); # init containers first; empty: one container, never restarted
+  cpus @6 :Text;               # those that its processes have for themselves, as "0-3,8"; empty: none
 }
 
 struct PodEnd {

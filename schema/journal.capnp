@@ -213,6 +213,7 @@ struct Start {
   started @4 :UInt64;                 # coded, base atMs
   readiness @5 :T.Readiness;
   containers @6 :List(T.ContainerNow);
+  cpus @7 :Text;                      # that it has for itself; empty: none
 }
 
 struct End {
@@ -367,6 +368,7 @@ struct Pod {
   runs @28 :List(T.RunEnd);           # those that were followed by another; at most ten
   memoryStep @29 :UInt8;              # 0: as its template says
   timeStep @30 :UInt8;                # likewise
+  cpus @31 :Text;                     # that it has, or had, for itself; empty: none
 }
 
 # What startup and lists need to know about an unloaded finished job.

@@ -104,6 +104,7 @@ struct Container {
   runAsNonRoot @12 :Bool;      # agent that does not support them refuses the pod
   noNewPrivileges @13 :Bool;
   dropCapabilities @14 :UInt64;
+  cpus @15 :UInt32;            # whole CPUs that it requests, for nodes that bind it to CPUs of its own; 0: none
 }
 
 struct VolumeMount {

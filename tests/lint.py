@@ -39,7 +39,7 @@ LAYERS = {
     "drill": (("base", "base/text", "client", "core/spec", "core/ids.hpp", "core/index_set.hpp", "core/job/fold/text.hpp",
                "core/job/rules/decide.hpp", "trust/tls"), ""),
     # The verbs, and the daemons' main functions.
-    "cli": (("base", "base/text", "client", "drill", "standby", "core/spec", "core/index_set.hpp", "core/trust.hpp",
+    "cli": (("base", "base/text", "client", "drill", "standby", "core/spec", "core/index_set.hpp", "core/trust.hpp", "core/node/cpus.hpp",
              "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "schema", "trust/tls", "agent/agent.hpp",
              "agent/run/environment.hpp", "agent/pod_programs/rsh.hpp", "agent/pod_programs/pmi.hpp", "coordinator/coordinator.hpp",
              "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/protocol.hpp", "cli/grammar/app.hpp"), ""),

@@ -73,6 +73,7 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
                            in.getRunAsNonRoot(), in.getNoNewPrivileges(), in.getDropCapabilities()};
   container.memory_limit_bytes = unless_zero(in.getMemoryLimitBytes());
   container.cpu_limit_millis = unless_zero(in.getCpuLimitMillis());
+  container.cpus = in.getCpus();
   for (auto one : in.getResources()) {
     constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
     container.devices[to_string(one.getName())] =
@@ -245,7 +246,8 @@ capnp::MessageSize size_of(const core::node::Report& report) {
   // Words for a call, a start (4, and 2 for its pod), an end (9 and 2), its message and its
   // containers, with some to spare.
   uint64_t words = 64 + report.starts.size() * 7 + report.ends.size() * 13;
-  for (const auto& start : report.starts) words += start.containers.size() * 12;
+  for (const auto& start : report.starts)
+    words += start.containers.size() * 12 + start.cpus.size() / 8 + 2;
   for (const auto& end : report.ends) {
     words += end.message.size() / 8 + 1 + end.containers.size() * 6 + end.runs.size() * 12;
   }
@@ -265,6 +267,7 @@ void write_report(const core::node::Report& report, Millis now,
     wire::write_containers_now(
         from.containers, [&](unsigned size) { return starts[i].initContainers(size); },
         [now](BootInstant at) { return 1 + age(now, at.ms); });
+    if (!from.cpus.empty()) starts[i].setCpus(from.cpus);
   }
   write_ends(report.ends, now, out.initEnds(static_cast<unsigned>(report.ends.size())));
 }

@@ -48,6 +48,12 @@ std::optional<core::StartOf<Millis>> read_start(Reader& in, Millis now) {
   return core::StartOf<Millis>{start->pid, now - start->age_ms};
 }
 
+// Keepers before version 16 end the frame here.
+core::node::CpuList read_cpus(Reader& in) {
+  if (in.rest().empty()) return {};
+  return core::node::parse_cpu_list(in.text()).value_or(core::node::CpuList());
+}
+
 // -1: nothing is listening.
 kj::AutoCloseFd dial(int dir_fd) {
   kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -166,7 +172,7 @@ class SocketKeeperClient final : public KeeperClient {
                                      (order.terminal ? keeper::kReadsTerminal : 0)));
       frame.text(order.space);
       frame.num(uint8_t{order.no_new_privileges}).num(order.dropped_capabilities);
-      frame.text(order.settings);
+      frame.text(order.settings).num(order.cpus);
     }
     flush_soon();
   }
@@ -325,7 +331,7 @@ void SocketKeeperClient::order_as_owner(const SpawnOrder& order) {
     for (const uint32_t number : numbers) frame.num(number);
   }
   frame.text(order.run).text(order.mpi.leader_address).text(order.mpi.iface);
-  frame.num(uint8_t{order.private_tmp});
+  frame.num(uint8_t{order.private_tmp}).num(order.cpus);
 }
 
 std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis deadline,
@@ -381,6 +387,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= keeper::kSpaces,
                     version_ >= keeper::kConfines,
                     version_ >= keeper::kFiles,
+                    version_ >= keeper::kBinds,
                     version_ >= keeper::kTemplates,
                     version_ >= keeper::kSpaces && (can & keeper::kCanMount) != 0};
       if (abilities_.spaces) {
@@ -397,6 +404,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
       living.killing = in.num<uint8_t>() != 0;
       living.note = in.text();
       living.queued = !in.rest().empty() && in.num<uint8_t>() != 0;
+      living.cpus = read_cpus(in);
       inventory.living.push_back(std::move(living));
     } else if (type == keeper::Type::ended) {
       inventory.ended.push_back(keeper::Ended::read(in, boot_now()));
@@ -436,7 +444,7 @@ void SocketKeeperClient::take_frames() {
     if (type == keeper::Type::started) {
       const auto key = keeper::Key::read(in);
       if (const auto start = read_start(in, now))
-        started_.push_back({key.pod(), key.step(), start->pid, start->at});
+        started_.push_back({key.pod(), key.step(), start->pid, start->at, read_cpus(in)});
     } else if (type == keeper::Type::ended) {
       keeper::Ended end = keeper::Ended::read(in, now);
       // The end of a short process also carries its start.

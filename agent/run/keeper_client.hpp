@@ -54,8 +54,10 @@ struct SpawnOrder {
   std::string note;  // opaque; kept in the spool and returned with the inventory
   // Of its cgroup, where cgroups are available.
   std::optional<uint64_t> memory_limit_bytes{}, cpu_limit_millis{};
-  bool contained = false;             // wants a cgroup even without limits, where available
-  bool queued = false;                // it waits until there is room (set_room())
+  uint32_t cpus = 0;       // how many it gets for itself, if as many are free; ignored by a keeper
+                           // without abilities().binds, and for sessions
+  bool contained = false;  // wants a cgroup even without limits, where available
+  bool queued = false;     // it waits until there is room (set_room())
   std::optional<Millis> not_after{};  // boot time; it must not be started then or later
   // The keeper ends it, with this grace, when the newest contact() is that old. Requires
   // abilities().fences.
@@ -87,6 +89,7 @@ struct Inventory {
     bool killing = false;                        // a kill was ordered already
     bool queued = false;                         // it was ordered with SpawnOrder::queued
     std::string note;
+    core::node::CpuList cpus{};  // that it has for itself
   };
   std::vector<Living> living;
   std::vector<keeper::Ended> ended;
@@ -155,6 +158,7 @@ class KeeperClient {
     bool confines = false;    // processes give up privileges (SpawnOrder::no_new_privileges)
     bool files = false;       // processes write to files of their own (muster.dev/stdout), and get
                               // signals
+    bool binds = false;       // processes can have CPUs for themselves
     bool templates = false;   // it reads templates beside permits (SignedPermit::job)
     bool mounts = false;      // it can give processes their own mounts; else no_mounts says why
     std::string scratch{};    // where pods' directories are; empty: no_scratch says why

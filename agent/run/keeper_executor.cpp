@@ -86,6 +86,8 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   node_.scratch = keeper_->abilities().scratch;
   node_.memory = keeper_->abilities().memory;
 
+  if (binds_cpus_ && !keeper_->abilities().binds)
+    log::warn("--cpu-binding has no effect: {}", too_old("does not bind pods to CPUs").message);
   if (keeper_->abilities().run_as) run_dirs_.open_to_users();
   Inventory inventory;
   std::vector<SessionFound> sessions;
@@ -112,7 +114,8 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
     }
     logs_.times().adopt(logs_.output(note.job_uid, note.pod_name, note.container));
     inventory.living.push_back({living.key.pod, step, living.start, note.grace_ms, living.killing,
-                                origin_of(living.key.pod, note, inventory), living.queued});
+                                origin_of(living.key.pod, note, inventory), living.queued,
+                                living.cpus});
   }
   templates_.sweep();
   for (const auto& [pod, job] : inventory.templates)
@@ -365,6 +368,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault)
                       start.order.step.instance, wall_now());
   order.memory_limit_bytes = limits.memory_limit_bytes;
   order.cpu_limit_millis = limits.cpu_limit_millis;
+  if (binds_cpus_) order.cpus = limits.cpus;
   order.contained = job.plan != nullptr;
   order.queued = start.order.queued;
   order.not_after = start.order.not_after;

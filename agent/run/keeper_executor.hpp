@@ -30,7 +30,7 @@ class KeeperExecutor final : public Executor,
   KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs, RunDirs& run_dirs,
                  std::string keeper_path, std::string scratch_dir = "", bool private_tmp = false,
                  std::optional<uint64_t> output_max_bytes = std::nullopt,
-                 std::vector<std::string> resources = {})
+                 std::vector<std::string> resources = {}, bool binds_cpus = false)
       : port_(port),
         work_dir_(work_dir),
         logs_(logs),
@@ -39,6 +39,7 @@ class KeeperExecutor final : public Executor,
         scratch_dir_(std::move(scratch_dir)),
         output_max_bytes_(output_max_bytes),
         resources_(std::move(resources)),
+        binds_cpus_(binds_cpus),
         templates_(work_dir.path() + "/templates", private_tmp),
         node_(node_facts(work_dir.node_name())),
         later_(*this) {}
@@ -109,7 +110,8 @@ class KeeperExecutor final : public Executor,
   const std::string keeper_path_, scratch_dir_;
   const std::optional<uint64_t> output_max_bytes_;
   const std::vector<std::string> resources_;  // that the node declares
-  SessionListener* sessions_ = nullptr;       // null: there are none
+  const bool binds_cpus_;
+  SessionListener* sessions_ = nullptr;  // null: there are none
   TemplateStore templates_;
   core::node::NodeFacts node_;
   Executor::Listener* listener_ = nullptr;

@@ -392,6 +392,13 @@ const std::vector<Key> kAgent = {
      "",
      "Memory that pods may request, such as 16Gi (default: all)",
      {}},
+    {"cpu-binding",
+     Form::text,
+     "HOW",
+     "none",
+     "Where containers that request whole CPUs run; cores: on CPUs of their own (as with Slurm's "
+     "task/affinity and the kubelet's static policy), none: on any",
+     {"none", "cores"}},
     {"resource",
      Form::list,
      "NAME=COUNT",

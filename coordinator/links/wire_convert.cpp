@@ -116,6 +116,9 @@ core::node::TemplateContainer container_of(const core::Container& container,
     out.memory_limit_bytes = static_cast<uint64_t>(bytes);
   if (const int64_t cpu = amount(limits, "cpu"); cpu > 0)
     out.cpu_limit_millis = static_cast<uint64_t>(cpu);
+  const core::StringMap& requests = container.resources.requests;
+  const int64_t cpu = amount(requests.contains("cpu") ? requests : limits, "cpu");
+  out.cpus = core::node::whole_cpus(static_cast<uint64_t>(cpu), out.cpu_limit_millis.value_or(0));
   for (const auto& [name, count] : named(container.resources))
     out.devices[name] = static_cast<uint32_t>(count);
   out.confinement = core::node::confinement_of(pod.security, container.security);
@@ -296,6 +299,7 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
   out.setDropCapabilities(from.confinement.dropped);
   out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
   out.setCpuLimitMillis(from.cpu_limit_millis.value_or(0));
+  out.setCpus(from.cpus);
   auto resources = out.initResources(static_cast<unsigned>(from.devices.size()));
   unsigned next = 0;
   for (const auto& [name, count] : from.devices) {
@@ -386,6 +390,8 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     auto containers = start.getContainers();
     for (unsigned i = 0; i < std::min(containers.size(), kContainersMax); ++i)
       out.containers.push_back(read_container_now(containers[i]));
+    if (const auto cpus = core::node::parse_cpu_list(start.getCpus().cStr()))
+      out.cpus = core::node::cpu_list_text(*cpus);
     of(pod.job).starts.push_back(std::move(out));
   }
   for (auto end : ends) {

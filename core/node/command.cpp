@@ -244,6 +244,7 @@ void CommandBuilder::set_ours(const DeviceMap& devices, const std::string& scrat
   }
   all.set("HOSTNAME", names.hostname, false);
   note_own("HOSTNAME");
+  note_own(kCpusVariable);  // which the keeper sets
   set_own("MUSTER_JOB_NAME", job.job_name);
   set_own("MUSTER_JOB_UID", job.job_uid);
   set_own("MUSTER_NAMESPACE", job.ns);

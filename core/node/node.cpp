@@ -612,7 +612,7 @@ void Node::executor_connected(const std::vector<Living>& living,
       pod.stop_grace_ms = l.grace_ms;  // the real one is unknown; the keeper only lets it shrink
     }
     if (l.start)
-      process_started({id, l.step, l.start->pid, l.start->at});
+      process_started({id, l.step, l.start->pid, l.start->at, l.cpus});
     else if (pod.run.ordered(l.step))
       process_lives(found, l.step);
     auto deadline = deadline_of(pod);  // only agents order that kill, and nothing records it
@@ -738,7 +738,8 @@ Report Node::take_report() {
     const Pod& pod = found->second;
     flight.starts.emplace_back(id, pod.reported);
     report.starts.push_back({id, pod.shown.pid, pod.run.started_at().value_or(0),
-                             pod.shown.restarts, pod.shown.readiness, pod.shown.containers});
+                             pod.shown.restarts, pod.shown.readiness, pod.shown.containers,
+                             pod.shown.cpus});
   }
   while (!ends_.empty() && flight.ends.size() < kListMax) {
     PodId id = ends_.front();

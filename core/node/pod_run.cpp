@@ -152,6 +152,7 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
   remember_run(start.step.container);
   container.state = State::running;
   container.pid = start.pid;
+  container.cpus = start.cpus;
   container.restarts = start.step.instance;
   container.started_at = start.at;
   if (!started_at_) started_at_ = start.at;
@@ -307,6 +308,12 @@ PodRun::Shown PodRun::shown() const {
   shown.readiness = !born     ? Readiness::initializing
                     : all_run ? Readiness::ready
                               : Readiness::not_ready;
+  CpuList cpus;
+  for (const Container& container : containers_)
+    if (container.state == State::running)
+      cpus.insert(cpus.end(), container.cpus.begin(), container.cpus.end());
+  std::ranges::sort(cpus);
+  shown.cpus = cpu_list_text(cpus);
   if (containers_.size() > 1 || shown.restarts > 0)
     for (const Container& container : containers_) shown.containers.push_back(now_of(container));
   return shown;

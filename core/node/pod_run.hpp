@@ -33,6 +33,7 @@ class PodRun {
     int32_t restarts = 0;
     Readiness readiness = Readiness::ready;
     std::vector<ContainerNowOf<BootInstant>> containers{};  // PodStarted::containers
+    std::string cpus{};                                     // PodStarted::cpus
     // Whether a report of this would say nothing new. That a container is about to be restarted at
     // once is not worth one.
     bool adds_nothing_to(const Shown& said) const;
@@ -94,6 +95,7 @@ class PodRun {
     uint16_t instance = 0;  // of its newest process, or of the one waiting to start
     uint16_t level = 0;
     std::optional<int> pid{};  // of the newest process that was started
+    CpuList cpus{};            // of that process
     int32_t restarts = 0;
     Millis started_at = 0, due_at = 0;
     ContainerEndOf<BootInstant> end;  // valid if has_end: the end of end_instance

@@ -15,6 +15,12 @@ bool stays(const PodTemplate& job, size_t container) {
 
 }  // namespace
 
+uint32_t whole_cpus(uint64_t request_millis, uint64_t limit_millis) {
+  if (limit_millis != 0 && limit_millis != request_millis) return 0;
+  if (request_millis % 1000 != 0 || request_millis / 1000 > kCpuNumberMax) return 0;
+  return static_cast<uint32_t>(request_millis / 1000);
+}
+
 PodPlanPtr plan_of(const PodTemplate& job) {
   DeviceCounts beside, devices;
   std::vector<DeviceCounts> inits;  // of each other init container, with the sidecars before it

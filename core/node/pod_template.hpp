@@ -21,6 +21,7 @@ struct TemplateContainer {
   Container what;
   std::optional<uint64_t> memory_limit_bytes;
   std::optional<uint64_t> cpu_limit_millis;
+  uint32_t cpus = 0;          // that it may have for itself (whole_cpus()); 0: none
   DeviceCounts devices;       // named resources it requests
   Confinement confinement{};  // not in permits
   bool operator==(const TemplateContainer&) const = default;
@@ -70,6 +71,11 @@ struct PodTemplate {
   std::string wire;       // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
+
+// How many CPUs a container may have for itself: those that it requests, if that is a whole number
+// and it may not use more (its limit, if any, is the same); else 0. In thousandths, as the limit,
+// where 0 stands for none. As with the kubelet's static policy for CPUs.
+uint32_t whole_cpus(uint64_t request_millis, uint64_t limit_millis);
 
 // The plan for the job's pods; null if they need none.
 PodPlanPtr plan_of(const PodTemplate& job);

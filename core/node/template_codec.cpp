@@ -228,10 +228,12 @@ struct Fields<Container> {
 };
 template <>
 struct Fields<TemplateContainer> {
-  static constexpr std::array kAll{
-      row<&TemplateContainer::what>(1), row<&TemplateContainer::memory_limit_bytes>(2),
-      row<&TemplateContainer::cpu_limit_millis>(3), row<&TemplateContainer::devices>(4),
-      row<&TemplateContainer::confinement>(5)};
+  static constexpr std::array kAll{row<&TemplateContainer::what>(1),
+                                   row<&TemplateContainer::memory_limit_bytes>(2),
+                                   row<&TemplateContainer::cpu_limit_millis>(3),
+                                   row<&TemplateContainer::devices>(4),
+                                   row<&TemplateContainer::confinement>(5),
+                                   row<&TemplateContainer::cpus>(6)};
 };
 template <>
 struct Fields<ProcessSettings> {

@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "core/ids.hpp"
+#include "core/node/cpus.hpp"
 #include "core/node/devices.hpp"
 #include "core/pod_end.hpp"
 #include "core/spec/fields/limit_signal.hpp"
@@ -87,6 +88,7 @@ struct ProcessStart {
   Step step;
   int pid = 0;
   Millis at = 0;
+  CpuList cpus{};  // that it has for itself; empty: it is not bound, or has ended
 };
 
 struct ProcessEnd {
@@ -120,6 +122,7 @@ struct Living {
   bool killing = false;  // a kill was already ordered
   Origin origin{};       // its grace_ms is not used; the one above is
   bool queued = false;   // its order is a queued one
+  CpuList cpus{};        // as in ProcessStart
 };
 
 struct PodStarted {
@@ -130,6 +133,7 @@ struct PodStarted {
   Readiness readiness = Readiness::ready;
   // Init containers first, in the order of the template. Empty: one container, never restarted.
   std::vector<ContainerNowOf<BootInstant>> containers{};
+  std::string cpus{};  // that its running processes have for themselves, as "0-3,8"; empty: none
 };
 
 using PodEnded = PodEndReport<PodId, BootInstant>;

@@ -153,14 +153,25 @@ std::unique_ptr<Cgroup> Cgroups::make(const Limits& limits) {
         std::to_string(limits.cpu_millis * kCpuPeriodUs / 1000) + " " +
             std::to_string(kCpuPeriodUs));
   }
+  if (!limits.cpus.empty()) set(group->name, "cpuset.cpus", limits.cpus);
   if (limits.nice != 0) set(group->name, "cpu.weight.nice", std::to_string(limits.nice));
   return group;
+}
+
+// The controller is turned on once it is needed: it makes all cgroups dearer.
+bool Cgroups::sets_cpus() {
+  std::call_once(cpus_asked_, [this] {
+    write_to(dir_, "../cgroup.subtree_control", "+cpuset");
+    sets_cpus_ = write_to(dir_, "cgroup.subtree_control", "+cpuset");
+  });
+  return sets_cpus_;
 }
 
 std::unique_ptr<Cgroup> Cgroups::take(Limits limits) {
   // A limit that can't be enforced needs no separate cgroup.
   if ((can_ & kCanLimitMemory) == 0) limits.memory_bytes = 0;
   if ((can_ & kCanLimitCpu) == 0) limits.cpu_millis = 0, limits.nice = 0;
+  if (!limits.cpus.empty() && !sets_cpus()) limits.cpus.clear();
   std::unique_ptr<Cgroup> group;
   {
     std::lock_guard lock(mutex_);

@@ -27,8 +27,9 @@ namespace muster::keeper {
 struct Limits {
   uint64_t memory_bytes = 0;  // 0: none
   uint64_t cpu_millis = 0;
-  int nice = 0;  // its weight among other cgroups, as that of a process this nice
-  bool any() const { return memory_bytes != 0 || cpu_millis != 0 || nice != 0; }
+  int nice = 0;        // its weight among other cgroups, as that of a process this nice
+  std::string cpus{};  // which it may use, as "0-3,8"; empty: all. Processes cannot leave these
+  bool any() const { return memory_bytes != 0 || cpu_millis != 0 || nice != 0 || !cpus.empty(); }
 };
 
 // One cgroup, while a process has it.
@@ -63,7 +64,8 @@ class Cgroups {
   // Why a limit cannot be enforced; meaningless if can() has both.
   const std::string& why() const { return why_; }
 
-  // Any thread. Null: none is available now. Limits that can() lacks are ignored.
+  // Any thread. Null: none is available now. Limits that can() lacks are ignored, and so are CPUs
+  // without the controller `cpuset`.
   std::unique_ptr<Cgroup> take(Limits limits);
   // Gives back a cgroup whose processes are gone.
   void recycle(std::unique_ptr<Cgroup> group);
@@ -80,6 +82,7 @@ class Cgroups {
 
  private:
   std::unique_ptr<Cgroup> make(const Limits& limits);
+  bool sets_cpus();
   bool set(const std::string& name, const char* file, const std::string& value) const;
 
   bool make_below(const std::string& path);
@@ -90,6 +93,8 @@ class Cgroups {
   std::string why_;
   int dir_ = -1;
   uint8_t can_ = 0;
+  std::once_flag cpus_asked_;
+  bool sets_cpus_ = false;  // valid once asked
   size_t most_ = 0;
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Cgroup>> pool_;

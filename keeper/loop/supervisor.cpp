@@ -251,6 +251,10 @@ void Supervisor::on_spawned(Spawned spawned) {
   process->start = spawned.start;
   process->unborn = spawned.unborn;
   process->cgroup = std::move(spawned.cgroup);
+  process->cpus = std::move(spawned.cpus);
+  if (spawned.cpus_missing > 0)
+    tell("not bound, %u CPUs of its own are not free: %s", spawned.cpus_missing,
+         process->note.c_str());
   process->input = std::move(spawned.input);
   process->state = State::running;
   by_pid_[process->start->pid] = process->entry;
@@ -347,7 +351,7 @@ void Supervisor::settle(Process& process) {
   }
   for (const std::string& path : std::exchange(process.outputs, {})) outputs_.close(path);
   output_limit_.remove(process.entry);
-  if (process.enqueued) spawner_.vacate(process.entry);
+  if (process.enqueued || !process.cpus.empty()) spawner_.vacate(process.entry);
   process.state = State::ended;
   process.ended = true;
   --living_;

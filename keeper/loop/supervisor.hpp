@@ -68,6 +68,7 @@ class Supervisor {
     State state = State::starting;
     bool enqueued = false;  // it is or was queued
     std::unique_ptr<Cgroup> cgroup{};
+    core::node::CpuList cpus{};  // as in Spawned
     std::vector<std::string> outputs{};
     std::vector<std::string> written{};  // Spawned::written, until it is watched
     bool killing = false;

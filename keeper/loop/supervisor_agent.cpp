@@ -165,6 +165,7 @@ void Supervisor::on_hello(Reader in) {
     const bool begun = process->start && !process->unborn;
     ReportedStart::write(frame, begun ? reported(process->start, now_ns_) : std::nullopt);
     frame.num(uint8_t{process->killing}).text(process->note).num(uint8_t{process->enqueued});
+    frame.text(core::node::cpu_list_text(process->cpus));
     process->start_reported = begun;
   }
   Frame(out_, Type::inventory_done);
@@ -248,6 +249,7 @@ bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
     order.mpi.iface = in.text();
   }
   if (!in.rest().empty()) order.private_tmp = in.num<uint8_t>() != 0;
+  if (!in.rest().empty()) job.cpus = in.num<uint32_t>();
   job.number = key.instance;
   job.pod = {key.job, key.index, key.attempt};
   job.container = key.container;
@@ -313,6 +315,7 @@ std::string Supervisor::refuses_session(Process* host, SpawnJob& job) {
   job.session = true;
   if (host->cgroup != nullptr) job.joins_cgroup = host->cgroup->procs;
   job.joins_pid = host->start->pid;
+  job.joins_cpus = host->cpus;
   if (!job.as) return "";
   const PermitPtr& permit = job.as->permit;
   if (permit == nullptr) return "its command is not signed";
@@ -342,6 +345,7 @@ void Supervisor::tell_start(Process& process) {
   Frame frame(out_, Type::started);
   process.key.write(frame);
   ReportedStart::write(frame, reported(process.start, now_ns_));
+  frame.text(core::node::cpu_list_text(process.cpus));
 }
 
 void Supervisor::tell_end(Process& process) {

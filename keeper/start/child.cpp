@@ -91,6 +91,7 @@ MUSTER_IN_CHILD StartFailure take_steps(Child& child) {
     if (const char* why = child.pam->open(); why != nullptr) return cannot(why, 0);
   // If joining fails (out of memory), session and environment identify it, as without cgroups.
   if (child.cgroup >= 0 && write(child.cgroup, "0", 1) < 0) errno = 0;
+  if (!child.cpus.bind()) errno = 0;  // they were taken away from us, or went offline
   if (!unshare_descriptors(child)) return cannot(kDescriptors);
   setrlimit(RLIMIT_NOFILE, child.files);
   if (dup2(child.in, 0) < 0 || dup2(child.out, 1) < 0 || dup2(child.err, 2) < 0)

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "keeper/kernel/cgroup.hpp"
+#include "keeper/kernel/cpus.hpp"
 #include "keeper/kernel/rlimits.hpp"
 #include "keeper/kernel/start_settings.hpp"
 #include "keeper/start/last_step.hpp"
@@ -39,6 +40,7 @@ struct Child {
   int shared_from = -1;           // it shares our descriptors, and needs none from here on
   const rlimit* files = nullptr;  // RLIMIT_NOFILE
   const StartSettings* settings = nullptr;
+  CpuMask cpus{};  // that it is bound to
   Secrets* secrets = nullptr;
   // Whom it becomes; null: it stays our own user. What follows only concerns the former.
   const core::Owner* owner = nullptr;

@@ -31,6 +31,12 @@ void Launch::name(const Token& token, bool session) {
   if (session) envp.push_back(session_.data());
 }
 
+void Launch::bind(const core::node::CpuList& cpus) {
+  if (cpus.empty()) return;
+  cpus_ = core::node::kCpusVariable + ("=" + core::node::cpu_list_text(cpus));
+  envp.insert(envp.begin(), cpus_.data());  // the first of two with one name counts
+}
+
 void Launch::add_variable(std::string_view variable) {
   if (variable.starts_with("PATH=")) path = variable.substr(5);
   if (!variable.starts_with(kTokenName)) envp.push_back(mutable_text(variable));
@@ -71,6 +77,7 @@ bool Launch::read(std::string_view order) {
     last.privileges.dropped = in.num<uint64_t>();
   }
   if (!in.rest().empty()) settings = core::node::read_settings(in.text());
+  if (!in.rest().empty()) cpus = in.num<uint32_t>();
   return in.ok();
 }
 

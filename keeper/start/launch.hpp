@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/fd.hpp"
+#include "core/node/cpus.hpp"
 #include "core/node/space.hpp"
 #include "core/spec/fields/process_settings.hpp"
 #include "keeper/kernel/cgroup.hpp"
@@ -29,6 +30,7 @@ struct Launch {
   core::node::Space space;
   core::ProcessSettings settings{};
   Limits limits{};
+  uint32_t cpus = 0;       // how many it gets for itself
   bool contained = false;  // gets a cgroup
   bool input = false;
   bool terminal = false;
@@ -41,6 +43,8 @@ struct Launch {
 
   // Begins the environment with what a process is recognized by.
   void name(const Token& token, bool session);
+  // Says in the environment which CPUs it is bound to.
+  void bind(const core::node::CpuList& cpus);
   // Reads an agent's order, the frame `spawn` after its note (protocol.hpp); `order` must outlive
   // this. False: it is malformed.
   bool read(std::string_view order);
@@ -59,7 +63,7 @@ struct Launch {
 
  private:
   void add_variable(std::string_view variable);
-  std::string token_, session_, plan_fd_;
+  std::string token_, session_, plan_fd_, cpus_;
   bool wrapped_ = false;
 };
 

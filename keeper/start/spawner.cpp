@@ -149,6 +149,7 @@ bool Spawner::rescue() {
 
 void Spawner::vacate(uint64_t entry) {
   std::lock_guard lock(mutex_);
+  cpus_.give_back(entry);
   if (placed_.erase(entry) != 0) wake_locked();
 }
 
@@ -264,6 +265,7 @@ void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
   int pidfd = -1;
   int report = -1;
   std::optional<Spawned> result = start(job, stack, pidfd, report);
+  if (!result || !result->start) cpus_.give_back(entry);
   std::lock_guard lock(mutex_);
   if (!result) {
     --worker.children;
@@ -324,7 +326,10 @@ void Spawner::reap(uint64_t entry) {
   // If anything is left, the main thread ends that first.
   exited.left = kill(-child.pid, 0) == 0 || errno != ESRCH ||
                 (child.cgroup != nullptr && !Cgroups::is_empty(*child.cgroup));
-  if (!exited.left) placed_.erase(entry);
+  if (!exited.left) {
+    cpus_.give_back(entry);
+    placed_.erase(entry);
+  }
   exited.outputs = std::move(child.outputs);
   children_.erase(found);
   // An adopted process may still write to what it inherited.

@@ -23,6 +23,7 @@
 #include "keeper/files/pod_dirs.hpp"
 #include "keeper/files/spool.hpp"
 #include "keeper/kernel/cgroup.hpp"
+#include "keeper/kernel/cpus.hpp"
 #include "keeper/kernel/proc.hpp"
 #include "keeper/start/child_fds.hpp"
 #include "keeper/start/launch.hpp"
@@ -44,6 +45,8 @@
 
 namespace muster::keeper {
 
+struct Child;
+
 struct SpawnJob {
   Token token;
   std::string order;         // the spawn frame after its note; empty with a permit
@@ -55,12 +58,14 @@ struct SpawnJob {
   uint16_t container = 0;
   uint16_t number = 0;  // Key::instance
   Limits limits{};
+  uint32_t cpus = 0;  // how many it gets for itself
   bool contained = false;
   int64_t not_after_ms = 0;
   // A session (protocol.hpp) joins its container's cgroup. -1: there is none.
   bool session = false;
   int joins_cgroup = -1;
-  int joins_pid = 0;         // of the container's process
+  int joins_pid = 0;  // of the container's process
+  core::node::CpuList joins_cpus{};
   bool agent_reads = false;  // the agent reads outputs itself
 
   // Whom it runs as; null: our own user.
@@ -88,6 +93,8 @@ struct Spawned {
   bool node_fault = false;       // not started for a reason that concerns any process here
   std::string error;
   std::unique_ptr<Cgroup> cgroup{};    // null: none
+  core::node::CpuList cpus{};          // that it has for itself, or its container has
+  uint32_t cpus_missing = 0;           // as many were asked for and not free, so it has none
   std::vector<std::string> outputs{};  // opened for it, to be closed
   std::vector<std::string> written{};  // the files that it writes to
   Fd input{};                          // the write end of its input, if it has any
@@ -122,7 +129,7 @@ class Spawner {
   bool rescue();
   // Whether a running process is past its exec. False: it may still fail to start, or is reaped.
   bool begun(uint64_t entry);
-  // A process has left nothing behind: frees its place, unless a worker already has.
+  // A process has left nothing behind: frees its place and CPUs, unless a worker already has.
   void vacate(uint64_t entry);
 
   // Signals the group of a process that is not reaped yet; does nothing for others.
@@ -191,6 +198,8 @@ class Spawner {
   std::string open_outputs(const SpawnJob& job, const Launch& launch, Output& out, Output& err,
                            Spawned& result);
   std::string open_own(const SpawnJob& job, std::string_view path, Output& output, Spawned& result);
+  // Binds it to CPUs of its own, as far as there are any, or to those of its container.
+  void bind(const SpawnJob& job, Launch& launch, Child& child, Spawned& result);
   // What a process of this order gets; null: none.
   std::unique_ptr<Cgroup> cgroup_for(const SpawnJob& job, const Launch& launch);
   // The result for a process that is not started; returns its cgroup. no_room(): for a reason that
@@ -208,6 +217,7 @@ class Spawner {
   const mode_t mask_;
   ChildFds& child_fds_;
   const Spaces& spaces_;
+  Cpus cpus_;
   const int null_fd_;
   const int event_fd_;
   std::deque<Worker> workers_;

@@ -28,6 +28,7 @@ void follow(const Permit& permit, const SpawnJob& job, const Spaces& spaces, Lau
       permit.job.private_tmp || job.as->private_tmp);
   launch.settings = core::node::settings_of(permit.job, launch.command);
   launch.limits = job.limits;
+  launch.cpus = job.cpus;
   launch.contained = job.contained || job.limits.any();
   launch.input = permit.session && permit.session->input;
   launch.terminal = launch.input && permit.session->terminal;
@@ -137,8 +138,20 @@ std::string Spawner::open_outputs(const SpawnJob& job, const Launch& launch, Out
   return "";
 }
 
+void Spawner::bind(const SpawnJob& job, Launch& launch, Child& child, Spawned& result) {
+  if (job.session) {
+    result.cpus = job.joins_cpus;
+  } else {
+    result.cpus = cpus_.take(job.token.entry, launch.cpus);
+    if (result.cpus.empty()) result.cpus_missing = launch.cpus;
+    launch.limits.cpus = core::node::cpu_list_text(result.cpus);
+  }
+  launch.bind(result.cpus);
+  child.cpus = CpuMask(result.cpus);
+}
+
 std::unique_ptr<Cgroup> Spawner::cgroup_for(const SpawnJob& job, const Launch& launch) {
-  const bool wanted = cgroups_for_all_ || launch.contained;
+  const bool wanted = cgroups_for_all_ || launch.contained || !launch.limits.cpus.empty();
   if (cgroups_ == nullptr || !wanted || job.session) return nullptr;
   Limits limits = launch.limits;
   limits.nice = launch.settings.nice.value_or(0);
@@ -178,6 +191,7 @@ std::optional<Spawned> Spawner::start(const SpawnJob& job, char* stack, int& pid
   launch.wrap(plan_file);
   Secrets secrets(launch.secret_files);
   Child child;
+  bind(job, launch, child, result);
   child.programs = launch.programs(owner == nullptr);
   launch.end(secrets);
 

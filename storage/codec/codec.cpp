@@ -96,7 +96,8 @@ struct Writer {
     auto list = out.initPodsStarted(static_cast<uint32_t>(r.starts.size()));
     for (uint32_t i = 0; i < r.starts.size(); ++i) {
       const auto& start = r.starts[i];
-      [[maybe_unused]] const auto& [pod, pid, restarts, started_ms, readiness, containers] = start;
+      [[maybe_unused]] const auto& [pod, pid, restarts, started_ms, readiness, containers, cpus] =
+          start;
       auto to = list[i];
       to.setIndex(start.pod.index);
       to.setAttempt(start.pod.attempt);
@@ -105,6 +106,7 @@ struct Writer {
       to.setStarted(instant(start.started_ms, r.at_ms));
       to.setReadiness(wire::to_wire(start.readiness));
       write_containers_now(containers, r.at_ms, [&to](uint32_t n) { return to.initContainers(n); });
+      if (!cpus.empty()) to.setCpus(text(cpus));
     }
   }
   void operator()(const core::PodsEnded& r) {
@@ -271,7 +273,8 @@ core::PodsStarted started_back(wire::Record::Reader in) {
                         .restarts = start.getRestarts(),
                         .started_ms = instant_back(start.getStarted(), r.at_ms),
                         .readiness = readiness_back(start.getReadiness()),
-                        .containers = containers_now_back(start.getContainers(), r.at_ms)});
+                        .containers = containers_now_back(start.getContainers(), r.at_ms),
+                        .cpus = text_back(start.getCpus())});
   }
   return r;
 }

@@ -90,9 +90,9 @@ std::map<uint32_t, core::Steps> all_steps_back(wire::JobSnapshot::Reader in) {
 void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   // Fails to compile when a pod gets a member that is not written below.
   [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, readiness,
-                                containers, runs, failures, ignored, disruptions, steps, stopping,
-                                grace_ms, counted, action, spared, conditions, meta, ended, end] =
-      pod;
+                                containers, runs, cpus, failures, ignored, disruptions, steps,
+                                stopping, grace_ms, counted, action, spared, conditions, meta,
+                                ended, end] = pod;
   to.setIndex(pod.key.index);
   to.setAttempt(pod.key.attempt);
   to.setCreated(instant(pod.created_ms, base_ms));
@@ -128,6 +128,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   wire::write_usage(end.used, [&to] { return to.initUsed(); });
   write_containers_now(containers, created, [&to](uint32_t n) { return to.initNow(n); });
   write_runs(runs, created, [&to](uint32_t n) { return to.initRuns(n); });
+  if (!cpus.empty()) to.setCpus(text(cpus));
 }
 
 core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
@@ -161,6 +162,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.meta = meta_back(in.getMeta());
   pod.containers = containers_now_back(in.getNow(), pod.created_ms);
   pod.runs = runs_back(in.getRuns(), pod.created_ms);
+  pod.cpus = text_back(in.getCpus());
   return pod;
 }
 

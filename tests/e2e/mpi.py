@@ -78,6 +78,7 @@ class Site(unittest.TestCase):
     NODES = 4
     SLOTS = 40
     FLAGS = ()  # for the coordinator
+    AGENT_FLAGS = ()
 
     @classmethod
     def setUpClass(cls):
@@ -143,7 +144,7 @@ class Site(unittest.TestCase):
         node = next(one for one in cls.nodes if one.name == name)
         cls.daemons[name] = start_daemon(
             [*node.prefix, MUSTER, "agent", "--coordinator", cls.ends["listenTls"], "--name", name, "--slots", cls.SLOTS, "--work-dir",
-             cls.dir / name, "--evict-memory", "0", *(f"--resource=example.com/{seat}=1" for seat in LAUNCHERS), *flags], cls.dir)
+             cls.dir / name, "--evict-memory", "0", *(f"--resource=example.com/{seat}=1" for seat in LAUNCHERS), *cls.AGENT_FLAGS, *flags], cls.dir)
 
     @classmethod
     def kill(cls, name):
@@ -910,6 +911,33 @@ class OneLine(Site):
                 self.completed(f"batch-{mpi}")
                 self.assertEqual([rank[:2] for rank in self.ranks(f"batch-{mpi}")], [(i, 4) for i in range(4)])
                 self.assertEqual(self.log(f"batch-{mpi}", 0).count("before"), 1)
+
+
+class Bound(Site):
+    """Ranks of pods that have CPUs for themselves."""
+    NODES = 1
+    AGENT_FLAGS = ("--cpu-binding", "cores")
+
+    def test_ranks_run_on_the_cpus_of_their_pods(self):
+        mine = sorted(os.sched_getaffinity(0))
+        if len(mine) < 2:
+            self.skipTest("this machine has one CPU")
+        show = 'echo "cpus $MUSTER_POD_NAME $(grep Cpus_allowed_list /proc/self/status | cut -f2) $MUSTER_CPUS"'
+        for mpi, launcher in LAUNCHERS.items():
+            name = f"bound-{mpi}"
+            with self.subTest(name):
+                job = self.job(name, ["muster-mpi-entry", "--", launcher, "sh", "-c", show.replace("$", "$$")], 2, f"{mpi},slots=2")
+                job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+                code, made = self.ask("POST", JOBS, job)
+                self.assertEqual(code, 201, made)
+                self.addCleanup(self.gone, name, made["metadata"]["uid"])
+                self.completed(name)
+                said = re.findall(r"^cpus (\S+) (\S+) (\S+)$", self.log(name, 0), re.M)
+                self.assertEqual(len(said), 4, self.log(name, 0))
+                by_pod = {pod: cpus for pod, cpus, _ in said}
+                self.assertEqual(set(said), {(pod, cpus, cpus) for pod, cpus in by_pod.items()}, "both ranks of a pod, and as the variable says")
+                self.assertEqual(len(set(by_pod.values())), 2, by_pod)
+                self.assertTrue(all(cpus.isdigit() for cpus in by_pod.values()), by_pod)
 
 
 class LostNodes(Site):

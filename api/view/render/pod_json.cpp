@@ -230,6 +230,7 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
     if (pod.ignored > 0) add(out, core::kIndexIgnoredFailureCountKey, std::to_string(pod.ignored));
   }
   if (pod.pid) add(out, "muster.dev/pid", std::to_string(*pod.pid));
+  if (!pod.cpus.empty()) add(out, "muster.dev/cpus", pod.cpus);
   if (!pod.runs.empty()) add(out, kRunsKey, dumped(runs_json(object_->spec.pod, pod)));
   if (pod.ended && pod.end.used.known()) {
     add(out, "muster.dev/cpu-seconds", seconds_text(pod.end.used.cpu_us()));

@@ -26,6 +26,7 @@ constexpr std::string_view kOwnAnnotations[] = {core::kCompletionIndexKey,
                                                 core::kIndexFailureCountKey,
                                                 core::kIndexIgnoredFailureCountKey,
                                                 "muster.dev/pid",
+                                                "muster.dev/cpus",
                                                 kRunsKey,
                                                 kManagersKey};
 

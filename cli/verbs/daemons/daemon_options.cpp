@@ -378,6 +378,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
     read.fail("until", until.error().message);
   read.text("scratch-dir", o.scratch_dir);
   read.toggle("private-tmp", o.private_tmp);
+  o.binds_cpus = settings.text("cpu-binding") == "cores";
   read.span("log-keep", o.log_keep_ms);
   read.toggle("hollow", o.hollow);
   read.span("hollow-duration", o.hollow_duration_ms);

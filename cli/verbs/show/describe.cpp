@@ -17,11 +17,13 @@
 #include "client/terminal/policy_text.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
+#include "core/node/cpus.hpp"
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
 #include <iostream>
+#include <set>
 
 namespace muster::cli {
 namespace {
@@ -240,6 +242,18 @@ void add_limits(const Json& spec, Rows& rows) {
   if (!text.empty()) rows.push_back({"Limits:", text});
 }
 
+std::string cpus_of(const Json& pod) {
+  return text_at(pod, {"metadata", "annotations", "muster.dev/cpus"});
+}
+
+core::node::CpuList cpus_of_all(const Json& pods) {
+  std::set<uint32_t> all;
+  for (const Json& pod : pods)
+    if (const auto cpus = core::node::parse_cpu_list(cpus_of(pod)))
+      all.insert(cpus->begin(), cpus->end());
+  return {all.begin(), all.end()};
+}
+
 int describe_pod(ApiClient& client, const DescribeOptions& options) {
   const std::string& ns = options.target.ns;
   auto found = object(client, object_path(Kind::pod, ns, options.name));
@@ -270,6 +284,8 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
   const Json& notes = at(pod, {"metadata", "annotations"});
   if (const std::string pid = text_at(notes, {"muster.dev/pid"}); !pid.empty())
     rows.push_back({"Pid:", pid});
+  if (const std::string cpus = cpus_of(pod); !cpus.empty())
+    rows.push_back({"CPUs of its own:", cpus});
   if (const std::string cpu = text_at(notes, {"muster.dev/cpu-seconds"}); !cpu.empty())
     rows.push_back({"CPU time:", cpu + "s"});
   if (const std::string peak = text_at(notes, {"muster.dev/peak-memory-bytes"}); !peak.empty())
@@ -360,12 +376,19 @@ int describe_node(ApiClient& client, const DescribeOptions& options) {
   if (!list) return fail(list.error());
   const Json& items = at(*list, {"items"});
   const size_t count = items.is_array() ? items.size() : 0;
-  std::cout << "Running pods: " << count << "\n";
+  const core::node::CpuList bound = cpus_of_all(items);
+  std::cout << "Running pods: " << count;
+  if (!bound.empty())
+    std::cout << "; CPUs of their own: " << bound.size() << " (" << core::node::cpu_list_text(bound)
+              << ")";
+  std::cout << "\n";
   Rows pods = {{"NAMESPACE", "NAME", "STARTED"}};
+  if (!bound.empty()) pods[0].push_back("CPUS");
   for (size_t i = 0; i < std::min(count, kPodsMax); ++i) {
     pods.push_back({text_at(items[i], {"metadata", "namespace"}),
                     text_at(items[i], {"metadata", "name"}),
                     none_if_empty(ago(text_at(items[i], {"status", "startTime"})))});
+    if (!bound.empty()) pods.back().push_back(none_if_empty(cpus_of(items[i])));
   }
   if (count > 0) std::cout << aligned(pods, "  ");
   if (count > kPodsMax) std::cout << "  ... and " << count - kPodsMax << " more\n";

@@ -33,6 +33,7 @@ struct PodsReported {
     Age age;
     Readiness readiness = Readiness::ready;
     std::vector<ContainerNowOf<Age>> containers{};  // empty: one, never restarted
+    std::string cpus{};  // that it has for itself, as "0-3,8"; empty: none
   };
   using Ended = PodEndReport<PodKey, Age>;
   uint64_t token = 0;

@@ -61,6 +61,7 @@ struct Pod {
   Readiness readiness = Readiness::ready;  // once started
   std::vector<ContainerNow> containers;    // while it runs; empty: one, never restarted
   std::vector<RunEnd> runs;                // that were followed by another, as far as is known
+  std::string cpus;                        // that it has, or had, for itself, as "0-3,8"
   int32_t failures = 0;                    // job-index-failure-count at its creation
   int32_t ignored = 0;                     // job-index-ignored-failure-count
   int32_t disruptions = 0;                 // part of `ignored`: those of DisruptionTarget

@@ -78,6 +78,7 @@ struct PodsStarted {
     Millis started_ms = 0;
     Readiness readiness = Readiness::ready;
     std::vector<ContainerNow> containers{};  // empty: one, never restarted
+    std::string cpus{};                      // that it has for itself; empty: none
     bool operator==(const Start&) const = default;
   };
   Millis at_ms = 0;

@@ -370,6 +370,7 @@ struct Applier {
       pod.restarts = start.restarts;
       pod.readiness = start.readiness;
       pod.containers = start.containers;
+      pod.cpus = start.cpus;
       remember_runs(pod, ContainerPhase::running);
       set_started(pod, start.started_ms);
       s.start_trouble.erase(pod.node);

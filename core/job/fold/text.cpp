@@ -77,6 +77,10 @@ std::string end_text(EndCause cause, int32_t exit_code, int32_t signal,
   return text;
 }
 
+std::string cpus_text(const std::string& cpus) {
+  return cpus.empty() ? "" : " cpus=" + cpus;
+}
+
 std::string readiness_text(Readiness readiness) {
   return readiness == Readiness::ready ? "" : " " + std::string(name(readiness));
 }
@@ -127,7 +131,7 @@ struct EventText {
     std::string text = "PodsReported " + node_text(e.node) + " token=" + std::to_string(e.token);
     for (const auto& one : e.starts)
       text += ", start " + pod_text(job, one.pod) + start_text(one.pid, one.restarts) +
-              readiness_text(one.readiness);
+              readiness_text(one.readiness) + cpus_text(one.cpus);
     for (const auto& one : e.ends)
       text += ", end " + pod_text(job, one.pod) +
               end_text(one.cause, one.exit_code, one.signal, one.message);
@@ -253,7 +257,7 @@ struct RecordText {
   std::string operator()(const PodsStarted& r) {
     return listed("PodsStarted", r.starts, [this](const PodsStarted::Start& one) {
       return pod_text(job, one.pod) + start_text(one.pid, one.restarts) +
-             readiness_text(one.readiness) + containers_text(one.containers);
+             readiness_text(one.readiness) + cpus_text(one.cpus) + containers_text(one.containers);
     });
   }
   std::string operator()(const PodsEnded& r) {

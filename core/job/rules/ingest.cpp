@@ -190,7 +190,8 @@ struct Ingest {
     for (const auto& [key, start] : unrecorded) {
       const Pod* pod = open_on(key, e.node);
       if (pod->started_at && pod->pid == start->pid && pod->restarts == start->restarts &&
-          pod->readiness == start->readiness && same_phases(pod->containers, start->containers))
+          pod->readiness == start->readiness && pod->cpus == start->cpus &&
+          same_phases(pod->containers, start->containers))
         continue;
       std::vector<ContainerNow> containers;
       for (const auto& one : start->containers)
@@ -199,7 +200,7 @@ struct Ingest {
       // A repeated report may be older than what is recorded.
       sync.starts.push_back({key, start->pid, std::max(pod->restarts, start->restarts),
                              instant(sync, *pod, start->age), start->readiness,
-                             std::move(containers)});
+                             std::move(containers), start->cpus});
     }
     if (!holds) sync.order(AckReport{e.token});
   }

@@ -33,6 +33,46 @@ TEST(WireConvert, AgentCannotReportNodeAsLostOrDeleted) {
     EXPECT_EQ(taken(cause), std::pair(EndCause::exited, EndCause::exited));
 }
 
+// The CPUs read from a report of one start.
+std::string cpus_taken(const char* text) {
+  capnp::MallocMessageBuilder message;
+  auto params = message.initRoot<wire::Session::ReportParams>();
+  auto start = params.initStarts(1)[0];
+  start.initPod().setJob(7);
+  start.setCpus(text);
+  return read_report(1, params.getStarts().asReader(), params.getEnds().asReader())
+      .at(7)
+      .starts.at(0)
+      .cpus;
+}
+
+TEST(WireConvert, AgentCanReportOnlyListsOfCpus) {
+  EXPECT_EQ(cpus_taken("0-3,8"), "0-3,8");
+  EXPECT_EQ(cpus_taken("0,1"), "0-1");
+  EXPECT_EQ(cpus_taken(""), "");
+  EXPECT_EQ(cpus_taken("<b>0</b>"), "");
+}
+
+// The CPUs that a container may have for itself.
+uint32_t cpus_of(const core::StringMap& requests, const core::StringMap& limits) {
+  core::JobObject object;
+  auto& container = object.spec.pod.containers.emplace_back();
+  container.name = "main";
+  container.resources.requests = requests;
+  container.resources.limits = limits;
+  return template_of(7, object, {}).containers.at(0).cpus;
+}
+
+TEST(WireConvert, ContainersMayHaveTheCpusThatTheyRequest) {
+  EXPECT_EQ(cpus_of({}, {}), 0u);
+  EXPECT_EQ(cpus_of({{"cpu", "2"}}, {}), 2u);
+  EXPECT_EQ(cpus_of({{"cpu", "2000m"}}, {{"cpu", "2"}}), 2u);
+  EXPECT_EQ(cpus_of({{"cpu", "2"}}, {{"cpu", "4"}}), 0u) << "it may use others, too";
+  EXPECT_EQ(cpus_of({{"cpu", "1500m"}}, {}), 0u);
+  EXPECT_EQ(cpus_of({}, {{"cpu", "3"}}), 3u) << "without a request, the limit is one";
+  EXPECT_EQ(cpus_of({{"cpu", "0"}}, {{"cpu", "3"}}), 0u) << "it is not placed for any";
+}
+
 core::node::PodTemplate some_template() {
   core::JobObject object;
   object.meta.name = "j";

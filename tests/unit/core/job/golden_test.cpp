@@ -230,6 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Transcripts, Golden, testing::ValuesIn(transcripts_in("
 TEST(Text, EventsPrintOnOneLine) {
   EXPECT_EQ(to_text(7, SlotsGranted{{{1, 2}, {3, 1}}}), "SlotsGranted n1=2, n3=1");
   PodsReported report{9, 1, {{{4, 0}, 55, 0, 0}}, {}};
+  report.starts[0].cpus = "0-1";
   PodsReported::Ended end;
   end.pod = {5, 1};
   end.exit_code = 127;
@@ -237,7 +238,7 @@ TEST(Text, EventsPrintOnOneLine) {
   end.message = "no such file:\n\"x\"";
   report.ends.push_back(end);
   EXPECT_EQ(to_text(7, report),
-            "PodsReported n1 token=9, start j7/4#0 pid=55, end j7/5#1 exit=127 "
+            "PodsReported n1 token=9, start j7/4#0 pid=55 cpus=0-1, end j7/5#1 exit=127 "
             "cause=start-failed message=\"no such file: \\\"x\\\"\"");
   EXPECT_EQ(to_text(7, NodeLost{2}), "NodeLost n2 cause=node-lost");
   EXPECT_EQ(to_text(7, NodeRegistered{2, {{0, 0}, {1, 3}}}),

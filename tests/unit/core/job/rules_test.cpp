@@ -919,6 +919,20 @@ TEST(P13Reports, OfAnotherNodeChangeNothing) {
   play.restart();
 }
 
+TEST(Reports, OfOtherCpusAreRecorded) {
+  Play play(Play::indexed(1, 1));
+  play.sync();
+  PodsReported report{1, Play::kNode, {{{0, 0}, 55, 0, 0}}, {}};
+  report.starts[0].cpus = "0-1";
+  play.sync({report});
+  EXPECT_EQ(play.pod({0, 0})->cpus, "0-1");
+  report.starts[0].cpus = "4";
+  play.sync({report});
+  EXPECT_EQ(play.pod({0, 0})->cpus, "4");
+  play.restart();
+  EXPECT_EQ(play.pod({0, 0})->cpus, "4");
+}
+
 // #105200: a pod whose end was seen twice was counted twice.
 TEST(Regression, K105200AnEndThatIsReportedTwiceCountsOnce) {
   Play play(Play::indexed(2, 2));

@@ -1,5 +1,7 @@
-// CPUs of their own: which ones a process gets, and lists as text.
+// CPUs of their own: which ones a process gets, which processes may have some, and lists as text.
 #include "core/node/cpus.hpp"
+
+#include "core/node/pod_template.hpp"
 
 #include <gtest/gtest.h>
 
@@ -110,6 +112,17 @@ TEST(CpuListText, IsTheKernels) {
   for (uint32_t n = 3; longest.size() <= kCpuListTextMax; n += 2)
     longest += "," + std::to_string(n);
   EXPECT_FALSE(parse_cpu_list(longest));
+}
+
+TEST(WholeCpus, AreRequestedAndNotExceeded) {
+  const struct {
+    uint64_t request, limit;
+    uint32_t cpus;
+  } rows[] = {{0, 0, 0},    {1000, 0, 1}, {4000, 0, 4},       {4000, 4000, 4}, {0, 2000, 0},
+              {1500, 0, 0}, {500, 0, 0},  {1000, 4000, 0},    {2000, 1000, 0}, {1500, 1500, 0},
+              {0, 500, 0},  {999, 0, 0},  {100'000'000, 0, 0}};
+  for (const auto& row : rows)
+    EXPECT_EQ(whole_cpus(row.request, row.limit), row.cpus) << row.request << " " << row.limit;
 }
 
 }  // namespace

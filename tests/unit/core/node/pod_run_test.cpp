@@ -41,7 +41,8 @@ std::string text(const Orders& orders) {
   for (const auto& r : orders.reports) {
     for (const auto& s : r.starts) {
       add("+ pid=" + (s.pid ? std::to_string(*s.pid) : "none") +
-          " restarts=" + std::to_string(s.restarts) + " " + std::string(core::name(s.readiness)));
+          " restarts=" + std::to_string(s.restarts) + " " + std::string(core::name(s.readiness)) +
+          (s.cpus.empty() ? "" : " cpus=" + s.cpus));
     }
     for (const auto& e : r.ends) {
       std::string line = "- " + std::string(core::name(e.cause)) + "/" +
@@ -298,6 +299,23 @@ TEST_F(PodRunTest, EveryStartOfAReadyPodIsTold) {
   EXPECT_EQ(next(), "+ pid=100 restarts=0 ready");
   started({1, 0}, 110);
   EXPECT_EQ(next(), "+ pid=100 restarts=0 ready");
+}
+
+TEST_F(PodRunTest, TellsTheCpusOfItsContainers) {
+  begin({.containers = 2});
+  next();
+  node->process_started({pod(), {0, 0}, 100, now, {4, 5}});
+  node->process_started({pod(), {1, 0}, 110, now, {1, 6}});
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 ready cpus=1,4-6");
+  // What has ended has none.
+  ended({1, 0}, 0, 1);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 not-ready cpus=4-5");
+  // The next agent is told by the executor, and tells it again.
+  const auto with = plan({.containers = 2});
+  Living first{.pod = pod(), .step = {0, 0}, .start = {{100, now}}, .grace_ms = 30'000};
+  first.cpus = {4, 5};
+  restart_agent(with, {first}, {end({1, 0}, 0, 1)});
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 not-ready cpus=4-5");
 }
 
 TEST_F(PodRunTest, ShowsEachContainerOfSeveral) {

@@ -49,6 +49,7 @@ PodTemplate full() {
   one.what.env_from = {{"P_", "settings", true}};
   one.memory_limit_bytes = 1;
   one.cpu_limit_millis = 2;
+  one.cpus = 4;
   one.devices = {{"nvidia.com/gpu", 3}};
   one.confinement = {0, 9, true, true, 1};
   job.containers = {TemplateContainer{}, one};

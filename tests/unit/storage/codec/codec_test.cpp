@@ -65,6 +65,7 @@ class Chance {
     if (flip()) end.used = {u64(), u64(), u64()};
     return end;
   }
+  std::string cpus() { return flip() ? "" : "0-" + std::to_string(below(300)); }
   std::vector<RunEnd> runs() {
     std::vector<RunEnd> runs;
     if (below(4) != 0) return runs;
@@ -93,6 +94,7 @@ class Chance {
     pod.pid = pid();
     pod.restarts = i32();
     pod.runs = runs();
+    pod.cpus = cpus();
     pod.failures = i32();
     pod.ignored = i32();
     pod.disruptions = i32();
@@ -159,7 +161,7 @@ class Chance {
       case 5: {
         PodsStarted r{.at_ms = now};
         for (uint64_t i = 0; i < n; ++i)
-          r.starts.push_back({next_pod(i), pid(), i32(), at(), readiness()});
+          r.starts.push_back({next_pod(i), pid(), i32(), at(), readiness(), {}, cpus()});
         return r;
       }
       case 6: {

@@ -206,6 +206,12 @@ TEST_F(JsonTest, PodShowsPhasesFromCreationToEnd) {
   json = pod({1, 0});
   EXPECT_EQ(json["status"]["phase"], "Running");
   EXPECT_EQ(json["metadata"]["annotations"]["muster.dev/pid"], "4711");
+  EXPECT_FALSE(json["metadata"]["annotations"].contains("muster.dev/cpus"));
+  feed.records(1, {core::PodsStarted{
+                      kStart + 2000,
+                      {{{1, 0}, 4711, 0, kStart + 2000, core::Readiness::ready, {}, "0-1"}}}});
+  json = pod({1, 0});
+  EXPECT_EQ(json["metadata"]["annotations"]["muster.dev/cpus"], "0-1");
   EXPECT_EQ(condition(json, "Ready")["status"], "True");
   EXPECT_EQ(json["status"]["containerStatuses"][0]["state"]["running"]["startedAt"],
             "2023-11-14T22:13:22Z");
