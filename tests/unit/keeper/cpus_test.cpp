@@ -117,7 +117,7 @@ TEST_P(KeeperCpus, AreFreeAfterAFailedStart) {
   EXPECT_EQ(run(missing).exit_code, 127);
   SpawnOrder unwritable = bound(1, count);
   unwritable.stdout_path = (root_ / "missing/out").string();
-  agent_->client->spawn({unwritable});
+  EXPECT_TRUE(run(unwritable).unstarted);
   let_go();
   EXPECT_EQ(run(bound(2, count)).exit_code, 0);
   EXPECT_EQ(shown(2), words(cpu_list_text(all_), cpu_list_text(all_)));
