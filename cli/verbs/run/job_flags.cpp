@@ -205,7 +205,7 @@ std::optional<Usage> take_values(std::vector<std::string>& command,
   command.erase(first, command.end());
   if (std::ranges::any_of(values, [](const auto& list) { return list.empty(); }))
     return Usage{"::: needs values after it: CMD ::: A B C"};
-  command = with_values(std::move(command), values.size());
+  if (!command.empty()) command = with_values(std::move(command), values.size());
   return std::nullopt;
 }
 

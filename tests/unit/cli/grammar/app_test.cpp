@@ -243,7 +243,7 @@ TEST(App, OutputTakesModeOrFilePattern) {
   EXPECT_TRUE(given("./none").files.has_value());
   EXPECT_NE(complaint({"run", "--output", "plian", "job.yaml"}).find("did you mean plain?"),
             std::string::npos);
-  EXPECT_NE(complaint({"run", "--output", "%x", "job.yaml"}).find("`%x` in %x is unknown"),
+  EXPECT_NE(complaint({"run", "--output", "%y", "job.yaml"}).find("`%y` in %y is unknown"),
             std::string::npos);
   EXPECT_NE(complaint({"run", "--keep-order", "--output", "%i", "job.yaml"}).find("--keep-order"),
             std::string::npos);

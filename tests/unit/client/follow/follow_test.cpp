@@ -104,7 +104,7 @@ TEST(Follow, SummaryOfMpiJobNamesFailedLeaderOrWorkers) {
       << summary("0");
   EXPECT_TRUE(summary("1").starts_with("job/j Failed: the worker of index 1 failed\n"))
       << summary("1");
-  EXPECT_TRUE(summary("1-2").starts_with("job/j Failed: the workers of indexes 1-2 failed\n"))
+  EXPECT_TRUE(summary("1-2").starts_with("job/j Failed: the workers of indexes 1,2 failed\n"))
       << summary("1-2");
   EXPECT_TRUE(summary("1", "R").starts_with("job/j Failed: R: m\n")) << summary("1", "R");
 }

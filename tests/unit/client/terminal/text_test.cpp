@@ -110,7 +110,7 @@ TEST(Progress, LineShowsCountsRateAndTimeLeft) {
   const Standing s = standing_of(job);
   EXPECT_EQ(s.lost.count, 3);
   EXPECT_EQ(progress_text(s, 2.5, 1'700, 61'000, 10),
-            "[#######---] 12/20  running 3  waiting 1  failed pods 5  failed indexes 3 (7,9-10)  "
+            "[#######---] 12/20  running 3  waiting 1  failed pods 5  failed indexes 3 (7,9,10)  "
             "2.5/s  about 00:02 left  01:01");
   EXPECT_EQ(
       progress_text(standing_of(read_json(R"({"status":{"succeeded":2}})")), 0, {}, 1'000, 10),
