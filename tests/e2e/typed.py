@@ -813,7 +813,7 @@ class ScriptsThere(cli.Cluster):
         poll("it runs", lambda: self.status(blocker.split("/")[1]).get("ready") == 1)
         r = self.muster("submit", "-c", "1", "sub/job.sh", "an argument")
         self.assertEqual(r.stdout, "job.batch/array-test created\n")
-        self.assertEqual(r.stderr, "muster: warning: sub/job.sh: ignored: --partition\n")
+        self.assertEqual(r.stderr, "muster: warning: --partition=serial is ignored: there is no queue of that name\n")
         (self.dir / "sub/job.sh").write_text("#!/bin/sh\necho edited\n")  # before any task has started
         self.file("go", "")
         self.muster("wait", "job/array-test")
