@@ -206,7 +206,7 @@ TEST_F(ServerTest, PagesMergeOpenDeferredAndFinishedPods) {
   }
   // Of 3,000 pods, the selector leaves two.
   const std::string last = whole["items"][2'999]["metadata"]["name"];
-  for (const std::string& limit : {"1", "2"}) {
+  for (const char* limit : {"1", "2"}) {
     const Json found =
         get(kPods + "?fieldSelector=metadata.name%3D" + last + "&limit=" + limit).json();
     ASSERT_EQ(found["items"].size(), 1u);
