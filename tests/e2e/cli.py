@@ -360,7 +360,7 @@ class Daemons(Cluster):
         pods = self.muster("get", "pods", "-l", "batch.kubernetes.io/job-name=j1", "-o", "name").stdout.split()
         self.assertEqual(len(pods), 3)
         self.assertEqual(self.muster("logs", "job/j1", "--index", "1").stdout, "out 1\nerr\n")
-        self.assertEqual(self.muster("logs", "job/j1", "--index", "1", "--attempt", "0", "--tail", "1").stdout, "out 1\nerr\n")
+        self.assertEqual(self.muster("logs", "job/j1", "--index", "1", "--attempt", "0", "--tail", "1").stdout, "err\n")
         self.muster("logs", "job/j1", "--index", "1", "--attempt", "5", code=3)
         self.assertIn("1#0 | out 1\n1#0 | err\n", self.muster("logs", "job/j1").stdout)
         described = self.muster("describe", "job", "j1").stdout

@@ -619,11 +619,12 @@ class History {
       judge_backoff(id, name, attempts);
   }
 
-  // What a node cannot start is tried elsewhere. It counts once there is nowhere else, so there was
-  // an earlier one that did not count.
+  // What a node cannot start is tried elsewhere, unless another process of its pod has run. It counts
+  // once there is nowhere else, so there was an earlier one that did not count.
   void judge_starts(JobId id, const std::string& name, const std::vector<core::Pod>& attempts) {
     const auto charged = std::ranges::count_if(attempts, [](const core::Pod& pod) {
-      return pod.end.cause == core::EndCause::start_failed && pod.counted == core::Counted::failed;
+      return pod.end.cause == core::EndCause::start_failed &&
+             pod.counted == core::Counted::failed && !pod.started_at;
     });
     if (charged > 0 && charged >= std::ptrdiff_t{world_.unstarted[id]})
       say("charged to an index, although its node could not start it: " + name);
