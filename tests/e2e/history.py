@@ -63,7 +63,7 @@ class History(World):
         self.assertEqual(self.says("logs", "job/sweep", "--index", "1", "--attempt", "0"), "out of 1#0\nerr of 1#0\n")
         self.assertEqual(self.says("logs", "job/sweep", "--index", "0,2"), "0#0 | out of 0#0\n0#0 | err of 0#0\n2#0 | out of 2#0\n2#0 | err of 2#0\n")
         self.assertEqual(self.says("logs", "job/sweep", "--failed", "--tail", "1"),
-                         "1#1 | out of 1#1\n1#1 | err of 1#1\n3#1 | out of 3#1\n3#1 | err of 3#1\n")
+                         "1#1 | err of 1#1\n3#1 | err of 3#1\n")
         self.assertIn("not found", self.says("logs", "job/sweep", "--index", "1", "--attempt", "9", code=3))
         self.assertIn("no pod yet", self.says("logs", "job/sweep", "--index", "1,2", "--attempt", "9", code=3))
         self.assertIn("write a set like 3,7-9", self.says("logs", "job/sweep", "--index", "3-1", code=2))
