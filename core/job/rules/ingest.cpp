@@ -19,6 +19,11 @@ bool is_unfit(const PodEnd& end) {
   return end.exit_code == kExitCannotStart && end.message.starts_with("exec ");
 }
 
+// Whether the node has no such working directory, which a file server may bring back.
+bool lacks_directory(const PodEnd& end) {
+  return end.exit_code == kExitNotHere && end.message.starts_with("cwd ");
+}
+
 // How long a leader's failure may wait for the workers' nodes, some of which may be cut off or
 // frozen. A healthy node answers within milliseconds.
 constexpr Millis kHoldMs = 5'000;
@@ -120,7 +125,7 @@ struct Ingest {
   // Whether it is the job's fault, not the node's, that its pod could not be started there.
   bool is_own_fault(NodeId node, const PodEnd& end) {
     if (const auto since = sync.hearing.nowhere_else)
-      return end.exit_code != kExitNotHere || others_agree(node) ||
+      return !lacks_directory(end) || others_agree(node) ||
              sync.now >= *since + sync.knobs.start_patience_ms;
     const bool started =
         has_started(sync.job) || !sync.starts.empty() ||
