@@ -130,8 +130,8 @@ void LeadFaults::kill_leader(Member& leader, Observer& observer, Injected& out) 
   const bool served = wait_for_other(leader.api, out.at_ms, observer, pause_, [] {}).has_value();
   measure(leader.api, pause_, observer, out);
   out.confirmed = served && before->gone();
-  out.proof = leader.name + ", which led, is gone" +
-              (served ? "" : "; no other coordinator took over");
+  out.proof =
+      leader.name + ", which led, is gone" + (served ? "" : "; no other coordinator took over");
   take_back(leader, *before, out);
 }
 

@@ -325,7 +325,8 @@ std::map<JobId, core::JobSummary> read_summaries(Rows& rows, JobId end) {
   std::map<JobId, core::JobSummary> found;
   auto visit = [&found](JobId job, std::string_view value) -> std::optional<std::string> {
     auto unloaded = decode_summary(job, value);
-    if (unloaded && unloaded->owner_known) found.emplace_hint(found.end(), job, std::move(*unloaded));
+    if (unloaded && unloaded->owner_known)
+      found.emplace_hint(found.end(), job, std::move(*unloaded));
     return "";
   };
   walk_jobs(rows, keys::kSummary, end, visit, [](JobId, const Error&) {});

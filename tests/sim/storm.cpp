@@ -619,8 +619,8 @@ class History {
       judge_backoff(id, name, attempts);
   }
 
-  // What a node cannot start is tried elsewhere, unless another process of its pod has run. It counts
-  // once there is nowhere else, so there was an earlier one that did not count.
+  // What a node cannot start is tried elsewhere, unless another process of its pod has run. It
+  // counts once there is nowhere else, so there was an earlier one that did not count.
   void judge_starts(JobId id, const std::string& name, const std::vector<core::Pod>& attempts) {
     const auto charged = std::ranges::count_if(attempts, [](const core::Pod& pod) {
       return pod.end.cause == core::EndCause::start_failed &&
