@@ -7,6 +7,7 @@
 #include "agent/run/hollow_executor.hpp"
 #include "agent/run/keeper_executor.hpp"
 #include "base/check.hpp"
+#include "base/process/usable_cpus.hpp"
 
 #include <kj/async-io.h>
 #include <kj/debug.h>
@@ -16,7 +17,6 @@
 #include <filesystem>
 #include <memory>
 #include <ranges>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <system_error>
 #include <unistd.h>
@@ -27,17 +27,8 @@ namespace muster::agent {
 
 namespace {
 
-// Those that this process may run on: in an allocation of Slurm or a container, these are fewer
-// than the machine has.
-uint32_t usable_cpus() {
-  cpu_set_t set;
-  const long count =
-      sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
-  return static_cast<uint32_t>(std::max(1L, count));
-}
-
 AgentOptions with_defaults(AgentOptions options) {
-  const uint32_t cpus = usable_cpus();
+  const uint32_t cpus = usable_cpu_count();
   if (options.slots == 0) options.slots = cpus;
   if (options.cpu_millis == 0) options.cpu_millis = uint64_t{cpus} * 1000;
   if (options.memory_bytes == 0) {

@@ -1,5 +1,6 @@
 #include "keeper/kernel/cpus.hpp"
 
+#include "base/process/usable_cpus.hpp"
 #include "keeper/kernel/in_child.hpp"
 
 #include <cerrno>
@@ -25,18 +26,6 @@ std::string line_of(const std::string& path) {
 
 core::node::CpuList list_in(const std::string& path) {
   return core::node::parse_cpu_list(line_of(path)).value_or(core::node::CpuList());
-}
-
-core::node::CpuList allowed() {
-  std::vector<unsigned long> words((core::node::kCpuNumberMax + 1) / kBitsPerWord);
-  const long bytes = syscall(SYS_sched_getaffinity, 0, words.size() * sizeof words[0],
-                             words.data());  // of the kernel's mask
-  core::node::CpuList cpus;
-  for (long bit = 0; bit < bytes * CHAR_BIT; ++bit) {
-    const auto number = static_cast<uint32_t>(bit);
-    if ((words[number / kBitsPerWord] >> (number % kBitsPerWord) & 1) != 0) cpus.push_back(number);
-  }
-  return cpus;
 }
 
 // The NUMA node of each CPU; empty: the machine has none.
@@ -80,7 +69,7 @@ void Cpus::give_back(uint64_t entry) {
 std::vector<core::node::Cpu> own_cpus(const std::string& system) {
   const auto nodes = numa_nodes(system + "/node");
   std::vector<core::node::Cpu> cpus;
-  for (const uint32_t number : allowed()) {
+  for (const uint32_t number : usable_cpus()) {
     const std::string topology = system + "/cpu/cpu" + std::to_string(number) + "/topology/";
     const core::node::CpuList threads = list_in(topology + "thread_siblings_list");
     const core::node::CpuList package = list_in(topology + "physical_package_id");

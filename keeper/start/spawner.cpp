@@ -1,5 +1,6 @@
 #include "keeper/start/spawner.hpp"
 
+#include "base/process/usable_cpus.hpp"
 #include "keeper/kernel/tell.hpp"
 #include "keeper/start/child.hpp"
 
@@ -9,7 +10,6 @@
 #include <csignal>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -23,12 +23,6 @@ namespace {
 
 constexpr uint64_t kWakeEvent = ~uint64_t{0};  // not an entry
 constexpr uint64_t kHeldUpNs = 50'000'000;     // a start that takes longer holds its worker up
-
-size_t cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<size_t>(CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 std::string read_report(int fd) {
   if (fd < 0) return "";
@@ -67,7 +61,7 @@ Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* 
       spaces_(spaces),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      workers_(cores()) {
+      workers_(usable_cpu_count()) {
   for (Worker& worker : workers_) std::thread([this, &worker] { work(worker); }).detach();
 }
 

@@ -1,5 +1,6 @@
 // muster run: runs one job to its end; locally (run_here.hpp), or with --api or MUSTER_API on a
 // running coordinator. muster mpirun (mpirun.cpp) runs its job by the same execute().
+#include "base/process/usable_cpus.hpp"
 #include "cli/verbs/run/job_flags.hpp"
 #include "cli/verbs/run/run_here.hpp"
 #include "cli/verbs/run/run_options.hpp"
@@ -158,7 +159,7 @@ int run(const RunOptions& given) {
   // other pods wait on the node, and a freed slot is refilled without a sync and a round trip.
   RunOptions here = options;
   if (here.slots == 0) here.slots = std::exchange(here.parallelism, 0);
-  if (here.slots == 0) here.slots = cpu_count();
+  if (here.slots == 0) here.slots = static_cast<int>(usable_cpu_count());
   here.exported.elsewhere = false;
   const int64_t at_once = here.parallelism > 0 ? here.parallelism : here.slots;
   here.environment.try_emplace("MUSTER_PARALLELISM",

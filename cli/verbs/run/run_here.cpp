@@ -5,6 +5,7 @@
 #include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
+#include "base/process/usable_cpus.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "client/documents/document_writes.hpp"
 #include "client/documents/manifests.hpp"
@@ -26,7 +27,6 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
-#include <sched.h>
 #include <set>
 #include <string>
 #include <sys/stat.h>
@@ -449,7 +449,7 @@ int retry_here(const RunOptions& options) {
   auto kept = kept_run(here.data_dir);  // creates nothing in a directory that is not a run's
   if (!kept) return fail(kept.error());
   if (here.slots == 0) here.slots = kept->slots;
-  if (here.slots == 0) here.slots = cpu_count();
+  if (here.slots == 0) here.slots = static_cast<int>(usable_cpu_count());
   return Run(here, here.target.ns, std::nullopt).run();
 }
 
@@ -479,12 +479,6 @@ std::optional<std::string> start_failure(const Json& job) {
   std::string message = text_at(failed, {"message"});
   if (!message.empty()) message[0] = static_cast<char>(std::tolower(message[0]));
   return "job/" + text_at(job, {"metadata", "name"}) + " Failed: " + message;
-}
-
-int cpu_count() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
 }  // namespace muster::cli

@@ -26,7 +26,4 @@ int exit_code_of(const RunOptions& options, ApiClient& client, const std::string
 // The error line of a job that failed because its command could not be started.
 std::optional<std::string> start_failure(const Json& job);
 
-// Number of CPUs this process may use.
-int cpu_count();
-
 }  // namespace muster::cli
