@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <sys/statvfs.h>
 
 namespace muster::agent {
 namespace {
@@ -43,14 +42,7 @@ std::string Agent::metrics() const {
   if (trouble_) out.value(1, "reason=\"" + trouble_.reason + "\"");
   out.gauge("muster_agent_health_check_failing", "Whether the node fails its health check.",
             check_ && !check_->failure().empty() ? 1 : 0);
-  struct statvfs disk {};
-  if (statvfs(work_dir_.path().c_str(), &disk) == 0) {
-    const auto block = static_cast<double>(disk.f_frsize);
-    out.gauge("muster_agent_disk_free_bytes", "Free space for the work-dir.",
-              block * static_cast<double>(disk.f_bavail));
-    out.gauge("muster_agent_disk_bytes", "Size of the disk with the work-dir.",
-              block * static_cast<double>(disk.f_blocks));
-  }
+  tell_disk(out, "muster_agent", work_dir_.path(), "the work-dir");
   if (const auto bytes = available_memory())
     out.gauge("muster_agent_memory_available_bytes", "Memory that is available on the node.",
               static_cast<double>(*bytes));
@@ -58,11 +50,7 @@ std::string Agent::metrics() const {
     out.gauge("muster_agent_certificate_expiry_timestamp_seconds",
               "When the node's certificate expires, in seconds since the epoch.",
               in_seconds(*until_ms));
-  out.gauge("process_start_time_seconds", "Start time of the agent, in seconds since the epoch.",
-            in_seconds(started_ms_));
-  out.gauge("process_resident_memory_bytes", "Resident memory of the agent.", own_resident_bytes());
-  out.counter("process_cpu_seconds_total", "CPU time of the agent.", own_cpu_seconds());
-  out.gauge("process_open_fds", "Open files of the agent.", static_cast<double>(own_open_files()));
+  tell_own_usage(out, "the agent", started_ms_);
   return std::move(out).text();
 }
 

@@ -5,7 +5,6 @@
 #include "base/version.hpp"
 #include "coordinator/threads/listening.hpp"
 
-#include <sys/statvfs.h>
 #include <utility>
 
 namespace muster::standby {
@@ -28,27 +27,6 @@ kj::Promise<void> answer(kj::HttpService::Response& response, unsigned code, con
   auto stream = response.send(code, status, headers, body.size());
   auto written = stream->write(body.begin(), body.size());
   return written.attach(kj::mv(stream), kj::mv(body));
-}
-
-void tell_process(Exposition& out, const std::string& data_dir, Millis started_ms) {
-  struct statvfs disk {};
-  if (statvfs(data_dir.c_str(), &disk) == 0) {
-    const auto block = static_cast<double>(disk.f_frsize);
-    out.gauge("muster_disk_free_bytes", "Free space for the coordinator's state.",
-              block * static_cast<double>(disk.f_bavail));
-    out.gauge("muster_disk_bytes", "Size of the disk with the coordinator's state.",
-              block * static_cast<double>(disk.f_blocks));
-  }
-  out.metric("muster_build_info", "gauge", "The version of this coordinator.")
-      .value(1, "version=\"" + std::string(kVersion) + "\"");
-  out.gauge("process_start_time_seconds",
-            "Start time of the coordinator, in seconds since the epoch.",
-            static_cast<double>(started_ms) / 1000);
-  out.gauge("process_resident_memory_bytes", "Resident memory of the coordinator.",
-            own_resident_bytes());
-  out.counter("process_cpu_seconds_total", "CPU time of the coordinator.", own_cpu_seconds());
-  out.gauge("process_open_fds", "Open files of the coordinator.",
-            static_cast<double>(own_open_files()));
 }
 
 }  // namespace
@@ -78,7 +56,10 @@ std::string metrics_text(const FollowerFigures& figures, const std::string& data
               static_cast<double>(*figures.silent_ms) / 1000);
   out.histogram("muster_follower_commit_duration_seconds",
                 "Time to make a batch of the leader durable.", figures.syncs);
-  tell_process(out, data_dir, started_ms);
+  tell_disk(out, "muster", data_dir, "the coordinator's state");
+  out.metric("muster_build_info", "gauge", "The version of this coordinator.")
+      .value(1, "version=\"" + std::string(kVersion) + "\"");
+  tell_own_usage(out, "the coordinator", started_ms);
   return std::move(out).text();
 }
 
