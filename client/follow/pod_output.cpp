@@ -48,9 +48,7 @@ class PodLabels {
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     return index;
   }
-  std::string label(int64_t index) const {
-    return std::to_string(tasks_ ? tasks_->number(index).value_or(index) : index);
-  }
+  std::string label(int64_t index) const { return std::to_string(known_number(tasks_, index)); }
   std::string label(const std::string& pod) const {
     const auto one = index(pod);
     return one ? label(*one) : pod;

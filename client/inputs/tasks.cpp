@@ -72,6 +72,10 @@ std::string named_indexes(const core::IndexSet& indexes, const std::optional<Tas
   return (one ? "index " : "indexes ") + indexes.text();
 }
 
+int64_t known_number(const std::optional<Tasks>& tasks, int64_t index) {
+  return tasks ? tasks->number(index).value_or(index) : index;
+}
+
 std::optional<Tasks> tasks_of(const Json& job) {
   auto tasks = Tasks::of(job);
   return tasks ? std::optional(std::move(*tasks)) : std::nullopt;

@@ -36,6 +36,8 @@ class Tasks {
 
 // Indexes as people name them: "task 7" and "tasks 5-9" of an array, else "index 7", "indexes 5-9".
 std::string named_indexes(const core::IndexSet& indexes, const std::optional<Tasks>& tasks);
+// The number by which people know an index: its task in an array, else its own.
+int64_t known_number(const std::optional<Tasks>& tasks, int64_t index);
 // The tasks of a job that is an array whose numbers can be read here.
 std::optional<Tasks> tasks_of(const Json& job);
 

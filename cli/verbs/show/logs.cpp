@@ -144,11 +144,10 @@ class JobLogs {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(index) +
                                "&attempt=" + std::to_string(attempt) + "&" + options();
-      const int64_t number = tasks ? tasks->number(index).value_or(index) : index;
-      const std::string lead =
-          led ? std::to_string(number) + "#" + std::to_string(attempt) + " | " : "";
-      const std::string title = (tasks ? "task " : "index ") + std::to_string(number) +
-                                ", attempt " + std::to_string(attempt);
+      const std::string number = std::to_string(known_number(tasks, index));
+      const std::string lead = led ? number + "#" + std::to_string(attempt) + " | " : "";
+      const std::string title =
+          (tasks ? "task " : "index ") + number + ", attempt " + std::to_string(attempt);
       if (int failed = print(path, lead, title, chosen->size() > 1); failed != kDone) return failed;
       if (!files.any()) continue;
       const auto node = files.on_node() ? node_of(index, attempt) : std::string();
