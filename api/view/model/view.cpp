@@ -288,6 +288,17 @@ void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
   if (kind == Kind::event) each_kept(core::KeptKind::event, ns, f);
 }
 
+namespace {
+
+// Absent: it is not shown.
+std::optional<Shown> shown_pod(const JobView& view, const core::Pod& pod) {
+  const auto shown = view.pods.find(pod.key);
+  if (shown == view.pods.end()) return std::nullopt;
+  return Shown{.kind = Kind::pod, .job = &view.job, .pod = &pod, .version = shown->second};
+}
+
+}  // namespace
+
 // Whether a job that is not in memory must be read.
 bool View::may_want(const Place& job, const Wanted& wanted) const {
   const auto& [ns, name, id] = job;
@@ -311,9 +322,7 @@ void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
   if (wanted.job && !wanted.job(view.job)) return;
   if (kind == Kind::pod) {
     view.job.each_pod([&](const core::Pod& pod) {
-      auto shown = view.pods.find(pod.key);
-      if (shown == view.pods.end()) return;
-      f(Shown{.kind = kind, .job = &view.job, .pod = &pod, .version = shown->second});
+      if (const auto shown = shown_pod(view, pod)) f(*shown);
     });
     return;
   }
@@ -332,10 +341,9 @@ void View::pods_after(const Place& job, const Wanted& wanted, const std::optiona
   std::vector<Shown> pods;
   auto add = [&](const core::Pod& pod) {
     if (after && pod.key <= *after) return false;
-    const auto shown = view.pods.find(pod.key);
-    if (shown == view.pods.end()) return false;
-    pods.push_back({.kind = Kind::pod, .job = &view.job, .pod = &pod, .version = shown->second});
-    return true;
+    const auto shown = shown_pod(view, pod);
+    if (shown) pods.push_back(*shown);
+    return shown.has_value();
   };
   // What is beyond the first `most` of one of these is not among the first of all.
   auto add_first = [&](auto it, auto end) {
