@@ -410,15 +410,19 @@ TEST(DisruptionsMax, P15FailuresBesideThemAreDelayedAsBefore) {
   EXPECT_TRUE(play.pod({0, 4})) << "its first failure has the first delay";
 }
 
-TEST(DisruptionsMax, P15OnlyDisruptionsThatAreIgnoredDelayNothing) {
-  JobSpec spec = typed(1, 1);
-  spec.backoff_limit_per_index = 3;
+void ignore_exit_code(JobSpec& spec, int32_t code) {
   FailureRule rule;
   rule.action = "Ignore";
   rule.on_exit_codes.emplace();
   rule.on_exit_codes->op = "In";
-  rule.on_exit_codes->values = {42};
+  rule.on_exit_codes->values = {code};
   spec.pod_failure_policy->rules.push_back(rule);
+}
+
+TEST(DisruptionsMax, P15OnlyDisruptionsThatAreIgnoredDelayNothing) {
+  JobSpec spec = typed(1, 1);
+  spec.backoff_limit_per_index = 3;
+  ignore_exit_code(spec, 42);
   Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/disruptions-max"] = "1"; });
   const auto expect_delay = [&play](uint32_t attempt, Millis delay_ms) {
     play.tick(delay_ms - 1);
@@ -437,12 +441,7 @@ TEST(DisruptionsMax, P15OnlyDisruptionsThatAreIgnoredDelayNothing) {
 
 TEST(DisruptionsMax, P15OtherFailuresThatAreIgnoredAreNotDisruptions) {
   JobSpec spec = typed(1, 1);
-  FailureRule rule;
-  rule.action = "Ignore";
-  rule.on_exit_codes.emplace();
-  rule.on_exit_codes->op = "In";
-  rule.on_exit_codes->values = {42};
-  spec.pod_failure_policy->rules.push_back(rule);
+  ignore_exit_code(spec, 42);
   Play play(spec, [](JobMeta& meta) { meta.annotations["muster.dev/disruptions-max"] = "1"; });
   play.sync();
   const auto next = [&play](uint32_t attempt) {
