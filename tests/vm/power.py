@@ -74,47 +74,20 @@ def eventually(look, what, timeout=PATIENCE):
     raise AssertionError(f"{what}: not in {timeout} s")
 
 
-class Cluster:
-    """The two machines, the witness and the client."""
+class Machines:
+    """Machines that lose power, the witness of their pods and the client of their cluster. Each machine is a node."""
 
-    def __init__(self, folder, guest, seed, names=("head", "node"), **settings):
-        self.witness = Witness(plan)
-        api, agents, *self.replay_ports = ports(4)
-        self.machines = {}
-        for name in names:
-            role = "head" if name == "head" else "node"
-            coordinator = f"127.0.0.1:{AGENTS}" if role == "head" else f"{HOST}:{agents}"
-            one = Machine(name, role, folder, guest, self.witness, seed, coordinator=coordinator, slots=4, **settings)
-            one.settings["witness"] = one.listener.port
-            self.machines[name] = one
-        self.head = self.machines["head"]
-        self.head.forwards = {API: api, AGENTS: agents}
-        self.client = Client(api, self.head.disk, seed)
-        self.cuts = collections.Counter()
-        self.rng, self.rng_of_pairs = (random.Random(f"{seed} {what}") for what in ("cluster", "pairs"))
-        self.known = None
-        self.pairs, self.most_pairs, self.folder = [], 0, folder
-        if "node" in self.machines:
-            self.machines["node"].disk.before_flush = self.perhaps_pair
-        self.recordings = []  # of the head's disk, from power-on to a cut: what was known before, the disk then, the log
-
-    def power_on(self, name):
-        if name == "head" and (len(self.recordings) < 2 or self.rng.random() < 0.1):
-            self.known = self.client.record()
-        self.machines[name].power_on()
-
-    def perhaps_pair(self):
-        if len(self.pairs) < self.most_pairs and self.rng_of_pairs.random() < 0.1:
-            self.pairs.append(replay.Pair(self.folder, len(self.pairs), self.machines, self.client))
+    def __init__(self):
+        self.machines, self.cuts = {}, collections.Counter()
+        self.witness, self.client = Witness(plan), None
 
     def cut(self, name):
         self.machines[name].cut()
         self.cuts[name] += 1
-        if name == "head" and self.head.disk.recorded:
-            self.recordings.append((self.known, *self.head.disk.recorded))
 
     def close(self):
-        self.client.stopping.set()
+        if self.client is not None:
+            self.client.stopping.set()
         for one in self.machines.values():
             one.close()
 
@@ -136,6 +109,47 @@ class Cluster:
         if wrong:
             raise AssertionError("\n".join(wrong[:20]))
         return True
+
+    def logs(self):
+        for one in self.machines.values():
+            say(f"---- {one.name}", one.log(), sep="\n")
+
+
+class Cluster(Machines):
+    """The two machines, the witness and the client."""
+
+    def __init__(self, folder, guest, seed, names=("head", "node"), **settings):
+        super().__init__()
+        api, agents, *self.replay_ports = ports(4)
+        for name in names:
+            role = "head" if name == "head" else "node"
+            coordinator = f"127.0.0.1:{AGENTS}" if role == "head" else f"{HOST}:{agents}"
+            one = Machine(name, role, folder, guest, self.witness, seed, coordinator=coordinator, slots=4, **settings)
+            one.settings["witness"] = one.listener.port
+            self.machines[name] = one
+        self.head = self.machines["head"]
+        self.head.forwards = {API: api, AGENTS: agents}
+        self.client = Client(api, self.head.disk, seed)
+        self.rng, self.rng_of_pairs = (random.Random(f"{seed} {what}") for what in ("cluster", "pairs"))
+        self.known = None
+        self.pairs, self.most_pairs, self.folder = [], 0, folder
+        if "node" in self.machines:
+            self.machines["node"].disk.before_flush = self.perhaps_pair
+        self.recordings = []  # of the head's disk, from power-on to a cut: what was known before, the disk then, the log
+
+    def power_on(self, name):
+        if name == "head" and (len(self.recordings) < 2 or self.rng.random() < 0.1):
+            self.known = self.client.record()
+        self.machines[name].power_on()
+
+    def perhaps_pair(self):
+        if len(self.pairs) < self.most_pairs and self.rng_of_pairs.random() < 0.1:
+            self.pairs.append(replay.Pair(self.folder, len(self.pairs), self.machines, self.client))
+
+    def cut(self, name):
+        super().cut(name)
+        if name == "head" and self.head.disk.recorded:
+            self.recordings.append((self.known, *self.head.disk.recorded))
 
 
 def cut_some(cluster, names, rng):
@@ -233,6 +247,18 @@ class Checks:
             say(f"ok {name}")
 
 
+def judge(cluster, items, checks, scenario):
+    """Checks what is left once all these jobs are over. Returns the number of attempts compared."""
+    problems = [f"{item['metadata']['name']}: {item['status']}" for item in items if not expected(item)]
+    compared = history(cluster, problems)
+    checks.check(f"{scenario}_every_end_counts_once", problems)
+    recount = subprocess.run([vm.MUSTER, "verify", "--api", f"127.0.0.1:{cluster.client.port}", "--request-timeout", "120s"], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True)
+    checks.check(f"{scenario}_recount", [recount.stdout] if recount.returncode else [])
+    checks.check(f"{scenario}_nothing_taken_back", cluster.wrong())
+    return compared
+
+
 def play(folder, guest, cuts, pairs, seed, checks):
     rng, victims = random.Random(seed), itertools.cycle(VICTIMS)
     cluster = Cluster(folder, guest, seed)
@@ -257,20 +283,13 @@ def play(folder, guest, cuts, pairs, seed, checks):
         say(f"{time.monotonic() - began:6.1f} s  waiting for the end of all jobs")
         items = eventually(lambda: cluster.check() and over(client.read()), "all jobs end", PATIENCE + cuts * 20)
         cluster.check()
-        problems = [f"{item['metadata']['name']}: {item['status']}" for item in items if not expected(item)]
-        compared = history(cluster, problems)
-        checks.check("power_every_end_counts_once", problems)
-        recount = subprocess.run([vm.MUSTER, "verify", "--api", f"127.0.0.1:{client.port}", "--request-timeout", "120s"], stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, text=True)
-        checks.check("power_recount", [recount.stdout] if recount.returncode else [])
-        checks.check("power_nothing_taken_back", cluster.wrong())
+        compared = judge(cluster, items, checks, "power")
         say(f"{client.reads} lists compared, {cluster.writes_lost()} unflushed writes lost or torn")
         say(f"proof {sum(cluster.cuts.values())} power cuts of machines under load")
         say(f"proof {compared} ends of pods checked after power cuts")
         return cluster
     except Exception:
-        for one in cluster.machines.values():
-            say(f"---- {one.name}", one.log(), sep="\n")
+        cluster.logs()
         raise
     finally:
         cluster.close()

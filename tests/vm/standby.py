@@ -12,7 +12,6 @@ with its actual outcome. A muster that does not sync (nosync.c) must fail the te
 Prints `ok NAME` or `FAIL NAME: WHY` for each check, like the scenarios of vm.py.
 """
 import argparse
-import collections
 import itertools
 import os
 import pathlib
@@ -34,8 +33,7 @@ os.environ.setdefault("MUSTER", str(vm.MUSTER))
 from client import UNREACHABLE, Client  # noqa: E402
 from coordinators import Etcd  # noqa: E402
 from machine import AGENTS, API, HOST, Machine  # noqa: E402
-from power import LIMIT, LONG, Checks, eventually, expected, history, over, plan, ports, say  # noqa: E402
-from witness import Witness  # noqa: E402
+from power import LIMIT, LONG, Checks, Machines, eventually, judge, over, ports, say  # noqa: E402
 
 NAMES = ("one", "two")
 PEERS = 7119  # the port for the other coordinator in a guest
@@ -63,17 +61,15 @@ class Roaming(Client):
             raise
 
 
-class Cluster:
+class Cluster(Machines):
     """The two machines, their etcd, the witness and the client."""
 
     def __init__(self, folder, guest, seed, **settings):
+        super().__init__()
         self.folder, self.guest, self.seed, self.settings = folder, guest, seed, settings
-        self.machines, self.cuts = {}, collections.Counter()
-        self.witness = Witness(plan)
         (folder / "etcd").mkdir(parents=True)
         self.etcd = Etcd(folder / "etcd")
         self.apis, self.wires, self.replay_ports = ports(2), ports(2), ports(2)
-        self.client = None
 
     def add(self, name, files=None):
         """Makes a machine whose disk has these files, and powers it on."""
@@ -119,15 +115,6 @@ class Cluster:
     def leader(self):
         return next(name for name in NAMES if address(name, PEERS) == self.configuration()["leader"])
 
-    def ready(self):
-        code, nodes = self.client.call("GET", "/api/v1/nodes")
-        conditions = [{one["type"]: one["status"] for one in node["status"]["conditions"]} for node in nodes["items"]] if code == 200 else []
-        return len(conditions) == len(NAMES) and all(one["Ready"] == "True" for one in conditions)
-
-    def cut(self, name):
-        self.machines[name].cut()
-        self.cuts[name] += 1
-
     def lacking(self):
         """Opens each disk that may lead, as it is now. Returns what is missing there, one per line. No machine may have power."""
         with self.client.lock:
@@ -139,23 +126,8 @@ class Cluster:
             problems[name] = [f"disk of {name}: {line}" for line in replay.wrong(vm.MUSTER, image, memory, self.folder, self.replay_ports)]
         return problems
 
-    def writes_lost(self):
-        return sum(one.disk.lost for one in self.machines.values())
-
-    def wrong(self):
-        return self.client.wrong + self.witness.wrong + [line for one in self.machines.values() for line in one.faults]
-
-    def check(self):
-        wrong = self.wrong() + [f"{one.name}: QEMU ended" for one in self.machines.values() if one.stopped()]
-        if wrong:
-            raise AssertionError("\n".join(wrong[:20]))
-        return True
-
     def close(self):
-        if self.client is not None:
-            self.client.stopping.set()
-        for one in self.machines.values():
-            one.close()
+        super().close()
         self.etcd.kill()
 
 
@@ -211,20 +183,13 @@ def play(folder, guest, rounds, seed, checks):
         items = eventually(lambda: cluster.check() and over(client.read()), "all jobs end")
         cluster.check()
         checks.check("standby_acknowledged_is_on_each_disk_that_may_lead", problems)
-        problems = [f"{item['metadata']['name']}: {item['status']}" for item in items if not expected(item)]
-        compared = history(cluster, problems)
-        checks.check("standby_every_end_counts_once", problems)
-        recount = subprocess.run([vm.MUSTER, "verify", "--api", f"127.0.0.1:{client.port}", "--request-timeout", "120s"], stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, text=True)
-        checks.check("standby_recount", [recount.stdout] if recount.returncode else [])
-        checks.check("standby_nothing_taken_back", cluster.wrong())
+        compared = judge(cluster, items, checks, "standby")
         say(f"{time.monotonic() - began:6.1f} s  {client.reads} lists compared, {cluster.writes_lost()} unflushed writes lost or torn")
         say(f"proof {sum(cluster.cuts.values())} power cuts of machines under load")
         say(f"proof {compared} ends of pods checked after power cuts")
         say(f"proof {opened} disks of coordinators opened after power cuts")
     except Exception:
-        for one in cluster.machines.values():
-            say(f"---- {one.name}", one.log(), sep="\n")
+        cluster.logs()
         raise
     finally:
         cluster.close()
