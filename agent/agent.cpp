@@ -16,7 +16,7 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
-#include <ranges>
+#include <string>
 #include <sys/eventfd.h>
 #include <system_error>
 #include <unistd.h>
@@ -118,11 +118,11 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
     executor = std::make_unique<HollowExecutor>(io.provider->getTimer(), options.hollow_duration_ms,
                                                 options.hollow_exit_code);
   } else {
-    const auto resources = options.resources | std::views::keys;
+    std::vector<std::string> resources;
+    for (const auto& [name, count] : options.resources) resources.push_back(name);
     executor = std::make_unique<KeeperExecutor>(
         io.unixEventPort, *work_dir, logs, run_dirs, options.keeper_path, options.scratch_dir,
-        options.private_tmp, options.output_max_bytes,
-        std::vector(resources.begin(), resources.end()), options.binds_cpus);
+        options.private_tmp, options.output_max_bytes, std::move(resources), options.binds_cpus);
   }
   Agent agent(io, options, *work_dir, *credentials, logs, run_dirs, *executor);
   MetricsPort metrics(io.provider->getTimer(), [&agent] { return agent.metrics(); });

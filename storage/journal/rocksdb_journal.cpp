@@ -616,7 +616,7 @@ Status RocksdbJournal::copy_rows(const std::string& data_dir, const std::string&
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   rocksdb::WriteBatch batch;
-  const Status read = seen->rows->scan("", [&](std::string_view key, std::string_view value) {
+  Status read = seen->rows->scan("", [&](std::string_view key, std::string_view value) {
     batch.Put(slice(key), slice(value));
     if (batch.GetDataSize() < kCopiedAtOnce) return true;
     status = copy->Write(unlogged, &batch);

@@ -44,7 +44,7 @@ Json items_of(Json list) {
 
 // A container's command, as far as it fits into a table.
 std::string short_command(const Json& container) {
-  const std::string text = command_text(container);
+  std::string text = command_text(container);
   if (text.size() <= kCommandShown) return text;
   return std::string(utf8_prefix(text, kCommandShown)) + "...";
 }
