@@ -44,8 +44,8 @@ Result<std::vector<core::Input>> parse_csv(const std::string& text);
 // its columns.
 bool has_placeholder(const std::vector<std::string>& command, bool or_column = false);
 
-// The command for inputs from so many lists of typed values: as GNU parallel does, without any
-// placeholder, it gets the values as its last arguments.
+// The command for inputs from this many lists of typed values. If it has no placeholder, the values
+// become its last arguments, as in GNU parallel.
 std::vector<std::string> with_values(std::vector<std::string> command, size_t lists);
 
 // The command for a manifest, with a reference for each placeholder and everything else as typed.

@@ -123,7 +123,7 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   return spec;
 }
 
-// Those for which nobody has been warned of yet.
+// Those that the change adds: of the others, somebody has been warned before.
 std::vector<core::Window> new_windows(const core::NodeSpec& before, const core::NodeSpec& now) {
   if (before.annotations == now.annotations) return {};
   const std::vector<core::Window> had = core::windows_of(before.annotations);

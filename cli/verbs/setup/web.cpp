@@ -25,7 +25,7 @@ Result<std::string> caller_name(ApiClient& client) {
   if (!answer) return answer.error();
   if (!answer->ok()) return refusal(*answer);
   const std::string name = text_at(answer->json, {"status", "userInfo", "username"});
-  return name.empty() ? user_name() : name;  // it tells no users apart
+  return name.empty() ? user_name() : name;  // empty: the coordinator does not tell users apart
 }
 
 // A link that logs in.
