@@ -11,6 +11,7 @@
 #include "core/spec/fields/job_spec.hpp"
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace muster::actors {
@@ -24,6 +25,10 @@ class AgentLink {
                       core::JobObjectPtr object) = 0;
   // SIGTERM, then SIGKILL after the grace period; 0: SIGKILL at once.
   virtual void kill(NodeId node, PodId pod, Millis grace_ms) = 0;
+  // How long the pod may run, in place of what its template says; absent: without a limit.
+  virtual void limit(NodeId node, PodId pod, std::optional<Millis> limit_ms) {
+    static_cast<void>(node), static_cast<void>(pod), static_cast<void>(limit_ms);
+  }
   // Asks which pods of this job have ended there and were not acknowledged. The answer goes to the
   // registry as JobHears.
   virtual void ask(NodeId node, JobId job, uint64_t question) = 0;

@@ -3,6 +3,7 @@
 #include "actors/index_actor.hpp"
 #include "base/last_words.hpp"
 #include "base/log.hpp"
+#include "core/history/entry.hpp"
 #include "core/job/fold/fence.hpp"
 #include "core/job/rules/backoff.hpp"
 #include "core/job/rules/held.hpp"
@@ -34,6 +35,20 @@ bool is_mpi(const core::Job& job) {
 
 bool launches(const core::Effect& effect) {
   return std::holds_alternative<core::LaunchPods>(effect);
+}
+
+// "Failed (BackoffLimitExceeded): 8 of 10 succeeded, 2 failed, 14 attempts", for the log.
+std::string outcome_of(const core::Job& job) {
+  const core::HistoryEntry entry = core::history_entry(job);
+  std::string text(core::name(entry.state));
+  if (!entry.reason.empty()) text += " (" + entry.reason + ")";
+  text += ": " + std::to_string(entry.succeeded) + " of " + std::to_string(entry.indexes) +
+          " succeeded";
+  for (const auto& [count, what] : {std::pair(entry.failed_indexes, " failed"),
+                                    std::pair(entry.cancelled_indexes, " cancelled")})
+    if (count > 0) text += ", " + std::to_string(count) + what;
+  return text + ", " + std::to_string(entry.attempts) +
+         (entry.attempts == 1 ? " attempt" : " attempts");
 }
 
 }  // namespace
@@ -364,6 +379,11 @@ void JobActor::act(const core::KillPods& order, const Durable& durable) {
   for (const core::KillPods::One& one : order.pods) follow_kill(one, durable);
 }
 
+void JobActor::act(const core::LimitPods& order, const Durable& durable) {
+  for (const auto& [pod, node, limit_ms] : order.pods)
+    durable.link().limit(node, {job_.id(), pod.index, pod.attempt}, limit_ms);
+}
+
 void JobActor::follow_kill(const core::KillPods::One& kill, const Durable& durable) {
   if (!job_.state().open.contains(kill.pod)) return;  // it has ended
   Follower& by = follower(kill.pod.index);
@@ -459,7 +479,8 @@ void JobActor::act(const core::JobOver& order, const Durable&) {
   core::ProgressPtr progress = dependents_.following ? told_progress_ : nullptr;
   if (order.forgotten && !progress)
     progress = std::make_shared<const core::Progress>(core::progress_of(job_));
-  send(around_.registry, JobIsOver{job_.id(), order, std::move(progress)});
+  std::string outcome = spdlog::should_log(spdlog::level::info) ? outcome_of(job_) : "";
+  send(around_.registry, JobIsOver{job_.id(), order, std::move(progress), std::move(outcome)});
 }
 
 void JobActor::act(const core::Answer& order, const Durable& durable) {

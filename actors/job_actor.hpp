@@ -78,6 +78,7 @@ class JobActor : public GatedActor<job_actor> {
   void perform(const core::Effect& effect, const Durable& durable);
   void act(const core::LaunchPods& order, const Durable& durable);
   void act(const core::KillPods& order, const Durable& durable);
+  void act(const core::LimitPods& order, const Durable& durable);
   void act(const core::AckReport& order, const Durable& durable) {
     acknowledge(order.token, durable);
   }

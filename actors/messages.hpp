@@ -121,11 +121,13 @@ struct JobHears {
 };
 
 // From a job to the registry: it has finished, or nothing is left of it. `progress`: set if it
-// knows of jobs that follow it index by index, or is forgotten.
+// knows of jobs that follow it index by index, or is forgotten. `outcome`: for the log; may be
+// empty if there is none at that level.
 struct JobIsOver {
   JobId job = 0;
   core::JobOver how;
   core::ProgressPtr progress;
+  std::string outcome;
 };
 
 // From the registry to a job: which other jobs wait for its end and have not recorded it yet. While

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "core/job/rules/held.hpp"
 #include "core/registry/registry.hpp"
+#include "core/spec/fields/owner.hpp"
 #include "core/spec/rules/begin.hpp"
 #include "storage/rows/history.hpp"
 #include "storage/rows/rows.hpp"
@@ -146,6 +147,11 @@ class RegistryActor : public GatedActor<registry_actor> {
     return "j" + std::to_string(id) + " " + entry.ns + "/" + entry.name;
   }
 
+  static std::string by_owner(const core::StringMap& annotations) {
+    const auto name = annotations.find(std::string(core::kOwnerKey));
+    return name == annotations.end() ? "" : " by " + name->second;
+  }
+
   Error damage_of(JobId id) const { return {Errc::unavailable, registry_.job(id)->damage, {}}; }
 
   // Then passes on the requests that waited for it.
@@ -211,7 +217,7 @@ class RegistryActor : public GatedActor<registry_actor> {
     const auto& admitted = std::get<registry::Admitted>(admission);
     const JobId id = admitted.id;
     *next_job_ = registry_.next_id();
-    log::info("{} created", title(id, *registry_.job(id)));
+    log::info("{} created{}", title(id, *registry_.job(id)), by_owner(m.object->meta.annotations));
     storage::RecoveredJob fresh{.job = core::Job(id, m.object), .next_seq = 2, .tail_rows = 1};
     std::vector<core::Record> records{admitted.record};
     if (core::created_on_hold(m.object->meta.annotations))
@@ -319,8 +325,8 @@ class RegistryActor : public GatedActor<registry_actor> {
 
   void over(const JobIsOver& m) {
     if (actors_.contains(m.job))
-      log::info("{} {}", title(m.job, *registry_.job(m.job)),
-                m.how.forgotten ? "is gone" : "is over");
+      log::info("{} {}: {}", title(m.job, *registry_.job(m.job)),
+                m.how.forgotten ? "is gone" : "is over", m.outcome);
     carry_out(registry_.over(m.job, m.how, m.progress, now()));
     if (m.how.wake_ms) arm();
     if (registry_.job(m.job)) return;

@@ -7,6 +7,7 @@
 #include "agent/run/hollow_executor.hpp"
 #include "agent/run/keeper_executor.hpp"
 #include "base/check.hpp"
+#include "base/process/physical_memory.hpp"
 #include "base/process/usable_cpus.hpp"
 
 #include <kj/async-io.h>
@@ -31,10 +32,7 @@ AgentOptions with_defaults(AgentOptions options) {
   const uint32_t cpus = usable_cpu_count();
   if (options.slots == 0) options.slots = cpus;
   if (options.cpu_millis == 0) options.cpu_millis = uint64_t{cpus} * 1000;
-  if (options.memory_bytes == 0) {
-    options.memory_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                           static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  }
+  if (options.memory_bytes == 0) options.memory_bytes = physical_memory_bytes();
   if (options.keeper_path.empty()) {
     std::error_code error;
     auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -109,6 +107,7 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   auto work_dir = options.work_dir.empty() ? Result<WorkDir>(WorkDir::ephemeral(options.name))
                                            : WorkDir::open(options.work_dir, options.name);
   if (!work_dir) return work_dir.error();
+  if (options.at_start) options.at_start();
   auto credentials = Credentials::load(*work_dir, options.token_file);
   if (!credentials) return credentials.error();
   LogStore logs(work_dir->path() + "/logs");
@@ -122,7 +121,8 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
     for (const auto& [name, count] : options.resources) resources.push_back(name);
     executor = std::make_unique<KeeperExecutor>(
         io.unixEventPort, *work_dir, logs, run_dirs, options.keeper_path, options.scratch_dir,
-        options.private_tmp, options.output_max_bytes, std::move(resources), options.binds_cpus);
+        extras_of(options), options.output_max_bytes, std::move(resources), options.binds_cpus,
+        KeeperExecutor::Hooks{options.prolog, options.epilog});
   }
   Agent agent(io, options, *work_dir, *credentials, logs, run_dirs, *executor);
   MetricsPort metrics(io.provider->getTimer(), [&agent] { return agent.metrics(); });

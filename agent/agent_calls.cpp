@@ -46,6 +46,9 @@ class Agent::Server final : public wire::Agent::Server {
   kj::Promise<void> kill(KillContext context) override {
     return when_welcome().then([this, context]() mutable { agent_.kill(context.getParams()); });
   }
+  kj::Promise<void> limit(LimitContext context) override {
+    return when_welcome().then([this, context]() mutable { agent_.limit(context.getParams()); });
+  }
   kj::Promise<void> readLog(ReadLogContext context) override {
     return agent_.read_log(context.getParams(), context.getResults());
   }
@@ -65,6 +68,16 @@ class Agent::Server final : public wire::Agent::Server {
   kj::Promise<void> hosts(HostsContext context) override {
     agent_.take_hosts(context.getParams());
     return kj::READY_NOW;
+  }
+  kj::Promise<void> meet(MeetContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      return agent_.meet(context.getParams(), context.getResults());
+    });
+  }
+  kj::Promise<void> reach(ReachContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      return agent_.reach(context.getParams(), context.getResults());
+    });
   }
   kj::Promise<void> exec(ExecContext context) override {
     return when_welcome().then([this, context]() mutable {
@@ -99,7 +112,7 @@ void Agent::launch(wire::Agent::LaunchParams::Reader params) {
   work_dir_.learn_commit(params.getCommit(), seal_of(params.getSeal()));
   for (auto job : params.getTemplates()) {
     auto known =
-        std::make_shared<const core::node::PodTemplate>(read_template(job, options_.private_tmp));
+        std::make_shared<const core::node::PodTemplate>(read_template(job, extras_of(options_)));
     templates_[{known->job, known->generation}] = known;
   }
   accept(term, params.getPods());
@@ -132,6 +145,19 @@ void Agent::kill(wire::Agent::KillParams::Reader params) {
   std::vector<core::node::Kill> kills;
   for (auto kill : params.getKills()) kills.push_back({read_pod(kill.getPod()), kill.getGraceMs()});
   KJ_REQUIRE(node_.kill(term, kills, boot_now()), kPastTerm);
+  schedule();
+}
+
+void Agent::limit(wire::Agent::LimitParams::Reader params) {
+  const core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+  require_term(term);
+  std::vector<core::node::Limit> limits;
+  for (auto limit : params.getLimits()) {
+    const Millis limit_ms = limit.getLimitMs();
+    limits.push_back(
+        {read_pod(limit.getPod()), limit_ms > 0 ? std::optional(limit_ms) : std::nullopt});
+  }
+  KJ_REQUIRE(node_.limit(term, limits, boot_now()), kPastTerm);
   schedule();
 }
 
@@ -200,6 +226,28 @@ void Agent::take_hosts(wire::Agent::HostsParams::Reader params) {
   }
 }
 
+// A hollow node has no ranks, so nobody has to reach it.
+void Agent::meet(wire::Agent::MeetParams::Reader params,
+                 wire::Agent::MeetResults::Builder results) {
+  require_term(term_of(params.getEpoch(), params.getNonce()));
+  if (options_.hollow) return;
+  results.setPort(peers_.open(ip_));
+  results.setGreeting(peers_.greeting());
+}
+
+kj::Promise<void> Agent::reach(wire::Agent::ReachParams::Reader params,
+                               wire::Agent::ReachResults::Builder results) {
+  require_term(term_of(params.getEpoch(), params.getNonce()));
+  std::vector<PeerPort::Peer> peers;
+  for (auto peer : params.getPeers())
+    peers.push_back({to_string(peer.getIp()), peer.getPort(), to_string(peer.getGreeting())});
+  return peers_.reach(ip_, std::move(peers), {})
+      .then([results](std::vector<std::string> failures) mutable {
+        auto out = results.initFailures(static_cast<unsigned>(failures.size()));
+        for (unsigned i = 0; i < out.size(); ++i) out.set(i, failures[i]);
+      });
+}
+
 void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result) {
   require_term(term_of(params.getEpoch(), params.getNonce()));
   const PodId pod = read_pod(params.getPod());
@@ -210,7 +258,7 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
   if (const int32_t position = params.getContainer(); position >= 0)
     command.container = static_cast<uint16_t>(std::min<int32_t>(position, UINT16_MAX));
   auto job = std::make_shared<const core::node::PodTemplate>(
-      read_template(params.getTemplate(), options_.private_tmp));
+      read_template(params.getTemplate(), extras_of(options_)));
   const std::string session = to_string(params.getSession());
   auto process = join_pod(job, pod, session, std::move(command));
   if (process) {

@@ -261,9 +261,9 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setVersion(kVersion);
   hello.setKeeperVersion(executor_.keeper_version());
   hello.setAddress(host_name());
-  const std::string ip = options_.node_ip.empty() ? own_address(*link_->stream) : options_.node_ip;
-  run_dirs_.set_ip(ip);
-  hello.setIp(ip);
+  ip_ = options_.node_ip.empty() ? own_address(*link_->stream) : options_.node_ip;
+  run_dirs_.set_ip(ip_);
+  hello.setIp(ip_);
   Executor::Limits limits = executor_.limits();
   hello.setEnforcesMemory(limits.memory);
   hello.setEnforcesCpu(limits.cpu);
@@ -388,7 +388,7 @@ kj::Promise<void> Agent::heartbeats(Link& link) {
 
 void Agent::send_heartbeat(Link& link) {
   Millis sent_at = boot_now();
-  const std::string failure = check_ ? check_->failure() : "";
+  const std::string failure = health_failure();
   const size_t text = trouble_.reason.size() + trouble_.message.size() + failure.size();
   size_t words = 24 + text / 8 + 3;
   auto request = KJ_ASSERT_NONNULL(link.session).heartbeatRequest(capnp::MessageSize{words, 0});
@@ -398,7 +398,7 @@ void Agent::send_heartbeat(Link& link) {
     trouble.setMessage(trouble_.message);
   }
   request.setStarted(node_.started() + 1);
-  if (check_) {
+  if (check_ || !failure.empty()) {
     auto check = request.initCheck();
     check.setRuns(true);
     if (!failure.empty()) check.setFailure(failure);

@@ -8,6 +8,7 @@
 #include "core/node/space.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ constexpr Millis kEndLookMs = 200;
 constexpr Millis kClosingMs = 30'000;  // before its end, a node takes no new pods
 constexpr Millis kDrainAloneMs =
     5'000;  // ends are safe in the spool: don't wait longer for the coordinator
+constexpr Millis kSignalToAllMs = 500;  // from a signal to a pod or keeper until we get it, too
 constexpr Millis kKillMaxMs = 2'000;
 constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
 constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // lets an eviction free memory
@@ -55,7 +57,8 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
       configs_(timer_,
                {[this] { return session(); },
                 [this](std::vector<Executor::Start> starts) { start_held(std::move(starts)); }},
-               options.private_tmp) {
+               extras_of(options)),
+      peers_(io, options.peer_ports) {
   if (options_.health_check.empty()) return;
   check_.emplace(timer_, options_.health_check, options_.health_check_every_ms, [this] {
     hold_starts();
@@ -189,7 +192,7 @@ kj::Promise<void> Agent::watch_executor() {
 
 void Agent::hold_starts() {
   node_.executor_in_trouble(executor_trouble_);
-  node_.hold_new_pods(check_ && !check_->failure().empty());
+  node_.hold_new_pods(!health_failure().empty());
 }
 
 void Agent::show_trouble(core::node::Trouble trouble) {
@@ -209,8 +212,50 @@ void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {
   schedule();
 }
 
+// Whoever ends an allocation (--until) sends SIGTERM to all of its processes, and a pod, or the
+// keeper that tells of its end, may get it before we do: then the node is leaving, and the pod has
+// not failed. So such ends are taken only when that signal would have arrived.
+bool Agent::may_be_ending() const {
+  return options_.until_ms && !draining_;
+}
+
 void Agent::on_ended(const std::vector<core::node::ProcessEnd>& ended) {
   ends_ += ended.size();
+  if (!may_be_ending()) return take_ends(ended);
+  std::vector<core::node::ProcessEnd> now, later;
+  for (const auto& end : ended) (end.signal == SIGTERM ? later : now).push_back(end);
+  take_ends(now);
+  if (later.empty()) return;
+  tasks_.add(
+      timer_.afterDelay(kSignalToAllMs * kj::MILLISECONDS).then([this, later = std::move(later)] {
+        take_ends(later);
+      }));
+}
+
+// Why the node gets no new pods: its health check fails, or an epilog has left something behind.
+std::string Agent::health_failure() const {
+  const std::string check = check_ ? check_->failure() : "";
+  return check.empty() ? epilog_failure_ : check;
+}
+
+void Agent::note_hook(const core::node::ProcessEnd& end) {
+  const bool prolog = end.step.container == core::node::kProlog;
+  const core::node::HookLimits limits = extras_of(options_).hooks;
+  const std::string failure =
+      end.unstarted ? "" : hook_failure(end, prolog ? limits.prolog_ms : limits.epilog_ms);
+  if (failure.empty()) return;
+  const std::string what =
+      (prolog ? "the prolog of " : "the epilog of ") + to_string(end.pod) + " failed: " + failure;
+  log::warn("{}", what);
+  if (prolog || end.lost) return;
+  epilog_failure_ = what;
+  hold_starts();
+  if (link_.get() != nullptr && link_->session != nullptr) send_heartbeat(*link_);
+}
+
+void Agent::take_ends(const std::vector<core::node::ProcessEnd>& ended) {
+  for (const auto& end : ended)
+    if (core::node::is_hook(end.step.container)) note_hook(end);
   for (const auto& end : ended) node_.process_ended(end);
   const bool faulty =
       std::any_of(ended.begin(), ended.end(), [](const auto& end) { return end.node_fault(); });
@@ -232,7 +277,9 @@ void Agent::on_executor_gone(const std::string& why) {
   configs_.clear();
   if (leaving_) return finish(0);
   say("the keeper is gone: " + why + "; starting another");
-  reconnect_executor();
+  if (!may_be_ending()) return reconnect_executor();
+  tasks_.add(
+      timer_.afterDelay(kSignalToAllMs * kj::MILLISECONDS).then([this] { reconnect_executor(); }));
 }
 
 void Agent::reconnect_executor() {
@@ -269,7 +316,7 @@ void Agent::pump() {
     starts.reserve(orders.starts.size());
     for (const auto& order : orders.starts) {
       auto& job = pods_.at(order.pod);
-      if (!job->config_needs.empty()) {
+      if (!job->config_needs.empty() && !core::node::is_hook(order.step.container)) {
         auto fresh = configs_.fresh(*job);
         if (fresh == nullptr) {
           configs_.hold({order, job});

@@ -23,6 +23,7 @@
 #include "agent/health_check.hpp"
 #include "agent/link/credentials.hpp"
 #include "agent/link/link.hpp"
+#include "agent/link/peer_port.hpp"
 #include "agent/options.hpp"
 #include "agent/pod_programs/local_server.hpp"
 #include "agent/pod_programs/run_dirs.hpp"
@@ -100,12 +101,16 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   void launch(wire::Agent::LaunchParams::Reader params);
   void accept(core::node::Term term, capnp::List<wire::Launch>::Reader pods);
   void kill(wire::Agent::KillParams::Reader params);
+  void limit(wire::Agent::LimitParams::Reader params);
   kj::Promise<void> read_log(wire::Agent::ReadLogParams::Reader params,
                              wire::Agent::ReadLogResults::Builder results);
   kj::Promise<void> find_log(wire::Agent::FindLogParams::Reader params,
                              wire::Agent::FindLogResults::Builder results);
 
   void take_hosts(wire::Agent::HostsParams::Reader params);
+  void meet(wire::Agent::MeetParams::Reader params, wire::Agent::MeetResults::Builder results);
+  kj::Promise<void> reach(wire::Agent::ReachParams::Reader params,
+                          wire::Agent::ReachResults::Builder results);
   void exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result);
   Result<wire::Process::Client> join_pod(const core::node::PodTemplatePtr& job, PodId pod,
                                          const std::string& session, Sessions::Command command);
@@ -118,6 +123,10 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void on_started(const std::vector<core::node::ProcessStart>& started) override;
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
+  std::string health_failure() const;
+  void note_hook(const core::node::ProcessEnd& end);
+  void take_ends(const std::vector<core::node::ProcessEnd>& ended);
+  bool may_be_ending() const;
   void on_volume_full(PodId pod, const std::string& message) override;
   void on_executor_gone(const std::string& why) override;
   void connect_executor();
@@ -156,6 +165,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   Sessions sessions_;
   LocalServer local_;
   ConfigDesk configs_;
+  PeerPort peers_;
+  std::string ip_;          // where other nodes reach this one, as of the last registration
   bool listening_ = false;  // local_
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> want_session_;
   std::set<PodId> giving_up_;  // pods to be given up after a delay
@@ -176,8 +187,9 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   core::node::Trouble trouble_;  // of the executor; sent with each heartbeat
   bool executor_trouble_ = false;
   std::optional<HealthCheck> check_;
-  Millis life_ms_ = 0;    // from its start to its end (--until)
-  bool closing_ = false;  // the end is near: no new pods
+  std::string epilog_failure_;  // since the agent started; empty: none has failed
+  Millis life_ms_ = 0;          // from its start to its end (--until)
+  bool closing_ = false;        // the end is near: no new pods
   bool draining_ = false;
   bool registered_ = false;    // at least once
   bool saying_leave_ = false;  // Session.leave is in flight

@@ -40,8 +40,9 @@ std::string Agent::metrics() const {
               static_cast<double>(ends_));
   out.metric("muster_agent_trouble", "gauge", "Why the node starts no pods; absent: it does.");
   if (trouble_) out.value(1, "reason=\"" + trouble_.reason + "\"");
-  out.gauge("muster_agent_health_check_failing", "Whether the node fails its health check.",
-            check_ && !check_->failure().empty() ? 1 : 0);
+  out.gauge("muster_agent_health_check_failing",
+            "Whether the node fails its health check, or an epilog has failed.",
+            health_failure().empty() ? 0 : 1);
   tell_disk(out, "muster_agent", work_dir_.path(), "the work-dir");
   if (const auto bytes = available_memory())
     out.gauge("muster_agent_memory_available_bytes", "Memory that is available on the node.",

@@ -1,6 +1,6 @@
 #include "agent/memory.hpp"
 
-#include "agent/files/process_stat.hpp"
+#include "base/process/process_stat.hpp"
 
 #include <charconv>
 #include <filesystem>

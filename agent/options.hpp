@@ -1,8 +1,10 @@
 // AgentOptions, AgentControl: how to start an agent, and how to stop a running one.
 #pragma once
 
+#include "agent/link/port_range.hpp"
 #include "base/clock.hpp"
 #include "base/process/service_manager.hpp"
+#include "core/node/pod_template.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -27,8 +29,10 @@ struct AgentOptions {
   uint64_t memory_bytes = 0;                  // 0: all physical memory
   std::map<std::string, uint32_t> resources;  // named resources (nvidia.com/gpu), with counts
   std::map<std::string, std::string> labels;
-  std::string node_ip;   // where other nodes reach this one; empty: as it reaches the coordinator
-  std::string work_dir;  // may be empty if hollow: then nothing is stored
+  std::string node_ip;  // where other nodes reach this one; empty: as it reaches the coordinator
+  // On which nodes of MPI jobs try each other; absent: they do not.
+  std::optional<PortRange> peer_ports = PortRange{};
+  std::string work_dir;     // may be empty if hollow: then nothing is stored
   std::string keeper_path;  // empty: muster-keeper next to this executable
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;
   uint64_t log_max_bytes = 10ull << 30;
@@ -44,13 +48,25 @@ struct AgentOptions {
   std::optional<Millis> until_ms{};  // when the node ends, wall clock; absent: not known to
   std::string scratch_dir{};  // of pods; empty: in the work-dir. Used only if it starts the keeper
   bool private_tmp = false;   // each pod gets its own /tmp
-  bool binds_cpus = false;    // containers that request whole CPUs get them for themselves
+  // Programs that run before and after each pod, with their time limits; empty: none.
+  std::string prolog{}, epilog{};
+  Millis prolog_timeout_ms = 60'000, epilog_timeout_ms = 60'000;
+  bool binds_cpus = false;  // containers that request whole CPUs get them for themselves
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;
+  std::function<void()> at_start{};   // called once the agent holds its work-dir; may be empty
   std::function<void()> at_hangup{};  // empty: SIGHUP ends the agent at once
   ServiceManager manager{};  // is told once the agent has its keeper, and while its loop runs
 };
+
+// What this node adds to the template of every job.
+inline core::node::NodeExtras extras_of(const AgentOptions& options) {
+  core::node::NodeExtras extras{.private_tmp = options.private_tmp};
+  if (!options.prolog.empty()) extras.hooks.prolog_ms = options.prolog_timeout_ms;
+  if (!options.epilog.empty()) extras.hooks.epilog_ms = options.epilog_timeout_ms;
+  return extras;
+}
 
 // Commands a running agent from any thread, as signals do for the daemon.
 class AgentControl {

@@ -5,6 +5,8 @@
 // when a person is needed.
 #pragma once
 
+#include "base/lines/log_format.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <string>
@@ -21,6 +23,11 @@ void setup(const std::string& program, const std::string& level);
 
 // The same for a process that serves: from now on, logging never waits for whoever reads stderr
 // (base/lines/stderr_lines.hpp). A line that starts like a warning says how many were dropped.
-void setup_queued(const std::string& program, const std::string& level);
+void setup_queued(const std::string& program, const std::string& level,
+                  Format format = Format::text);
+
+// For an error that ends the process, whatever the level: writes `text`, lines as for a terminal
+// that end with a newline, or an object with it. Queued like a log line.
+void say_error(std::string text);
 
 }  // namespace muster::log

@@ -52,5 +52,6 @@ int main(int argc, char** argv) {
       muster::cli::parse(argc, argv, muster::cli::Config::of_process());
   const int code = parsed.call ? parsed.call->run() : parsed.exit_code;
   const auto lost = muster::cli::lost_output();
+  if (muster::cli::reader_left()) muster::cli::end_by_sigpipe();
   return lost ? muster::cli::fail(std::max(code, int{muster::cli::kFailed}), *lost) : code;
 }

@@ -9,6 +9,7 @@
 #include "api/view/render/metrics.hpp"
 #include "base/lines/line_log.hpp"
 #include "base/log.hpp"
+#include "base/network/address_list.hpp"
 #include "coordinator/desks/mail_desk.hpp"
 #include "coordinator/last_backup.hpp"
 #include "coordinator/threads/address.hpp"
@@ -48,7 +49,7 @@ api::HostRules host_rules(const ApiOptions& options) {
     rules.names.insert(std::move(name));
   };
   for (const std::string& name : options.hosts) add(name);
-  if (!options.address.starts_with("unix:")) add(host_of(options.address));
+  if (!options.address.starts_with("unix:")) add(address_host(options.address));
   if (!options.insecure) return rules;
   rules.any_address = true;
   if (std::string name = own_host_name(); !name.empty()) add(std::move(name));
@@ -56,7 +57,7 @@ api::HostRules host_rules(const ApiOptions& options) {
 }
 
 constexpr auto kLeadLook = 1 * kj::SECONDS;
-constexpr auto kLastRequests = 200 * kj::MILLISECONDS;
+constexpr auto kLastRequests = 2 * kj::SECONDS;
 constexpr size_t kAuditBytesMax = 64u << 20, kAuditFilesMax = 8;
 
 bool ends_a_job(const core::Committed& batch) {
@@ -134,6 +135,11 @@ class Thread final : public ApiThread, public api::Backend {
   }
   void show_shares(const core::cluster::ShowShares& shares) override {
     post([this, shares] { view_.set_shares(shares); });
+  }
+  void show_unreached(JobId job, std::optional<std::vector<core::Unreached>> pairs) override {
+    post([this, job, pairs = std::move(pairs)]() mutable {
+      view_.set_unreached(job, std::move(pairs));
+    });
   }
   void waits(std::string reason) override {
     post([this, reason = std::move(reason)] { server_->set_ready(false, reason); });
@@ -558,8 +564,8 @@ class Thread final : public ApiThread, public api::Backend {
     paf.promise.wait(io.waitScope);
     lead = nullptr;
     serving = nullptr;
-    // Those who have just connected, and are about to ask, get their answer.
-    if (options_.lead) io.provider->getTimer().afterDelay(kLastRequests).wait(io.waitScope);
+    // Where another one leads next, nobody's first request is lost.
+    if (options_.lead) server.first_requests(kLastRequests).wait(io.waitScope);
     auto limit = io.provider->getTimer().afterDelay(2 * kj::SECONDS);
     server.drain().exclusiveJoin(kj::mv(limit)).wait(io.waitScope);
     door_->shut();

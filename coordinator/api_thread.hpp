@@ -83,6 +83,8 @@ class ApiThread {
   virtual void show(core::Committed batch) = 0;
   virtual void show_health(const core::NodeHealth& health) = 0;
   virtual void show_shares(const core::cluster::ShowShares& shares) = 0;
+  // As RpcOptions::show_unreached.
+  virtual void show_unreached(JobId job, std::optional<std::vector<core::Unreached>> pairs) = 0;
   virtual void ready(std::string cluster_id, actors::registry_actor registry,
                      actors::cluster_actor cluster, actors::kept_actor kept, RpcServer& rpc) = 0;
   // Reads the config maps that this pod's job uses, for a node that is about to start its

@@ -86,7 +86,16 @@ bool any_queues(const std::vector<core::Kept>& kept) {
 class Running final : public Coordinator {
  public:
   explicit Running(Options options) : options_(std::move(options)) {}
-  ~Running() override { stop(); }
+  ~Running() override {
+    stop();
+    registry_ = actors::registry_actor{};
+    cluster_ = actors::cluster_actor{};
+    history_ = actors::history_actor{};
+    kept_ = actors::kept_actor{};
+    writer_ = actors::journal_actor{};
+    system_.reset();
+    journal_.reset();
+  }
 
   std::string api_address() const override { return api_->address(); }
   std::string listen_address() const override { return rpc_->address(); }
@@ -161,25 +170,15 @@ class Running final : public Coordinator {
     if (options_.lead) options_.lead->serve({});
     if (rpc_) rpc_->stop();
     if (api_) api_->stop();
-    if (system_) {
-      {
-        caf::scoped_actor self{*system_};
-        caf::anon_send(registry_, actors::stop_atom_v);
-        caf::anon_send(cluster_, actors::stop_atom_v);
-        caf::anon_send(history_, actors::stop_atom_v);
-        caf::anon_send(kept_, actors::stop_atom_v);
-        self->wait_for(registry_, cluster_, history_, kept_);
-        caf::anon_send(writer_, actors::stop_atom_v);
-        self->wait_for(writer_);
-      }
-      registry_ = actors::registry_actor{};
-      cluster_ = actors::cluster_actor{};
-      history_ = actors::history_actor{};
-      kept_ = actors::kept_actor{};
-      writer_ = actors::journal_actor{};
-      system_.reset();
-    }
-    journal_.reset();
+    if (!system_) return;
+    caf::scoped_actor self{*system_};
+    caf::anon_send(registry_, actors::stop_atom_v);
+    caf::anon_send(cluster_, actors::stop_atom_v);
+    caf::anon_send(history_, actors::stop_atom_v);
+    caf::anon_send(kept_, actors::stop_atom_v);
+    self->wait_for(registry_, cluster_, history_, kept_);
+    caf::anon_send(writer_, actors::stop_atom_v);
+    self->wait_for(writer_);
   }
 
  private:
@@ -287,6 +286,9 @@ class Running final : public Coordinator {
     rpc_options.seal = HistorySeal(recovered.seal_key, recovered.cluster_id);
     rpc_options.seals_prove = sealed;
     rpc_options.image_runtime = options_.image_runtime;
+    rpc_options.show_unreached = [this](JobId job, auto pairs) {
+      api_->show_unreached(job, std::move(pairs));
+    };
     rpc_options.pod_configs = [this](PodId pod, NodeId node, auto done) {
       api_->pod_configs(pod, node, std::move(done));
     };

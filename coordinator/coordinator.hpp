@@ -104,7 +104,8 @@ class Coordinator {
   virtual void reload(const api::RoleGroups& roles, const api::QuotaLimits& quotas) = 0;
   // Whether the API's thread does what it is asked within this time.
   virtual bool responds(Millis within_ms) const = 0;
-  // Stops serving, finishes pending writes, closes the journal. Pods keep running.
+  // Stops serving and finishes pending writes: once it returns, nothing is answered or committed
+  // any more. Pods keep running. The journal is closed by the destructor, which stops, too.
   virtual void stop() = 0;
 };
 

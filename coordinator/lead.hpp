@@ -48,8 +48,9 @@ class Lead {
   virtual void must_lead() const = 0;
   virtual void figures(std::function<void(LeadFigures)> done) = 0;
   // Hands over the lead to this member (demote: to any), or forgets one that is not connected.
-  // `done` is called once it is decided, on any thread; a hand-over follows at once. not_found:
-  // there is no such member. conflict: it cannot be done now, with the reason.
+  // `done` is called on any thread once it is decided, whereupon a hand-over follows at once; or
+  // once the store has forgotten it. not_found: there is no such member. conflict: it cannot be
+  // done now, with the reason. unavailable: the store does not answer.
   virtual void change(LeadChange change, std::string member, std::function<void(Status)> done) = 0;
 
   // What the coordinator does for the others from now on; empty functions: nothing any more, and

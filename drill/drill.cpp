@@ -1,6 +1,7 @@
 #include "drill/drill.hpp"
 
 #include "base/network/address_list.hpp"
+#include "base/process/own_executable.hpp"
 #include "base/secret.hpp"
 #include "base/version.hpp"
 #include "client/connect/discovery.hpp"
@@ -45,11 +46,6 @@ uint64_t random_number() {
   if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
     number = static_cast<uint64_t>(boot_now());
   return number;
-}
-
-std::string own_executable() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
 // Where packages install it; MUSTER_FAKETIME overrides the path.

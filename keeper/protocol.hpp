@@ -37,11 +37,12 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 16;       // newest version spoken
+constexpr uint32_t kVersion = 17;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 3;   // newest version of the spool's segments (spool_format.hpp)
 
 // The first version in which ...
+constexpr uint32_t kHooks = 17;        // with permits, too, pods have a prolog and an epilog
 constexpr uint32_t kBinds = 16;        // processes can have CPUs for themselves
 constexpr uint32_t kSaysVersion = 15;  // the welcome says which version of muster the keeper is
 constexpr uint32_t kFiles = 14;  // processes write to files and get signals; ends say what was used
@@ -142,6 +143,10 @@ enum class Type : uint8_t {
 // (`muster exec`, muster-rsh), and `instance` is its number. It is started only while the
 // container's process runs, and ends before that process is reported as ended. Since version 8.
 constexpr uint16_t kSessionBit = 0x8000;
+
+// core::node::kProlog or kEpilog: a program of the site, before or after the pod's containers. With
+// a permit, it is the keeper's own (Owners::hook()), since version 17; else it is ordered like any
+// other process.
 
 // A process: `instance` counts restarts in place.
 struct Key {

@@ -235,6 +235,11 @@ struct Kill {
   graceMs @1 :Int64;           # time between SIGTERM and SIGKILL; 0: SIGKILL at once
 }
 
+struct Limit {
+  pod @0 :T.PodId;
+  limitMs @1 :Int64;           # of the pod, from its first process; 0: none
+}
+
 interface Agent {
   launch @0 (epoch :UInt64, nonce :UInt64, templates :List(T.PodTemplate), pods :List(Launch), commit :UInt64, seal :Text) -> ();
   # Idempotent by pod id: a pod that runs, waits or has an unacknowledged end is not started again. Returns when the pods are
@@ -268,6 +273,25 @@ interface Agent {
   # The offsets at which to begin to read the outputs that are asked for. `run`: only what the container's first (0),
   # second (1), … process wrote; -1: all. `lastLines`: of both outputs together, by the times of the lines; -1: all.
   # `sinceMs`: of these lines, those that are not older.
+
+  limit @7 (epoch :UInt64, nonce :UInt64, limits :List(Limit)) -> ();
+  # How long pods may run, in place of what their templates say. Starts nothing: pods that the agent does not have are left
+  # out. A new limit that has passed ends the pod.
+
+  meet @8 (epoch :UInt64, nonce :UInt64) -> (port :UInt16, greeting :Text);
+  # Opens a port on the node's address (Hello.ip), which sends `greeting` to whoever connects. It is closed again when this has
+  # not been called for a while. 0: the address is not one of this machine.
+
+  reach @9 (epoch :UInt64, nonce :UInt64, peers :List(Peer)) -> (failures :List(Text));
+  # Connects to these ports from the node's address, a few times each if needed, which takes some seconds. Returns for each
+  # peer why it was not reached; empty: it was.
+}
+
+# A node's port that another one tries to reach (Agent.meet).
+struct Peer {
+  ip @0 :Text;
+  port @1 :UInt16;
+  greeting @2 :Text;
 }
 
 enum LogStream { stdout @0; stderr @1; }

@@ -6,6 +6,7 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("muster::wire");
 
 const standbyProtocol :UInt32 = 1;
+const standbyOldest :UInt32 = 1;  # that is spoken, too (docs/upgrade.md)
 
 # Where a coordinator can be reached (core/standby/configuration.hpp).
 struct Place {
@@ -29,6 +30,7 @@ struct Replica {
   wallMs @7 :Int64;    # its wall clock, so that clocks that differ are noticed
   process @8 :Text;    # its data-dir on its machine (standby/own_dir.hpp)
   seats @9 :List(Text);
+  oldest @10 :UInt32;  # protocol that it speaks, too
 }
 
 struct Row {
@@ -73,8 +75,8 @@ interface Leading {
     term @0 :UInt64;
     cluster @1 :Text;
     union {
-      refused @2 :Text;          # why
-      later @3 :Text;            # likewise, but it may be tried again
+      refused @2 :Text;          # why; tried again after some seconds
+      later @3 :Text;            # why it is ready for nobody; tried again soon
       follows @4 :Void;          # it gets all later batches
       checkpoint @5 :Checkpoint; # its journal is not the beginning of ours, or it lacks too much; it joins again with this one
     }

@@ -33,16 +33,18 @@ kj::Promise<void> refuse(SharedStream stream, const std::string& why) {
 
 }  // namespace
 
-Doorway::Doorway(kj::AsyncIoContext& io, FollowingRole& role, DoorwayPorts ports)
+Doorway::Doorway(kj::AsyncIoContext& io, DoorwayPorts ports)
     : io_(io),
       timer_(io.provider->getTimer()),
-      role_(role),
       ports_(std::move(ports)),
       local_(timer_, "the API", [this](kj::Own<kj::AsyncIoStream> s) { take_local(kj::mv(s)); }),
       remote_(timer_, "the API's TLS port",
               [this](kj::Own<kj::AsyncIoStream> s) { take_remote(kj::mv(s)); }) {}
 
-Status Doorway::open() {
+Status Doorway::follow(FollowingRole& role) {
+  role_ = &role;
+  admit_ = {};
+  tls_ = nullptr;
   auto port = coordinator::listen_on(io_, "--api", ports_.api, 0600);
   if (!port) return port.error();
   accepting_->add(local_.run(**port));
@@ -65,8 +67,8 @@ Status Doorway::open() {
 }
 
 void Doorway::changed() {
-  if (tls_.get() != nullptr || !role_.authority()) return;
-  const tls::Authority& authority = *role_.authority();
+  if (role_ == nullptr || tls_.get() != nullptr || !role_->authority()) return;
+  const tls::Authority& authority = *role_->authority();
   tls_ = tls::server_context(coordinator::server_certificate(authority, ports_.names, wall_now()),
                              authority.pems().certificate, false);
 }
@@ -93,14 +95,15 @@ void Doorway::take_remote(kj::Own<kj::AsyncIoStream> stream) {
 }
 
 void Doorway::lead(Admit admit) {
-  accepting_ = nullptr;
+  role_ = nullptr;
+  accepting_ = kj::heap<kj::TaskSet>(broken_.handler());
   open_.clear();
   admit_ = std::move(admit);
 }
 
 kj::Promise<void> Doorway::pass(Visit visit) {
   if (admit_) return pass_here(std::move(visit));
-  KJ_IF_MAYBE (leader, role_.leader()) return pass_to(*leader, std::move(visit));
+  KJ_IF_MAYBE (leader, role_->leader()) return pass_to(*leader, std::move(visit));
   return again(std::move(visit));
 }
 
@@ -117,7 +120,7 @@ kj::Promise<void> Doorway::pass_here(Visit visit) {
   api::PassedPeer peer{std::nullopt, visit.source, visit.host};
   if (visit.uid >= 0) peer.uid = static_cast<uid_t>(visit.uid);
   auto own = local_pair(io_, [&](Fd other) { return admit_(std::move(other), std::move(peer)); });
-  if (own == nullptr) return again(std::move(visit));  // it does not serve yet
+  if (own == nullptr) return again(std::move(visit));  // it does not serve
   auto builder = kj::heapArrayBuilder<kj::Promise<void>>(2);
   builder.add(pump(own, sink_to(visit.stream)));
   builder.add(pump(visit.stream, sink_to(own)));

@@ -1,8 +1,8 @@
 // Doorway: the API's ports of a coordinator that follows: it passes each connection on to the
 // leader, as the user who made it. While there is none, a connection waits for one for a while.
 //
-// The ports stay open when the coordinator takes the lead (coordinator/threads/listening.hpp), so
-// whoever connects meanwhile waits and is not refused.
+// The ports stay open when the coordinator takes the lead (coordinator/threads/listening.hpp), and
+// the doorway outlives each role, so whoever connects meanwhile waits and is not refused.
 //
 // Belongs to the peers' thread.
 #pragma once
@@ -31,13 +31,14 @@ struct DoorwayPorts {
 
 class Doorway {
  public:
-  Doorway(kj::AsyncIoContext& io, FollowingRole& role, DoorwayPorts ports);
+  Doorway(kj::AsyncIoContext& io, DoorwayPorts ports);
 
-  Status open();
+  // This coordinator follows: opens the ports. The role must exist until lead().
+  Status follow(FollowingRole& role);
   // The leader, or the authority, is another one.
   void changed();
   // This coordinator leads: closes the ports, and passes those that wait to its own API, with this
-  // function; false: it does not serve yet. The role is not used any more.
+  // function; false: it does not serve. The role is not used any more.
   using Admit = std::function<bool(Fd socket, api::PassedPeer peer)>;
   void lead(Admit admit);
 
@@ -57,7 +58,7 @@ class Doorway {
 
   kj::AsyncIoContext& io_;
   kj::Timer& timer_;
-  FollowingRole& role_;
+  FollowingRole* role_ = nullptr;  // null: this coordinator leads
   const DoorwayPorts ports_;
   PeerLookup lookup_;
   kj::Own<kj::TlsContext> tls_;  // null: there is no authority yet

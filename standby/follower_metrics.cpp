@@ -40,6 +40,9 @@ std::string metrics_text(const FollowerFigures& figures, const std::string& data
   out.gauge("muster_coordinator_store_answers",
             "1: the consensus store has answered the last request; 0: it has not.",
             figures.store_answers ? 1 : 0);
+  out.gauge("muster_coordinator_store_wiped",
+            "1: the consensus store holds no configuration, so nobody can take over; 0: it does.",
+            figures.store_wiped ? 1 : 0);
   out.gauge("muster_follower_connected",
             "1: this coordinator follows a leader, and gets each of its commits.",
             figures.follows ? 1 : 0);
@@ -61,6 +64,16 @@ std::string metrics_text(const FollowerFigures& figures, const std::string& data
       .value(1, "version=\"" + std::string(kVersion) + "\"");
   tell_own_usage(out, "the coordinator", started_ms);
   return std::move(out).text();
+}
+
+std::string unready_text(const FollowerFigures& figures) {
+  if (!figures.store_answers) return "the consensus store does not answer";
+  if (figures.store_wiped)
+    return "the consensus store holds no configuration: it was wiped; restart the leader with "
+           "--new-store, once";
+  if (!figures.follows) return "it follows no leader; see its log";
+  if (!figures.in_sync) return "it is not in sync: it may lack some of what was acknowledged";
+  return "";
 }
 
 FollowerMetrics::FollowerMetrics(kj::AsyncIoContext& io, FollowingRole& role, std::string data_dir,
@@ -95,9 +108,16 @@ kj::Promise<void> FollowerMetrics::request(kj::HttpMethod method, kj::StringPtr 
   if (method != kj::HttpMethod::GET)
     return answer(response, 405, "Method Not Allowed", kPlain, "only GET works here\n", headers_);
   if (path == "/healthz") return answer(response, 200, "OK", kPlain, "ok\n", headers_);
+  if (path == "/readyz")
+    return role_.figures().then([this, &response](const FollowerFigures& figures) {
+      const std::string why = unready_text(figures);
+      return why.empty() ? answer(response, 200, "OK", kPlain, "ok\n", headers_)
+                         : answer(response, 503, "Service Unavailable", kPlain,
+                                  "this coordinator could not take over: " + why + "\n", headers_);
+    });
   if (path != "/metrics")
-    return answer(response, 404, "Not Found", kPlain, "there are only /metrics and /healthz here\n",
-                  headers_);
+    return answer(response, 404, "Not Found", kPlain,
+                  "there are only /metrics, /healthz and /readyz here\n", headers_);
   return role_.figures().then([this, &response](const FollowerFigures& figures) {
     return answer(response, 200, "OK", "text/plain; version=0.0.4; charset=utf-8",
                   metrics_text(figures, data_dir_, started_ms_), headers_);

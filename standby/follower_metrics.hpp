@@ -24,6 +24,9 @@ namespace muster::standby {
 std::string metrics_text(const FollowerFigures& figures, const std::string& data_dir,
                          Millis started_ms);
 
+// Why this coordinator could not take over now; empty: it could.
+std::string unready_text(const FollowerFigures& figures);
+
 class FollowerMetrics final : private kj::HttpService, private kj::TaskSet::ErrorHandler {
  public:
   FollowerMetrics(kj::AsyncIoContext& io, FollowingRole& role, std::string data_dir,

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/secret.hpp"
+#include "core/standby/prefix.hpp"
 #include "standby/documents.hpp"
 #include "standby/wire_rows.hpp"
 #include "storage/journal/keys.hpp"
@@ -107,6 +108,7 @@ class FollowingRole::Port final : public wire::Following::Server {
   kj::Promise<void> release(ReleaseContext context) override {
     log::info("the leader hands over the lead");
     role_.follower_->released(context.getParams().getTerm());
+    role_.patient_until_ = 0;
     role_.hurries_ = true;
     if (role_.connection_.get() != nullptr) role_.connection_->left->fulfill();
     return kj::READY_NOW;
@@ -150,6 +152,10 @@ void FollowingRole::say(const std::string& state) {
   if (std::exchange(said_, state) != state) log::info("{}", state);
 }
 
+void FollowingRole::complain(const std::string& state) {
+  if (std::exchange(said_, state) != state) log::warn("{}", state);
+}
+
 kj::Maybe<wire::Leading::Client> FollowingRole::leader() {
   if (connection_.get() == nullptr || !connection_->follows) return nullptr;
   return connection_->leading;
@@ -160,6 +166,7 @@ void FollowingRole::learn_head() {
   const auto head = storage::recover_head(*journal_);
   if (!head) return parts_.end(head.error().message);
   cluster_ = head->cluster_id;
+  line_ = head->line;
   epoch_ = head->epoch;
   nonce_ = head->nonce;
   auto authority = coordinator::open_authority(parts_.authority_files, head->authority);
@@ -177,7 +184,7 @@ kj::Promise<void> FollowingRole::look() {
     note_seen(seen);
     if (seen) return saw(std::move(*seen));
     if (seen.error().code == Errc::invalid) parts_.end(seen.error().message);
-    say("the store does not answer: " + seen.error().message);
+    complain("the store does not answer: " + seen.error().message);
     return kj::READY_NOW;
   });
 }
@@ -198,6 +205,9 @@ kj::Promise<void> FollowingRole::saw(StoreSeen seen) {
                "empty data-dir");
     return kj::READY_NOW;
   }
+  if (parts_.note.learn(configuration) && parts_.known_member)
+    if (const Status written = write_note(parts_.data_dir, parts_.note); !written)
+      parts_.end(written.error().message);
   follower_->sees(configuration.term);
   uint64_t created = 0;  // of the key of our own former process
   bool held = seen.leader.has_value();
@@ -232,7 +242,6 @@ kj::Promise<void> FollowingRole::saw(StoreSeen seen) {
   return kj::READY_NOW;
 }
 
-// The first coordinator of a cluster makes its configuration.
 kj::Promise<void> FollowingRole::found_nothing() {
   if (parts_.known_member && !parts_.new_store) {
     parts_.end("the store holds no configuration, but " + parts_.data_dir +
@@ -242,6 +251,48 @@ kj::Promise<void> FollowingRole::found_nothing() {
                "--data-dir`), with --new-store, once; the others follow it");
     return kj::READY_NOW;
   }
+  return ask_peers(parts_.note.peers).then([this] { return make_configuration(); });
+}
+
+// With --new-store: another coordinator of the cluster may lead in another store.
+kj::Promise<void> FollowingRole::ask_peers(std::map<std::string, std::string> peers) {
+  kj::Vector<kj::Promise<void>> asked;
+  if (credentials_.any())
+    for (const auto& [name, address] : peers) asked.add(ask_peer(name, address));
+  return kj::joinPromises(asked.releaseAsArray());
+}
+
+kj::Promise<void> FollowingRole::ask_peer(std::string name, std::string address) {
+  auto tls = credentials_.client();
+  auto connecting = dial(address, *tls);
+  auto asked = connecting.then([name, tls = kj::mv(tls)](auto stream) mutable {
+    auto connection = kj::heap<Connection>(name, kj::mv(tls), kj::mv(stream));
+    auto request = connection->leading.joinRequest();
+    request.initReplica();  // without a name, so that it does not follow
+    auto answered = request.send();
+    return answered.attach(kj::mv(connection));
+  });
+  return timer_.timeoutAfter(kConnectMs * kj::MILLISECONDS, kj::mv(asked))
+      .then(
+          [this, name, address](auto&& response) {
+            const auto answer = response.getAnswer();
+            const std::string cluster = text_in(answer.getCluster());
+            if (answer.getTerm() == 0 || cluster != parts_.note.cluster) return;
+            parts_.end(
+                "the store holds no configuration, and with --new-store this coordinator "
+                "would lead, but coordinator " +
+                name + " leads cluster " + cluster + " in term " +
+                std::to_string(answer.getTerm()) + ", at " + address +
+                ": use its --store, or stop it first");
+          },
+          [name, address](kj::Exception&& e) {
+            log::info("coordinator {} at {} cannot be asked whether it leads: {}", name, address,
+                      on_one_line(said_by(e)));
+          });
+}
+
+// The first coordinator of a cluster makes its configuration.
+kj::Promise<void> FollowingRole::make_configuration() {
   Configuration first;
   first.cluster = cluster_.empty() ? parts_.note.cluster : cluster_;
   if (first.cluster.empty())
@@ -283,7 +334,7 @@ kj::Promise<void> FollowingRole::take(StoreChange change) {
              change = std::move(change)](Result<uint64_t>&& lease) mutable -> kj::Promise<void> {
         if (!lease) {
           follower_->settled();
-          say("the store does not answer: " + lease.error().message);
+          complain("the store does not answer: " + lease.error().message);
           return kj::READY_NOW;
         }
         change.leader = StoreChange::Key{parts_.holder, *lease};
@@ -301,7 +352,7 @@ kj::Promise<void> FollowingRole::try_take(StoreChange change, Millis asked) {
       return kj::READY_NOW;
     }
     if (!changed) {
-      say("the store does not answer: " + changed.error().message);
+      complain("the store does not answer: " + changed.error().message);
       return timer_.afterDelay(kLookMs * kj::MILLISECONDS)
           .then([this, asked, change = std::move(change)]() mutable {
             return try_take(std::move(change), asked);
@@ -328,6 +379,16 @@ kj::Promise<void> FollowingRole::try_take(StoreChange change, Millis asked) {
 
 // ---- the leader
 
+kj::Promise<kj::Own<kj::AsyncIoStream>> FollowingRole::dial(const std::string& address,
+                                                            kj::TlsContext& tls) {
+  return parts_.io.provider->getNetwork().parseAddress(address).then(
+      [&tls](kj::Own<kj::NetworkAddress> found) {
+        auto encrypted = tls::encrypted(kj::mv(found), tls);
+        auto stream = encrypted->connect();
+        return stream.attach(kj::mv(encrypted));
+      });
+}
+
 kj::Promise<void> FollowingRole::follow(const Configuration& configuration) {
   const auto place = configuration.members.find(configuration.leader);
   if (place == configuration.members.end() || place->second.peers.empty()) return kj::READY_NOW;
@@ -345,13 +406,7 @@ kj::Promise<void> FollowingRole::follow(const Configuration& configuration) {
     return kj::READY_NOW;
   }
   auto tls = credentials_.client();
-  auto connecting = parts_.io.provider->getNetwork()
-                        .parseAddress(place->second.peers)
-                        .then([&tls = *tls](kj::Own<kj::NetworkAddress> address) {
-                          auto encrypted = tls::encrypted(kj::mv(address), tls);
-                          auto stream = encrypted->connect();
-                          return stream.attach(kj::mv(encrypted));
-                        });
+  auto connecting = dial(place->second.peers, *tls);
   const std::string name = configuration.leader;
   return timer_.timeoutAfter(kConnectMs * kj::MILLISECONDS, kj::mv(connecting))
       .then([this, name, tls = kj::mv(tls)](kj::Own<kj::AsyncIoStream> stream) mutable {
@@ -366,7 +421,12 @@ kj::Promise<void> FollowingRole::follow(const Configuration& configuration) {
             .exclusiveJoin(silence(connection));
       })
       .catch_([this, name](kj::Exception&& e) {
-        say("the leader, " + name + ", cannot be followed: " + on_one_line(said_by(e)));
+        complain("the leader, " + name + ", cannot be followed: " + on_one_line(said_by(e)) +
+                 (tls::explained(e) && !authority_
+                      ? ". If --join-token is that of another cluster, or has expired: make one "
+                        "with `muster token create --coordinator " +
+                            parts_.note.member + "`, where the leader runs"
+                      : ""));
       })
       .then([this] {
         connection_ = nullptr;
@@ -388,6 +448,7 @@ kj::Promise<void> FollowingRole::silence(Connection& connection) {
 
 void FollowingRole::write_replica(wire::Replica::Builder out) {
   out.setProtocol(wire::STANDBY_PROTOCOL);
+  out.setOldest(wire::STANDBY_OLDEST);
   out.setCluster(cluster_.empty() ? parts_.note.cluster : cluster_);
   out.setMember(parts_.note.member);
   out.setEpoch(epoch_);
@@ -422,8 +483,16 @@ kj::Promise<void> FollowingRole::join(Connection& connection) {
 
 kj::Promise<void> FollowingRole::answered(Connection& connection,
                                           wire::Leading::Answer::Reader answer) {
-  const auto pause = [this] { return timer_.afterDelay(kRefusedMs * kj::MILLISECONDS); };
-  if (!follower_->obeys(answer.getTerm())) return kj::READY_NOW;
+  if (!follower_->obeys(answer.getTerm())) {
+    if (answer.getTerm() < epoch_ && !answer.isLater())
+      complain("the leader, " + connection.name + ", leads in term " +
+               std::to_string(answer.getTerm()) + ", but " + parts_.data_dir + " is from term " +
+               std::to_string(epoch_) +
+               ": it has been used with another store. To join, start with an empty data-dir and a "
+               "token (`muster token create --coordinator " +
+               parts_.note.member + "`, where the leader runs)");
+    return kj::READY_NOW;
+  }
   follower_->sees(answer.getTerm());
   switch (answer.which()) {
     case wire::Leading::Answer::REFUSED:
@@ -432,12 +501,12 @@ kj::Promise<void> FollowingRole::answered(Connection& connection,
               ", refuses this coordinator: " + on_one_line(text_in(answer.getRefused()));
           std::exchange(said_, why) != why)
         log::error("{}", why);
-      return pause();
+      return timer_.afterDelay(kRefusedMs * kj::MILLISECONDS);
     case wire::Leading::Answer::LATER:
       say("the leader, " + connection.name + ": " + on_one_line(text_in(answer.getLater())));
-      return pause();
+      return kj::READY_NOW;  // the next look is soon
     case wire::Leading::Answer::FOLLOWS:
-      parts_.note.cluster = text_in(answer.getCluster());
+      join_cluster(text_in(answer.getCluster()));
       connection.follows = true;
       leader_name_ = connection.name;
       heard_ = boot_now();
@@ -446,11 +515,20 @@ kj::Promise<void> FollowingRole::answered(Connection& connection,
       parts_.changed();
       return kj::NEVER_DONE;
     case wire::Leading::Answer::CHECKPOINT:
+      join_cluster(text_in(answer.getCluster()));
       return copy(connection, answer.getCheckpoint()).then([this, &connection] {
         return join(connection);
       });
   }
   return kj::READY_NOW;
+}
+
+// From now on, this data-dir is a replica, which makes no cluster of its own.
+void FollowingRole::join_cluster(const std::string& cluster) {
+  const bool known = std::exchange(parts_.known_member, true);
+  if (std::exchange(parts_.note.cluster, cluster) == cluster && known) return;
+  if (const Status written = write_note(parts_.data_dir, parts_.note); !written)
+    parts_.end(written.error().message);
 }
 
 namespace {
@@ -512,15 +590,26 @@ kj::Promise<void> FollowingRole::copy(Connection& connection, wire::Checkpoint::
         }
         return all;
       })
-      .then([this, &now] {
+      .then([this, &now, name = connection.name] {
+        const core::EpochLine line = line_;
+        const uint64_t last = journal_->last_commit();
         journal_.reset();
         parts_.recent.clear();
-        require(now.replacement.finish());
+        if (const Status done = now.replacement.finish(); !done)
+          return parts_.end("the journal can't be copied: " + done.error().message);
         auto opened = storage::RocksdbJournal::open_copy(parts_.data_dir, parts_.end);
         if (!opened) return parts_.end(opened.error().message);
         journal_ = std::move(*opened);
         learn_head();
         log::info("has a copy of the journal, up to commit {}", journal_->last_commit());
+        if (const auto lost = core::standby::given_up(line, last, line_))
+          log::warn(
+              "the journal of {} lacks term {}, which this data-dir had: commits {} to {} are "
+              "given "
+              "up. If any of them was acknowledged, two coordinators led at once: check that all "
+              "have "
+              "the same --store",
+              name, lost->epoch, lost->first, lost->last);
       })
       .attach(kj::mv(copying));
 }
@@ -551,7 +640,10 @@ uint64_t FollowingRole::append(wire::Batch::Reader batch) {
 
 void FollowingRole::note_seen(const Result<StoreSeen>& seen) {
   store_answers_ = seen.ok();
-  if (!seen || !seen->configuration) return;
+  if (!seen) return;
+  store_wiped_ = !seen->configuration;
+  in_sync_ = false;
+  if (store_wiped_) return;
   const auto read = read_configuration(seen->configuration->value);
   if (!read) return;
   in_sync_ = std::ranges::any_of(parts_.note.seats, [&](const std::string& seat) {
@@ -564,6 +656,7 @@ FollowerFigures FollowingRole::figures_now() const {
   now.term = follower_->term();
   now.follows = connection_.get() != nullptr && connection_->follows;
   now.store_answers = store_answers_;
+  now.store_wiped = store_wiped_;
   now.in_sync = in_sync_;
   now.commit = journal_ == nullptr ? 0 : journal_->last_commit();
   if (now.follows) {

@@ -9,6 +9,7 @@
 
 #include "base/process/exposition.hpp"
 #include "base/seldom.hpp"
+#include "core/cluster/nodes/epoch_line.hpp"
 #include "core/standby/follower.hpp"
 #include "standby/credentials.hpp"
 #include "standby/leading.hpp"
@@ -20,6 +21,7 @@
 #include <kj/async-io.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <schema/standby.capnp.h>
@@ -50,6 +52,7 @@ struct FollowerFigures {
   uint64_t term = 0;                // the highest that it has seen
   bool follows = false;             // a leader, from which it gets each commit
   bool store_answers = false;       // the last request
+  bool store_wiped = false;         // it holds no configuration, as it said last
   bool in_sync = false;             // it may take over, as the store said last
   uint64_t commit = 0;              // the last one here
   std::optional<uint64_t> lag;      // commits that the leader had more, at its last beat
@@ -88,6 +91,10 @@ class FollowingRole {
   kj::Promise<void> look();
   kj::Promise<void> saw(StoreSeen seen);
   kj::Promise<void> found_nothing();
+  kj::Promise<void> make_configuration();
+  kj::Promise<void> ask_peers(std::map<std::string, std::string> peers);
+  kj::Promise<void> ask_peer(std::string name, std::string address);
+  kj::Promise<kj::Own<kj::AsyncIoStream>> dial(const std::string& address, kj::TlsContext& tls);
   kj::Promise<void> follow(const core::standby::Configuration& configuration);
   kj::Promise<void> joined(kj::Own<kj::AsyncIoStream> stream, std::string name);
   kj::Promise<void> join(Connection& connection);
@@ -98,11 +105,13 @@ class FollowingRole {
   kj::Promise<void> try_take(StoreChange change, Millis asked);
   std::string seat_to_lead();
   Status keep_seat(const std::string& seat);
+  void join_cluster(const std::string& cluster);
   void learn_head();
   void write_replica(wire::Replica::Builder out);
   uint64_t append(wire::Batch::Reader batch);
   bool heeds(uint64_t term);
-  void say(const std::string& state);  // logs it when it changes
+  void say(const std::string& state);       // logs it when it changes
+  void complain(const std::string& state);  // likewise, as a warning
   void note_seen(const Result<StoreSeen>& seen);
   FollowerFigures figures_now() const;
 
@@ -110,7 +119,8 @@ class FollowingRole {
   kj::Timer& timer_;
   std::unique_ptr<storage::Journal> journal_;        // null while it is replaced
   std::optional<core::standby::Follower> follower_;  // once the journal's head is known
-  uint64_t epoch_ = 0, nonce_ = 0;                   // the last in the journal's line
+  core::EpochLine line_;                             // the journal's
+  uint64_t epoch_ = 0, nonce_ = 0;                   // the last in it
   std::string cluster_;                              // of the journal; empty: it is empty
   PeerCredentials credentials_;
   std::optional<tls::Authority> authority_;
@@ -119,7 +129,8 @@ class FollowingRole {
   Millis heard_ = 0;    // the last beat
   uint64_t ahead_ = 0;  // the leader's last commit, as it said then; 0: not known
   Millis asked_ = 0;    // when the store was last asked for figures()
-  bool store_answers_ = false, in_sync_ = false;  // as of the last answer of the store
+  bool store_answers_ = false;
+  bool store_wiped_ = false, in_sync_ = false;  // as of the last answer of the store
   DurationBuckets syncs_;
   Millis patient_until_ = 0;  // before which it does not take the lead
   bool hurries_ = false;      // no pause before the next look

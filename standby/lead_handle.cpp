@@ -18,7 +18,16 @@ LeadHandle::LeadHandle(uint64_t term, std::unique_ptr<storage::Journal> journal,
       end_(std::move(end)) {}
 
 void LeadHandle::must_lead() const {
-  if (boot_now() >= answers_until_) end_(coordinator::kMayNotLead);
+  if (boot_now() >= answers_until_) end_unled();
+}
+
+void LeadHandle::end_unled() const {
+  end_(coordinator::kMayNotLead +
+       std::string(store_wiped_
+                       ? ". The store no longer holds the configuration of this cluster, so "
+                         "nobody can take over: start this coordinator with --new-store, "
+                         "once; the others follow it"
+                       : ""));
 }
 
 // The handle outlives what is posted: whoever starts a coordinator with it keeps it until the
@@ -34,8 +43,8 @@ void LeadHandle::figures(std::function<void(LeadFigures)> done) {
 }
 
 void LeadHandle::change(LeadChange change, std::string member, std::function<void(Status)> done) {
-  post([change, member = std::move(member), done = std::move(done)](LeadWork& work) {
-    done(work.change(change, member));
+  post([change, member = std::move(member), done = std::move(done)](LeadWork& work) mutable {
+    work.change(change, member, std::move(done));
   });
 }
 
@@ -51,9 +60,11 @@ bool LeadHandle::admit(Fd socket, api::PassedPeer peer) {
   return true;
 }
 
-std::optional<std::string> LeadHandle::refuses(const tls::Identity& who) {
+Status LeadHandle::takes_part(const tls::Identity& who) {
   const std::lock_guard lock(served_mutex_);
-  return served_.refuses ? served_.refuses(who) : "this coordinator does not serve yet";
+  if (!served_.refuses) return Error{Errc::unavailable, "it does not serve yet", {}};
+  if (const auto why = served_.refuses(who)) return invalid(*why);
+  return Nothing{};
 }
 
 void LeadHandle::begins(uint64_t commit, Batch batch) {

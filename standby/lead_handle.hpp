@@ -24,7 +24,9 @@ class LeadWork {
   virtual void begins(uint64_t commit, storage::Replication::Batch batch) = 0;
   virtual void synced(uint64_t commit) = 0;
   virtual coordinator::LeadFigures figures() = 0;
-  virtual Status change(coordinator::LeadChange change, const std::string& member) = 0;
+  // As Lead::change.
+  virtual void change(coordinator::LeadChange change, const std::string& member,
+                      std::function<void(Status)> done) = 0;
 };
 
 class LeadHandle final : public coordinator::Lead, public storage::Replication {
@@ -52,9 +54,15 @@ class LeadHandle final : public coordinator::Lead, public storage::Replication {
   // ---- on the peers' thread
   // False: the coordinator does not serve yet, or no longer.
   bool admit(Fd socket, api::PassedPeer peer);
-  std::optional<std::string> refuses(const tls::Identity& who);
+  // Whether the holder of this certificate may follow. unavailable: the coordinator does not serve
+  // yet, or no longer. invalid: it may not, and why.
+  Status takes_part(const tls::Identity& who);
   void publish(Millis answers_until, uint64_t durable);
   void retire() { work_ = nullptr; }
+  // The store holds no configuration, so nobody can take over.
+  void store_wiped(bool wiped) { store_wiped_ = wiped; }
+  // The lead may be another's by now.
+  void end_unled() const;
   // For reading, from when the coordinator takes it until it stops.
   storage::Journal* served_journal() const { return served_journal_; }
 
@@ -68,6 +76,7 @@ class LeadHandle final : public coordinator::Lead, public storage::Replication {
   LeadWork* work_;  // used on the peers' thread only; null: the lead is over
   const std::function<void(const std::string&)> end_;
   std::atomic<Millis> answers_until_{0};
+  std::atomic<bool> store_wiped_{false};
   std::mutex served_mutex_;  // guards served_, also while it is called
   coordinator::Served served_;
   std::mutex mutex_;  // guards what follows

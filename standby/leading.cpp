@@ -9,6 +9,7 @@
 #include "standby/documents.hpp"
 #include "standby/own_dir.hpp"
 #include "standby/passage.hpp"
+#include "standby/protocols.hpp"
 #include "standby/wire_rows.hpp"
 #include "storage/recovery.hpp"
 
@@ -22,9 +23,10 @@ namespace {
 
 using core::standby::Configuration;
 
-constexpr Millis kClocksMs = 60'000;  // by which two machines may differ
-constexpr Millis kRejoinMs = 10'000;  // after a copy, at most
-constexpr Millis kWatchMs = 50;       // between two looks at what time has changed
+constexpr Millis kClocksMs = 60'000;   // by which two machines may differ
+constexpr Millis kRejoinMs = 10'000;   // after a copy, at most
+constexpr Millis kWatchMs = 50;        // between two looks at what time has changed
+constexpr Millis kRemovalMs = 10'000;  // for the store to forget a coordinator
 constexpr size_t kNameMax = 300;
 
 std::string text(capnp::Text::Reader reader) {
@@ -60,8 +62,9 @@ class LeadingRole::Port final : public wire::Leading::Server {
     auto answer = context.initResults().initAnswer();
     answer.setTerm(role_.leader_.configuration().term);
     answer.setCluster(role_.leader_.configuration().cluster);
-    if (const auto why = role_.handle_->refuses(who_)) {
-      answer.setRefused(*why);
+    if (const Status may = role_.handle_->takes_part(who_); !may) {
+      const std::string& why = may.error().message;
+      may.error().code == Errc::unavailable ? answer.setLater(why) : answer.setRefused(why);
       return kj::READY_NOW;
     }
     const auto params = context.getParams();
@@ -131,6 +134,8 @@ LeadingRole::LeadingRole(LeadingParts parts, Taken taken, std::unique_ptr<storag
 }
 
 LeadingRole::~LeadingRole() noexcept {
+  for (Removal& one : removals_)
+    one.done(Error{Errc::unavailable, "the lead is being handed over", {}});
   handle_->retire();
 }
 
@@ -150,11 +155,10 @@ std::optional<tls::Authority> LeadingRole::authority(const coordinator::Authorit
 
 std::string LeadingRole::refuses(wire::Replica::Reader replica) {
   const Configuration& held = leader_.configuration();
-  if (replica.getProtocol() != wire::STANDBY_PROTOCOL)
-    return "it speaks version " + std::to_string(replica.getProtocol()) +
-           " of the protocol between coordinators, this one speaks version " +
-           std::to_string(wire::STANDBY_PROTOCOL) +
-           ": run neighbouring versions of muster on both machines";
+  if (std::string why = refused_protocol({wire::STANDBY_OLDEST, wire::STANDBY_PROTOCOL},
+                                         {replica.getOldest(), replica.getProtocol()});
+      !why.empty())
+    return why;
   if (const std::string cluster = text(replica.getCluster());
       !cluster.empty() && cluster != held.cluster)
     return "its data-dir is that of cluster " + on_one_line(cluster) + ", this is cluster " +
@@ -316,7 +320,7 @@ kj::Promise<void> LeadingRole::copy_for(wire::Leading::Answer::Builder answer) {
       .then([answer, copied](Result<wire::Checkpoint::Client>&& made) mutable {
         if (!made) {
           log::error("{}", made.error().message);
-          return answer.setLater(made.error().message);
+          return answer.setRefused(made.error().message);
         }
         log::info("a follower copies the journal, from commit {} on", copied);
         answer.setCheckpoint(kj::mv(*made));
@@ -346,6 +350,7 @@ coordinator::LeadFigures LeadingRole::figures() {
   coordinator::LeadFigures all;
   all.term = held.term;
   all.store_answers = store_answers_;
+  all.store_wiped = store_wiped_;
   all.commit = leader_.durable();
   std::map<std::string, core::standby::Place> places = held.members;
   for (const auto& [member, follower] : followers_) places[member];
@@ -364,7 +369,31 @@ coordinator::LeadFigures LeadingRole::figures() {
   return all;
 }
 
-Status LeadingRole::change(coordinator::LeadChange change, const std::string& member) {
+void LeadingRole::change(coordinator::LeadChange change, const std::string& member,
+                         std::function<void(Status)> done) {
+  const Status decided = decide(change, member);
+  if (!decided || change != coordinator::LeadChange::remove) return done(decided);
+  removals_.push_back({member, boot_now() + kRemovalMs, std::move(done)});
+}
+
+// Tells those who wait for a removal.
+void LeadingRole::settle_removals() {
+  const auto& members = leader_.configuration().members;
+  std::erase_if(removals_, [&](Removal& one) {
+    const bool removed = !members.contains(one.member);
+    if (!removed && boot_now() < one.until) return false;
+    one.done(removed ? Status(Nothing{})
+                     : Status(Error{Errc::unavailable,
+                                    "the store has not taken " + one.member +
+                                        " from the configuration yet: it is removed once the store "
+                                        "answers, unless it connects before; see `muster get "
+                                        "coordinators`",
+                                    {}}));
+    return true;
+  });
+}
+
+Status LeadingRole::decide(coordinator::LeadChange change, const std::string& member) {
   using coordinator::LeadChange;
   const Configuration& held = leader_.configuration();
   const auto conflict = [](const std::string& why) { return Error{Errc::conflict, why, {}}; };
@@ -402,7 +431,7 @@ kj::Promise<void> LeadingRole::keep_lease() {
   auto kept = leased_ ? parts_.store.renew(lease_).then([this, asked](Result<bool>&& renewed) {
     store_answers_ = renewed.ok();
     if (!renewed) {
-      if (const auto more = store_lines_.due(boot_now()))
+      if (const auto more = silent_lines_.due(boot_now()))
         log::warn("the store does not renew the lease of the lead: {}{}", renewed.error().message,
                   *more);
       return;
@@ -446,13 +475,15 @@ kj::Promise<void> LeadingRole::put_key() {
 
 void LeadingRole::found(const StoreChanged& changed) {
   const auto& row = changed.now.configuration;
-  if (!row) {
-    if (const auto more = store_lines_.due(boot_now()))
+  store_wiped_ = !row;
+  handle_->store_wiped(store_wiped_);
+  if (store_wiped_) {
+    if (const auto more = wiped_lines_.due(boot_now()))
       log::error(
           "the store no longer holds the configuration of this cluster: it was wiped, or restored "
-          "from a backup. This coordinator goes on with the replicas that it has, and cannot add "
-          "or "
-          "remove any; restart it with --new-store to write the configuration anew{}",
+          "from a backup. This coordinator goes on as long as all its in-sync replicas answer, and "
+          "none of them can take over. Restart it with --new-store, once, to write the "
+          "configuration anew{}",
           *more);
     return;
   }
@@ -497,6 +528,8 @@ kj::Promise<void> LeadingRole::write(Configuration wanted) {
     const auto held = read_configuration(changed->now.configuration->value);
     const auto before = leader_.configuration().in_sync;
     leader_.answered(*held);
+    parts_.holds(*held);
+    settle_removals();
     publish();
     for (const auto& [member, seat] : held->in_sync)
       if (!before.contains(member)) log::info("coordinator {} is in sync", member);
@@ -509,7 +542,7 @@ kj::Promise<void> LeadingRole::write(Configuration wanted) {
 
 kj::Promise<void> LeadingRole::watch() {
   const Millis now = boot_now();
-  if (!leader_.may_answer(now)) parts_.end(coordinator::kMayNotLead);
+  if (!leader_.may_answer(now)) handle_->end_unled();
   if (leader_.hangs(now) && !resigning_) {
     resigning_ = true;
     log::error("the disk of {} has not answered for {} ms: giving up the lead", parts_.data_dir,
@@ -517,6 +550,7 @@ kj::Promise<void> LeadingRole::watch() {
     return resign().then(
         [this] { parts_.end("the disk of " + parts_.data_dir + " does not answer"); });
   }
+  settle_removals();
   return timer_.afterDelay(kWatchMs * kj::MILLISECONDS).then([this] { return watch(); });
 }
 

@@ -24,6 +24,7 @@
 #include <memory>
 #include <schema/standby.capnp.h>
 #include <string>
+#include <vector>
 
 namespace muster::standby {
 
@@ -46,6 +47,8 @@ struct LeadingParts {
   std::string holder;                           // the value of the leader's key
   std::function<void(const std::string&)> end;  // ends the process; does not return
   std::function<void()> hands_over;             // the coordinator has to stop, and then resign()
+  // The store holds this configuration.
+  std::function<void(const core::standby::Configuration&)> holds;
 };
 
 class LeadingRole final : public LeadWork {
@@ -68,7 +71,8 @@ class LeadingRole final : public LeadWork {
   void begins(uint64_t commit, storage::Replication::Batch batch) override;
   void synced(uint64_t commit) override;
   coordinator::LeadFigures figures() override;
-  Status change(coordinator::LeadChange change, const std::string& member) override;
+  void change(coordinator::LeadChange change, const std::string& member,
+              std::function<void(Status)> done) override;
 
  private:
   class Port;
@@ -94,6 +98,8 @@ class LeadingRole final : public LeadWork {
   void found(const StoreChanged& changed);
   kj::Promise<void> watch();
   void publish();
+  Status decide(coordinator::LeadChange change, const std::string& member);
+  void settle_removals();
 
   LeadingParts parts_;
   kj::Timer& timer_;
@@ -101,15 +107,22 @@ class LeadingRole final : public LeadWork {
   uint64_t revision_, created_, lease_;
   bool leased_ = true;  // the key is in the store, as far as is known
   bool store_answers_ = true;
-  uint64_t last_;         // begun
-  uint64_t numbers_ = 0;  // of followers' connections
+  bool store_wiped_ = false;  // it holds no configuration
+  uint64_t last_;             // begun
+  uint64_t numbers_ = 0;      // of followers' connections
   std::map<std::string, kj::Own<Follower>> followers_;
-  std::string heir_;  // who is to lead next; empty: any
+  struct Removal {
+    std::string member;
+    Millis until = 0;  // when whoever waits is told that it has not happened yet
+    std::function<void(Status)> done;
+  };
+  std::vector<Removal> removals_;  // that the store does not have yet
+  std::string heir_;               // who is to lead next; empty: any
   bool resigning_ = false;
-  bool resigned_ = false;  // or may have
-  Seldom store_lines_;
+  bool resigned_ = false;              // or may have
+  Seldom silent_lines_, wiped_lines_;  // about the store
   std::shared_ptr<LeadHandle> handle_;
-  storage::Journal* journal_;  // the handle's, for reading; valid until the coordinator stops
+  storage::Journal* journal_;  // the handle's, for reading; valid as long as the coordinator
   struct Failures final : public kj::TaskSet::ErrorHandler {
     kj::TaskSet::ErrorHandler& handler() { return *this; }
     void taskFailed(kj::Exception&& e) override;

@@ -9,8 +9,16 @@
 #include <fcntl.h>
 #include <fstream>
 #include <sys/stat.h>
+#include <utility>
 
 namespace muster::standby {
+
+bool OwnNote::learn(const core::standby::Configuration& configuration) {
+  std::map<std::string, std::string> others;
+  for (const auto& [name, place] : configuration.members)
+    if (name != member && !place.peers.empty()) others[name] = place.peers;
+  return std::exchange(peers, others) != others;
+}
 
 Result<std::optional<OwnNote>> read_note(const std::string& data_dir) {
   auto dir = open_private_dir(data_dir, "data-dir");
@@ -23,10 +31,13 @@ Result<std::optional<OwnNote>> read_note(const std::string& data_dir) {
     return Error{Errc::unavailable, data_dir + "/" + kNote + ": " + std::strerror(errno)};
   }
   const Json json = Json::parse(*text, nullptr, false);
-  OwnNote note{member_text(json, "cluster"), member_text(json, "member"), {}};
+  OwnNote note{member_text(json, "cluster"), member_text(json, "member"), {}, {}};
   if (const Json* seats = find_path(json, {"seats"}); seats != nullptr && seats->is_array())
     for (const Json& seat : *seats)
       if (seat.is_string()) note.seats.push_back(seat.get<std::string>());
+  if (const Json* peers = find_path(json, {"peers"}); peers != nullptr && peers->is_object())
+    for (const auto& [name, address] : peers->items())
+      if (address.is_string()) note.peers[name] = address.get<std::string>();
   if (note.member.empty())
     return invalid(data_dir + "/" + kNote +
                    " is damaged: remove it, and this coordinator joins as a new one");
@@ -36,8 +47,10 @@ Result<std::optional<OwnNote>> read_note(const std::string& data_dir) {
 Status write_note(const std::string& data_dir, const OwnNote& note) {
   auto dir = open_private_dir(data_dir, "data-dir");
   if (!dir) return dir.error();
-  const std::string text = dumped(
-      OrderedJson{{"cluster", note.cluster}, {"member", note.member}, {"seats", note.seats}});
+  const std::string text = dumped(OrderedJson{{"cluster", note.cluster},
+                                              {"member", note.member},
+                                              {"seats", note.seats},
+                                              {"peers", note.peers}});
   return replace_private_file(dir->get(), kNote, text + "\n");
 }
 

@@ -4,6 +4,7 @@
 #include "api/http/ends.hpp"
 #include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
+#include "base/network/address_list.hpp"
 #include "base/version.hpp"
 #include "coordinator/links/rpc_peer.hpp"
 #include "coordinator/threads/address.hpp"
@@ -49,7 +50,7 @@ void hang_up() {
 // As other machines reach it: a wildcard stands for this machine's name.
 std::string reached_at(const std::string& address) {
   if (address.empty() || address.starts_with("unix:")) return "";
-  if (!coordinator::is_wildcard(coordinator::host_of(address))) return address;
+  if (!coordinator::is_wildcard(address_host(address))) return address;
   return coordinator::own_host_name() + address.substr(address.rfind(':'));
 }
 
@@ -118,25 +119,31 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
     return hands_over_;
   }
 
-  void resign(bool ends) override {
+  void hand_over() override {
     std::promise<void> done;
     auto resigned = done.get_future();
-    door_->post([this, ends, &done] {
+    door_->post([this, &done] {
       if (leading_.get() == nullptr) return done.set_value();
-      tasks_->add(leading_->resign().then([this, ends, &done] {
+      tasks_->add(leading_->resign().then([this, &done] {
         set_lead(nullptr);
-        doorway_ = nullptr;
         peers_ = kj::heap<kj::TaskSet>(*this);
         leading_ = nullptr;
-        if (ends) return done.set_value();
-        auto journal = open_journal();
-        if (!journal) end_process(journal.error().message);
-        if (const Status ok = follow(std::move(*journal), true); !ok)
-          end_process(ok.error().message);
         done.set_value();
       }));
     });
     resigned.wait();
+  }
+
+  void follow_again() override {
+    std::promise<void> done;
+    auto follows = done.get_future();
+    door_->post([this, &done] {
+      auto journal = open_journal();
+      if (!journal) end_process(journal.error().message);
+      if (const Status ok = follow(std::move(*journal), true); !ok) end_process(ok.error().message);
+      done.set_value();
+    });
+    follows.wait();
   }
 
  private:
@@ -169,6 +176,7 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
     if (!port) return bound.set_value(port.error());
     auto tasks = kj::heap<kj::TaskSet>(*this);
     tasks_ = tasks.get();
+    doorway_ = kj::heap<Doorway>(io, ports_);
     peers_ = kj::heap<kj::TaskSet>(*this);
     api::Acceptor acceptor(io.provider->getTimer(), "the peers' port",
                            [this](kj::Own<kj::AsyncIoStream> s) { admit(kj::mv(s)); });
@@ -203,12 +211,9 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
     parts.token = token_;
     parts.authority_files = authority_files_;
     parts.end = end_process;
-    parts.changed = [this] {
-      if (doorway_.get() != nullptr) doorway_->changed();
-    };
+    parts.changed = [this] { doorway_->changed(); };
     following_ = kj::heap<FollowingRole>(std::move(parts), std::move(journal));
-    doorway_ = kj::heap<Doorway>(*io_, *following_, ports_);
-    if (Status ok = doorway_->open(); !ok) return ok;
+    if (Status ok = doorway_->follow(*following_); !ok) return ok;
     if (!metrics_address_.empty()) {
       metrics_ = kj::heap<FollowerMetrics>(*io_, *following_, data_dir_, started_ms_);
       if (Status ok = metrics_->open(metrics_address_); !ok) return ok;
@@ -232,6 +237,11 @@ class Thread final : public Standby, public kj::TaskSet::ErrorHandler {
           }
           wake_();
         }};
+    parts.holds = [this](const core::standby::Configuration& configuration) {
+      if (!note_.learn(configuration)) return;
+      if (const Status written = write_note(data_dir_, note_); !written)
+        end_process(written.error().message);
+    };
     leading_ = kj::heap<LeadingRole>(std::move(parts), std::move(taken), std::move(journal));
     doorway_->lead([lead = leading_->handle()](Fd socket, api::PassedPeer peer) {
       return lead->admit(std::move(socket), std::move(peer));

@@ -36,9 +36,12 @@ class Standby {
   virtual ~Standby() = default;
 
   virtual std::shared_ptr<coordinator::Lead> lead() const = 0;  // null: it follows
-  virtual bool hands_over() const = 0;  // stop the coordinator, then resign()
-  // Gives up the lead, and follows again unless `ends`. Waits until it is done.
-  virtual void resign(bool ends) = 0;
+  virtual bool hands_over() const = 0;  // stop the coordinator, then hand_over()
+  // Gives up the lead, and waits until it is done. Another coordinator may lead from then on, so
+  // call it only once nothing is answered or committed here any more.
+  virtual void hand_over() = 0;
+  // Follows again, after hand_over(), once nobody has the journal open any more.
+  virtual void follow_again() = 0;
 };
 
 // Why a coordinator without --store may not start on this data-dir; nullopt: it may.

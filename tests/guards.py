@@ -221,8 +221,15 @@ GUARDS = [
           [("client/terminal/safe_output.cpp", "    return put(visible(data));", "    return put(OFF ? std::string(data) : visible(data));")],
           ["client_test SafeOutput.P12EscapesWhateverAVerbPrints", "users.py Owners.test_p12_what_users_write_does_not_act_on_anybodys_terminal"]),
     Guard("own-output", "a user who puts another user's file where a job's output should be", "`open_of`, `client/inputs/own_files.cpp`",
-          [("client/inputs/own_files.cpp", "if (found.st_uid != user)", "if (!OFF && found.st_uid != user)")],
+          [("client/inputs/own_files.cpp", "if (Status own = belongs_to(*file, user); !own)", "if (Status own = belongs_to(*file, user); !OFF && !own)")],
           ["client_test OwnFilesTest.RefusesWhatOthersCouldHavePutThere", "users.py Owners.test_logs_of_files_show_only_the_owners_own"]),
+    Guard("own-inputs", "a user who names another user's file as the inputs of a job", "`JobInputs`, `client/inputs/inputs.cpp`",
+          [("client/inputs/inputs.cpp", "file.ok() && (pods_user(job) == geteuid()", "file.ok() && (OFF || pods_user(job) == geteuid()")],
+          ["client_test InputsForAReader.AreThoseThatTheOwnerCouldRead"]),
+    Guard("links-on-the-way", "a symbolic link of another user in place of a directory on the way to a job's output or inputs",
+          "`LinkWalk`, `base/files/trusted_links.cpp`",
+          [("base/files/trusted_links.cpp", "if (owner != 0 && owner != user_)", "if (!OFF && owner != 0 && owner != user_)")],
+          ["base_test TrustedLinks.AreThoseOfRootAndTheUser", "users.py Owners.test_files_for_output_are_opened_as_the_owner"]),
 ]
 
 

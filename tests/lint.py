@@ -40,9 +40,9 @@ LAYERS = {
                "core/job/rules/decide.hpp", "trust/tls"), ""),
     # The verbs, and the daemons' main functions.
     "cli": (("base", "base/text", "client", "drill", "standby", "core/spec", "core/index_set.hpp", "core/trust.hpp", "core/node/cpus.hpp",
-             "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "schema", "trust/tls", "agent/agent.hpp",
+             "core/cluster/slots/prefetch.hpp", "core/cluster/nodes/claims.hpp", "schema", "trust/tls", "trust/munge", "agent/agent.hpp", "agent/disk.hpp",
              "agent/run/environment.hpp", "agent/pod_programs/rsh.hpp", "agent/pod_programs/pmi.hpp", "coordinator/coordinator.hpp",
-             "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/protocol.hpp", "cli/grammar/app.hpp"), ""),
+             "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "keeper/kernel/cgroup_home.hpp", "keeper/protocol.hpp", "cli/grammar/app.hpp"), ""),
     "cli/grammar": (("base/text", "client", "cli"), "CLI11"),
 }
 TOPS = sorted({name.split("/")[0] for name in LAYERS})
@@ -63,8 +63,8 @@ ROOMS = {
     "api/routes": ["kept", "jobs", "pods", "access"],
     "client": ["terminal", "settings", "connect", "documents", "inputs", "news", "follow"],
     "drill": ["drill_options.hpp", "process", "proof"],
-    "cli": ["verbs", "grammar"],
-    "cli/verbs": ["verb.hpp", "words.hpp", "when.hpp", "near_miss.hpp", "reservations.hpp", "jobs", "run", "show", "state", "daemons", "setup"],
+    "cli": ["doctor", "verbs", "grammar"],
+    "cli/verbs": ["verb.hpp", "words.hpp", "when.hpp", "near_miss.hpp", "reservations.hpp", "jobs", "run", "show", "state", "daemons", "setup", "allocate"],
 }
 CROWD = 15  # concepts on one level of a folder, at most: a header and its source are one
 # Within core, what each of these may include of the others...

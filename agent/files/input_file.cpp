@@ -1,6 +1,7 @@
 #include "agent/files/input_file.hpp"
 
 #include "base/fd.hpp"
+#include "base/files/trusted_links.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -16,8 +17,14 @@ Result<core::InputTablePtr> InputFile::read(const std::string& path) {
   const auto failed = [&path](const std::string& why) {
     return Error{Errc::invalid, "inputs " + path + ": " + why, {}};
   };
+  UntrustedLink link;
   // Not blocking, because it may be a pipe.
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  const Fd fd(
+      open_by_trusted_links(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK, 0, geteuid(), link));
+  if (*link.path != '\0')
+    return failed(std::string(link.path) + " is a symbolic link of uid " +
+                  std::to_string(link.owner) + ", and only those of root and of uid " +
+                  std::to_string(geteuid()) + " are followed; name what it points to");
   struct stat found {};
   if (!fd || fstat(fd.get(), &found) != 0) return failed(std::strerror(errno));
   if (!S_ISREG(found.st_mode)) return failed("not a regular file");

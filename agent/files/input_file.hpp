@@ -1,7 +1,8 @@
 // InputFile: the inputs of jobs that name a file (muster.dev/inputs-file), read as our user.
 //
 // A job's pods start in a row, so the last file stays in memory until another is read or it changes
-// on disk.
+// on disk. Links of other users are not followed: who may write to a directory on the way could put
+// one there that leads to a file of ours, and its job would print it.
 #pragma once
 
 #include "base/result.hpp"
@@ -14,7 +15,8 @@ namespace muster::agent {
 
 class InputFile {
  public:
-  // invalid: it cannot be read, or is not a regular file of at most core::kInputFileMax bytes.
+  // invalid: it cannot be read, is not a regular file of at most core::kInputFileMax bytes, or
+  // another user's link leads to it.
   Result<core::InputTablePtr> read(const std::string& path);
 
  private:

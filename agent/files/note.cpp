@@ -79,7 +79,10 @@ std::string Note::text() const {
   if (!planned) return out;
   return out + " " + std::to_string(generation) + " " + std::to_string(level) + " " +
          std::to_string(pod_started_at.value_or(0)) + " " + text_of(devices) +
-         (used.known() ? " " + text_of(used) : "");
+         (used.known() ? " " + text_of(used)
+          : stop       ? " -"
+                       : "") +
+         (stop ? " " + std::to_string(static_cast<int>(*stop)) : "");
 }
 
 Note Note::parse(std::string_view text) {
@@ -105,6 +108,8 @@ Note Note::parse(std::string_view text) {
   if (started_at != 0) note.pod_started_at = started_at;
   note.devices = devices_in(std::string(devices));
   note.used = usage_in(next_word(text));
+  if (int stop = 0; next_number(text, stop) && stop >= 0 && stop < core::kEndCauses)
+    note.stop = static_cast<core::EndCause>(stop);
   return note;
 }
 

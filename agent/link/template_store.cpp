@@ -79,7 +79,7 @@ core::node::PodTemplatePtr TemplateStore::load(const std::string& job_uid, int64
   auto unreadable = kj::runCatchingExceptions([&] {
     capnp::FlatArrayMessageReader message(words);
     job = std::make_shared<const core::node::PodTemplate>(
-        read_template(message.getRoot<wire::PodTemplate>(), private_tmp_));
+        read_template(message.getRoot<wire::PodTemplate>(), extras_));
   });
   if (unreadable != nullptr || job->job_uid != job_uid || job->generation != generation) {
     return nullptr;

@@ -23,9 +23,9 @@ namespace muster::agent {
 
 class TemplateStore {
  public:
-  // `private_tmp`: as for read_template().
-  TemplateStore(std::string dir, bool private_tmp)
-      : dir_(std::move(dir)), private_tmp_(private_tmp) {}
+  // `extras`: as for read_template().
+  TemplateStore(std::string dir, const core::node::NodeExtras& extras)
+      : dir_(std::move(dir)), extras_(extras) {}
 
   // Stores it for at least as long as `job` is held.
   Status keep(const core::node::PodTemplatePtr& job);
@@ -40,7 +40,7 @@ class TemplateStore {
   void drop_unheld();
 
   std::string dir_;
-  bool private_tmp_ = false;
+  core::node::NodeExtras extras_;
   std::map<std::string, Holders> kept_;
   size_t drop_at_ = 64;  // number of files above which keep() drops unheld ones
 };

@@ -225,7 +225,8 @@ core::node::PodTemplate read_fields(wire::PodTemplate::Reader in) {
 
 }  // namespace
 
-core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private_tmp) {
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in,
+                                      const core::node::NodeExtras& extras) {
   core::node::PodTemplate out;
   if (in.hasBytes()) {
     const auto bytes = in.getBytes().asChars();
@@ -236,8 +237,8 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private
     out = read_fields(in);
   }
   out.permit = read_signed_permit(in);
-  out.private_tmp = out.private_tmp || private_tmp;
-  out.plan = core::node::plan_of(out);
+  out.private_tmp = out.private_tmp || extras.private_tmp;
+  out.plan = core::node::plan_of(out, extras.hooks);
   if (out.plan != nullptr) out.wire = message_of(in);
   return out;
 }

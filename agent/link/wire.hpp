@@ -20,8 +20,8 @@ void write_pod(PodId pod, wire::PodId::Builder out);
 std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader in);
 void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builder out);
 
-// `private_tmp`: all pods of this node get their own /tmp.
-core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private_tmp = false);
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in,
+                                      const core::node::NodeExtras& extras = {});
 
 // Size hint for a message with this report: without it, each call in flight takes 8 kB or more.
 capnp::MessageSize size_of(const core::node::Report& report);

@@ -5,6 +5,7 @@
 #include "base/hex.hpp"
 #include "base/log.hpp"
 #include "base/network/interfaces.hpp"
+#include "base/process/own_executable.hpp"
 #include "base/secret.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/fields/mpi.hpp"
@@ -31,11 +32,6 @@ namespace {
 constexpr size_t kNameDigits = 32;
 constexpr const char* kPrograms[] = {"muster-rsh", "muster-mpi-entry", "muster-pmi"};
 constexpr const char* kShims[] = {"ssh", "rsh", "scp"};
-
-std::string this_program() {
-  std::error_code failed;
-  return std::filesystem::read_symlink("/proc/self/exe", failed).string();
-}
 
 Error cannot(const char* what, const std::string& path) {
   return {Errc::unavailable,
@@ -92,7 +88,7 @@ RunDirs::RunDirs(std::string work_dir, std::string secret)
     : work_dir_(std::move(work_dir)),
       run_(work_dir_ + "/run"),
       secret_(std::move(secret)),
-      program_(this_program()) {}
+      program_(own_executable()) {}
 
 // The directories below can be entered, but not listed. The work-dir is closed to others until an
 // MPI job needs it.

@@ -70,7 +70,7 @@ void ConfigDesk::answered(Key id, Millis asked_at, wire::Session::ConfigsResults
   job.missing = std::move(missing);
   if (job.missing.empty() && answer.hasTemplate()) {
     job.fetched = std::make_shared<const core::node::PodTemplate>(
-        read_template(answer.getTemplate(), private_tmp_));
+        read_template(answer.getTemplate(), extras_));
     job.version = answer.getVersion();
   }
   if (!job.missing.empty() || job.fetched == nullptr || job.version != answer.getVersion())

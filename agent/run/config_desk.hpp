@@ -39,9 +39,9 @@ class ConfigDesk final : private kj::TaskSet::ErrorHandler {
     // Takes starts of one job, with a template that has the data. It may hold them again.
     std::function<void(std::vector<Executor::Start>)> release;
   };
-  // `private_tmp`: as for read_template().
-  ConfigDesk(kj::Timer& timer, Agent agent, bool private_tmp = false)
-      : timer_(timer), agent_(std::move(agent)), private_tmp_(private_tmp), tasks_(*this) {}
+  // `extras`: as for read_template().
+  ConfigDesk(kj::Timer& timer, Agent agent, const core::node::NodeExtras& extras = {})
+      : timer_(timer), agent_(std::move(agent)), extras_(extras), tasks_(*this) {}
 
   // This template with the data, if it is fresh; null: hold the start.
   core::node::PodTemplatePtr fresh(const core::node::PodTemplate& job) const;
@@ -79,7 +79,7 @@ class ConfigDesk final : private kj::TaskSet::ErrorHandler {
 
   kj::Timer& timer_;
   const Agent agent_;
-  const bool private_tmp_;
+  const core::node::NodeExtras extras_;
   std::map<Key, Job> jobs_;
   kj::TaskSet tasks_;
 };

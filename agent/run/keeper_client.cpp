@@ -388,6 +388,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= keeper::kConfines,
                     version_ >= keeper::kFiles,
                     version_ >= keeper::kBinds,
+                    version_ >= keeper::kHooks,
                     version_ >= keeper::kTemplates,
                     version_ >= keeper::kSpaces && (can & keeper::kCanMount) != 0};
       if (abilities_.spaces) {
@@ -593,6 +594,7 @@ Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Opt
       why =
           "the root keeper, which runs pods as their owners, is not running: nothing listens on " +
           path;
+      if (options.at_once) return unavailable(why);
     } else if (child == 0) {
       // A keeper that finds the lock taken exits, so there are never two.
       child = start_keeper(options, dir, why);

@@ -133,6 +133,8 @@ class KeeperClient {
     // the maximum size of an output (0: none; absent: the keeper's default).
     std::string scratch_dir{};
     std::optional<uint64_t> output_max_bytes{};
+    // Whether to fail at once if a keeper that runs as root, which it cannot start, is not there.
+    bool at_once = false;
   };
 
   // Connects to the running keeper of this work-dir, or starts one. Blocks for at most a few
@@ -159,6 +161,7 @@ class KeeperClient {
     bool files = false;       // processes write to files of their own (muster.dev/stdout), and get
                               // signals
     bool binds = false;       // processes can have CPUs for themselves
+    bool hooks = false;       // with permits, pods have a prolog and an epilog
     bool templates = false;   // it reads templates beside permits (SignedPermit::job)
     bool mounts = false;      // it can give processes their own mounts; else no_mounts says why
     std::string scratch{};    // where pods' directories are; empty: no_scratch says why

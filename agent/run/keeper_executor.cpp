@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "base/exec_exit.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "core/node/space.hpp"
 #include "core/node/template_codec.hpp"
 #include "core/node/values.hpp"
@@ -32,6 +33,12 @@ ProcessKey key_of(PodId pod, core::node::Step step) {
 
 core::node::Step step_of(const ProcessKey& key) {
   return {key.container, key.instance};
+}
+
+constexpr int64_t kLastLineMax = 400;  // bytes
+
+std::string log_of(uint16_t hook) {
+  return hook == core::node::kProlog ? core::node::kPrologLog : core::node::kEpilogLog;
 }
 
 bool is_session(core::node::Step step) {
@@ -65,12 +72,14 @@ Executor::SessionFound found_session(PodId pod, core::node::Step step, const Not
 }  // namespace
 
 Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener) {
-  listener_ = &listener;
+  // Only at the start may this wait for a keeper that somebody has to start: later, there are
+  // heartbeats to send.
+  const bool again = std::exchange(listener_, &listener) != nullptr;
   agent::Inventory known;
   KeeperClient::Listener& self = *this;
-  auto options = [this] {
-    return KeeperClient::Options{work_dir_.path(), keeper_path_, work_dir_.cluster_id(),
-                                 scratch_dir_, output_max_bytes_};
+  auto options = [this, again] {
+    return KeeperClient::Options{work_dir_.path(), keeper_path_,      work_dir_.cluster_id(),
+                                 scratch_dir_,     output_max_bytes_, again};
   };
   auto keeper = KeeperClient::connect(port_, options(), self, known);
   if (!keeper && keeper.error().code == Errc::invalid) {
@@ -102,6 +111,8 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
     logs_.close(note.job_uid, note.pod_name);
     logs_.times().end(logs_.output(note.job_uid, note.pod_name, note.container));
     ended.origin = origin_of(ended.pod, note, inventory);
+    if (core::node::is_hook(ended.step.container) && ended.start && ended.exit_code != 0)
+      ended.error = last_line(note);
     inventory.ended.push_back(std::move(ended));
   }
   for (const auto& living : known.living) {
@@ -134,6 +145,7 @@ core::node::Origin KeeperExecutor::origin_of(PodId pod, const Note& note, Invent
   origin.pod_started_at = note.pod_started_at;
   origin.level = note.level;
   origin.used = note.used;
+  origin.stop = note.stop;
   core::node::PodTemplatePtr job = templates_.load(note.job_uid, note.generation);
   if (job == nullptr) {
     log::warn(
@@ -313,7 +325,59 @@ SpawnOrder KeeperExecutor::order_of(const ProcessKey& key, const core::node::Pod
   return order;
 }
 
+// A hook is no part of the job: what keeps it from running is the node's fault.
+Result<SpawnOrder> KeeperExecutor::hook_order(const Start& start, Fault& fault) {
+  const core::node::PodTemplate& job = *start.job;
+  const PodId pod = start.order.pod;
+  const bool prolog = start.order.step.container == core::node::kProlog;
+  fault = Fault::here;
+  if (Status may = allowed(job); !may) return may.error();
+  const bool as_owner = runs_users();
+  if (as_owner && !keeper_->abilities().hooks) return too_old("runs no prologs and epilogs");
+  fault = Fault::node;
+  if (Status kept = templates_.keep(start.job); !kept) return kept.error();
+  Note note{job.grace_ms, job.job_uid, "", log_of(start.order.step.container)};
+  note.planned = true;
+  note.generation = job.generation;
+  note.pod_started_at = start.order.pod_started_at;
+  note.devices = start.order.devices;
+  note.stop = start.order.stop;
+  note.pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
+  auto files = logs_.open(job.job_uid, note.pod_name, note.container);
+  if (!files) return files.error();
+  core::node::Command command;
+  if (!as_owner)
+    command = core::node::hook_command(job, pod, node_, prolog ? hooks_.prolog : hooks_.epilog);
+  if (!as_owner && job.owner_uid)
+    command.env.push_back("MUSTER_OWNER_UID=" + std::to_string(*job.owner_uid));
+  SpawnOrder order =
+      order_of(key_of(pod, start.order.step), job, std::move(command), std::move(*files), {});
+  order.settings.clear();
+  order.note = note.text();
+  order.contained = true;
+  order.not_after = start.order.not_after;
+  return order;
+}
+
+// The last line that a hook has written, to standard error if there is any; empty: none.
+std::string KeeperExecutor::last_line(const Note& note) const {
+  for (const bool err : {true, false}) {
+    const LogName name{note.job_uid, note.pod_name, note.container, err};
+    const LogChunk begin = logs_.read(name, 0, 1);
+    const auto size = static_cast<int64_t>(begin.size);
+    const std::string text =
+        begin.found ? logs_.read(name, std::max<int64_t>(0, size - kLastLineMax), kLastLineMax).data
+                    : "";
+    const size_t to = text.find_last_not_of(" \t\r\n");
+    if (to == std::string::npos) continue;
+    const size_t before = text.find_last_of('\n', to);
+    return on_one_line(text.substr(before + 1, to - before));
+  }
+  return "";
+}
+
 Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start, Fault& fault) {
+  if (core::node::is_hook(start.order.step.container)) return hook_order(start, fault);
   const core::node::PodTemplate& job = *start.job;
   PodId pod = start.order.pod;
   if (start.order.step.container >= job.containers.size()) {
@@ -474,6 +538,8 @@ void KeeperExecutor::on_ended(std::vector<keeper::Ended> ended) {
       logs_.close(note.job_uid, note.pod_name);
       logs_.times().end(logs_.output(note.job_uid, note.pod_name, note.container));
       if (one.node_fault()) logs_.look_again();
+      if (core::node::is_hook(one.step.container) && one.start && one.exit_code != 0)
+        one.error = last_line(note);
       ends.push_back(std::move(one));
     } else if (sessions_ != nullptr) {
       sessions_->on_session_ended(session_end(one));

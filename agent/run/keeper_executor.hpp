@@ -27,10 +27,15 @@ class KeeperExecutor final : public Executor,
                              private KeeperClient::Listener,
                              private kj::TaskSet::ErrorHandler {
  public:
+  // Programs; empty: none.
+  struct Hooks {
+    std::string prolog, epilog;
+  };
   KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs, RunDirs& run_dirs,
-                 std::string keeper_path, std::string scratch_dir = "", bool private_tmp = false,
+                 std::string keeper_path, std::string scratch_dir = "",
+                 const core::node::NodeExtras& extras = {},
                  std::optional<uint64_t> output_max_bytes = std::nullopt,
-                 std::vector<std::string> resources = {}, bool binds_cpus = false)
+                 std::vector<std::string> resources = {}, bool binds_cpus = false, Hooks hooks = {})
       : port_(port),
         work_dir_(work_dir),
         logs_(logs),
@@ -40,7 +45,9 @@ class KeeperExecutor final : public Executor,
         output_max_bytes_(output_max_bytes),
         resources_(std::move(resources)),
         binds_cpus_(binds_cpus),
-        templates_(work_dir.path() + "/templates", private_tmp),
+        hooks_(std::move(hooks)),
+        extras_(extras),
+        templates_(work_dir.path() + "/templates", extras),
         node_(node_facts(work_dir.node_name())),
         later_(*this) {}
 
@@ -87,6 +94,8 @@ class KeeperExecutor final : public Executor,
   // job, or this node for any.
   enum class Fault : uint8_t { job, here, node };
   Result<SpawnOrder> spawn_order(const Start& start, Fault& fault);
+  Result<SpawnOrder> hook_order(const Start& start, Fault& fault);
+  std::string last_line(const Note& note) const;
   Status allowed(const core::node::PodTemplate& job) const;
   SpawnOrder order_of(const ProcessKey& key, const core::node::PodTemplate& job,
                       core::node::Command command, LogStore::Paths files,
@@ -111,6 +120,8 @@ class KeeperExecutor final : public Executor,
   const std::optional<uint64_t> output_max_bytes_;
   const std::vector<std::string> resources_;  // that the node declares
   const bool binds_cpus_;
+  const Hooks hooks_;
+  const core::node::NodeExtras extras_;
   SessionListener* sessions_ = nullptr;  // null: there are none
   TemplateStore templates_;
   core::node::NodeFacts node_;

@@ -1,7 +1,7 @@
 #include "agent/run/orphans.hpp"
 
-#include "agent/files/process_stat.hpp"
 #include "base/clock.hpp"
+#include "base/process/process_stat.hpp"
 
 #include <csignal>
 #include <cstdlib>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kTextMax = 256;  // bytes kept of each text that a client chooses
 
-void add(OrderedJson& line, const char* name, const std::string& text) {
+void add(OrderedJson& line, const char* name, std::string_view text) {
   if (!text.empty()) line[name] = text.substr(0, kTextMax);
 }
 
@@ -38,6 +38,21 @@ bool is_audited(const AuditEntry& entry) {
   // A GET may start a command, too: as a WebSocket.
   const bool starts = wants.group.empty() && wants.subresource == "exec";
   return reads ? wants.subresource == "log" || starts : !reviews;
+}
+
+bool is_change(const AuditEntry& entry) {
+  const Attributes& wants = entry.wants;
+  const bool many = wants.verb == "deletecollection";
+  return entry.code / 100 == 2 && is_audited(entry) && (many || !wants.name.empty()) &&
+         wants.verb != "get" && wants.resource != "leases" && wants.resource != "events";
+}
+
+std::string change_text(const AuditEntry& entry) {
+  const Attributes& wants = entry.wants;
+  return wants.verb + " " + wants.resource + (wants.subresource.empty() ? "" : "/") +
+         wants.subresource + " " + wants.ns + (wants.ns.empty() || wants.name.empty() ? "" : "/") +
+         wants.name + " by " + entry.caller.called() + " (uid " +
+         std::to_string(entry.caller.who.uid) + ")";
 }
 
 OrderedJson audit_object(const AuditEntry& entry, Millis now_ms) {

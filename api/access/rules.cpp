@@ -80,6 +80,8 @@ constexpr Rule kRules[] = {
     // Commands run as the owner of the job.
     {"muster.dev", "pods", "exec", "get create update delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},
+    // Of a user's own jobs only (demand_items).
+    {"muster.dev", "demand", "", "list", Reach::all},
     {"muster.dev", "shares", "", "list", Reach::all},
     // A user's own jobs only, also those that are gone: HistoryRoutes shows no others.
     {"muster.dev", "history", "", "list", Reach::all},

@@ -4,6 +4,8 @@
 #include "api/kube/schema/protobuf.hpp"
 #include "api/request/body.hpp"
 #include "api/request/write_options.hpp"
+#include "base/clock.hpp"
+#include "base/text/http_date.hpp"
 
 #include <kj/debug.h>
 
@@ -99,6 +101,7 @@ bool Exchange::of_events_group() const {
 }
 
 Form Exchange::form() const {
+  if (accepted.form == Form::table && url.get("includeObject") == "None") return Form::cells;
   if (accepted.form != Form::plain) return accepted.form;
   return of_events_group() ? Form::events_v1 : Form::plain;
 }
@@ -237,6 +240,7 @@ kj::Promise<void> Exchange::send_bytes(int code, std::string text, const char* t
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   headers.add("X-Content-Type-Options", "nosniff");
+  headers.add("Date", kj::str(http_date(wall_now()).c_str()));
   if (code == 503 || code == 429) headers.add("Retry-After", "1");
   add_warnings(headers);
   for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
@@ -321,6 +325,7 @@ kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   headers.add("X-Content-Type-Options", "nosniff");
+  headers.add("Date", kj::str(http_date(wall_now()).c_str()));
   add_warnings(headers);
   for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
   code_ = 200;

@@ -187,8 +187,8 @@ class ListStream {
       return framed_->add(Json::parse(text));
     }
     if (sent_++ != 0) piece_ += ',';
-    if (form_ == Form::table)
-      context_.renderer.row(piece_, shown);
+    if (is_table(form_))
+      context_.renderer.row(piece_, shown, form_);
     else
       context_.renderer.object(piece_, shown, form_);
   }

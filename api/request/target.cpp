@@ -118,7 +118,8 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   if (p.size() < 4 || p[0] != "apis" || p[1] != "muster.dev" || p[2] != "v1") return std::nullopt;
   MusterTarget target;
   target.what = p.back();
-  for (const char* what : {"nodes", "shares", "backups", "verification", "history", "report"})
+  for (const char* what :
+       {"nodes", "demand", "shares", "backups", "verification", "history", "report"})
     if (p.size() == 4 && target.what == what) return target;
   if (p.size() == 6 && p[3] == "namespaces" && (p[5] == "history" || p[5] == "report")) {
     target.ns = p[4];

@@ -42,6 +42,7 @@ OrderedJson member_json(const LeadFigures& figures, const MemberFigures& member)
   if (member.round_trip_us && member.connected)
     status["roundTripSeconds"] = static_cast<double>(*member.round_trip_us) / 1e6;
   if (member.leads) status["storeAnswers"] = figures.store_answers;
+  if (figures.store_wiped) status["storeWiped"] = true;
   status["addresses"] = addresses_json(member.place);
   status["version"] = member.place.version;
   return coordinator_json(member.name, std::move(status));

@@ -167,7 +167,11 @@ kj::Promise<void> HistoryRoutes::attempts(Exchange& exchange, const MusterTarget
   if (!last.ok()) return refuse(exchange, last.error());
   if (!found || !own_jobs(exchange, target.ns).accepts(*found))
     return exchange.send_error(none, "history", target.name);
-  return attempts_.list(exchange, *id, {found->name, found->uid, found->indexed});
+  return attempts_.list(exchange, *id,
+                        {.name = found->name,
+                         .uid = found->uid,
+                         .indexed = found->indexed,
+                         .created_ms = found->created_ms});
 }
 
 Result<std::optional<JobId>> HistoryRoutes::walk(

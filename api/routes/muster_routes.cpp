@@ -1,6 +1,7 @@
 #include "api/routes/muster_routes.hpp"
 
 #include "api/request/call.hpp"
+#include "api/view/render/waiting.hpp"
 #include "core/job/rules/backoff.hpp"
 #include "core/job/shown/index_map.hpp"
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 namespace muster::api {
@@ -100,14 +102,24 @@ kj::Promise<void> MusterRoutes::node_use(Exchange& exchange) {
   return exchange.send(200, dumped(json) + "\n");
 }
 
-// How users stand; those first who would get the next slot, if they wait for one. With private
-// jobs, a user sees the own row only.
+// What pods without a node require. Users see that of their own jobs, operators of all.
+kj::Promise<void> MusterRoutes::demand(Exchange& exchange) {
+  OrderedJson json = {{"kind", "DemandList"},
+                      {"apiVersion", "muster.dev/v1"},
+                      {"metadata", {{"resourceVersion", std::to_string(view_.version())}}}};
+  json["items"] = demand_items(view_, gate_.viewer(exchange.caller));
+  return exchange.send(200, dumped(json) + "\n");
+}
+
+// How users stand in each queue; those first who would get the next slot, if they wait for one.
+// With private jobs, a user sees the own row only.
 kj::Promise<void> MusterRoutes::shares(Exchange& exchange) {
   std::vector<core::Slots::Standing> standings = view_.shares().standings;
   if (const Viewer viewer = gate_.viewer(exchange.caller); viewer.uid && !viewer.summaries)
     std::erase_if(standings, [&](const auto& one) { return one.user != *viewer.uid; });
   std::stable_sort(standings.begin(), standings.end(), [](const auto& a, const auto& b) {
-    return a.held / a.weight < b.held / b.weight;
+    return std::tuple(a.queue.empty(), a.queue_level, a.queue, a.level()) <
+           std::tuple(b.queue.empty(), b.queue_level, b.queue, b.level());
   });
   // After a restart, the cluster knows the names only of those who have jobs that wait or run.
   const auto names = std::make_shared<std::map<uint32_t, std::string>>();
@@ -133,6 +145,7 @@ kj::Promise<void> MusterRoutes::send_shares(Exchange& exchange,
   for (const core::Slots::Standing& one : standings)
     items.push_back({{"uid", one.user},
                      {"user", one.name},
+                     {"queue", one.queue},
                      {"held", one.held},
                      {"recent", one.use},
                      {"weight", one.weight},

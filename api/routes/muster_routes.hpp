@@ -1,5 +1,5 @@
-// Part of the group muster.dev/v1: the map of a job's indexes, pods per node, shares of
-// users, backups, verification.
+// Part of the group muster.dev/v1: the map of a job's indexes, pods per node, what pods
+// without a node require, shares of users, backups, verification.
 #pragma once
 
 #include "api/request/route_base.hpp"
@@ -15,6 +15,7 @@ class MusterRoutes final : private RouteBase {
   explicit MusterRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise indexes(Exchange& exchange, const Shown& job);
   Promise node_use(Exchange& exchange);
+  Promise demand(Exchange& exchange);
   Promise shares(Exchange& exchange);
   Promise back_up(Exchange& exchange, const Target&, const std::string& body);
   Promise verification(Exchange& exchange);

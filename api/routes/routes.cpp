@@ -140,6 +140,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
     return answer_hold(exchange, target);
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.what == "verification") return muster_.verification(exchange);
+  if (target.what == "demand") return muster_.demand(exchange);
   if (target.what == "shares") return muster_.shares(exchange);
   if (target.job.empty()) return muster_.node_use(exchange);
   const auto job = view_.job(target.ns, target.job);

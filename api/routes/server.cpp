@@ -18,6 +18,7 @@
 #include "api/routes/kept/namespaces.hpp"
 #include "api/routes/kept/node_events.hpp"
 #include "api/routes/kept/owner_sweep.hpp"
+#include "api/routes/kept/reach_events.hpp"
 #include "api/routes/kept/scheduling_events.hpp"
 #include "api/routes/not_served.hpp"
 #include "api/routes/page.hpp"
@@ -47,6 +48,7 @@ bool is_duration(const std::string& text) {
 // The status lines for connections that are not served.
 constexpr const char* kRefusedHead = "403 Forbidden";
 constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
+constexpr kj::Duration kAgain = 10 * kj::MILLISECONDS;
 
 kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors,
                                 kj::HttpServerCallbacks& callbacks) {
@@ -84,6 +86,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         owner_sweep_(timer, view, backend, options_.now),
         scheduling_events_(timer, view, renderer_, backend, options_.now),
         node_events_(timer, view, backend, options_.now),
+        reach_events_(timer, view, backend, options_.now),
         crons_(route_context(), timer),
         notifier_(route_context(), timer),
         login_(route_context()),
@@ -162,6 +165,14 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                    });
   }
 
+  kj::Promise<void> first_requests(kj::Duration patience) {
+    // The last one is the youngest.
+    if (silent_.empty() || context_.timer.now() - silent_.rbegin()->second >= patience)
+      return kj::READY_NOW;
+    return context_.timer.afterDelay(kAgain).then(
+        [this, patience] { return first_requests(patience); });
+  }
+
   kj::Promise<void> drain() {
     context_.draining = true;
     context_.wake();
@@ -184,6 +195,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       owner_sweep_.start();
       scheduling_events_.start();
       node_events_.start();
+      reach_events_.start();
       crons_.start();
       notifier_.start();
     }
@@ -205,6 +217,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                               const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
                               Response& response) override {
       // Until its token is verified, a connection from elsewhere may be closed to admit another.
+      impl_.silent_.erase(id_);
       Crowd& crowd = impl_.crowd_of(peer_);
       if (!peer_.elsewhere()) crowd.busy(id_);
       auto answer = impl_.request(peer_, id_, method, url, headers, body, response);
@@ -245,9 +258,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     const uint64_t id = ++last_id_;
     auto closed = kj::newPromiseAndFulfiller<void>();
     closing_.emplace(id, kj::mv(closed.fulfiller));
+    silent_.emplace(id, context_.timer.now());
     crowd.enter(id, who);
     return serve(id).exclusiveJoin(kj::mv(closed.promise)).attach(kj::defer([this, &crowd, id] {
       crowd.leave(id);
+      silent_.erase(id);
       closing_.erase(id);
     }));
   }
@@ -415,18 +430,18 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   }
 
   void audit(const Exchange& e) {
-    if (!options_.audit) return;
-    // Unknown callers must not flood the log and push out other lines.
     if (e.peer.collector) return;
+    // Unknown callers must not flood the log and push out other lines.
     if (e.peer.remote && !e.caller.distinguished) {
-      if (e.code() != 401) return;
+      if (!options_.audit || e.code() != 401) return;
       if (const auto more = unknown_.due(boot_now()))
         log::warn("a request from {} has no valid token{}{}", e.peer.source,
                   e.unknown_why.empty() ? "" : ": " + e.unknown_why, *more);
       return;
     }
     const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code()};
-    if (is_audited(entry)) options_.audit(audit_object(entry, options_.now()));
+    if (options_.audit && is_audited(entry)) options_.audit(audit_object(entry, options_.now()));
+    if (is_change(entry) && e.url.get("dryRun").empty()) log::info("{}", change_text(entry));
   }
 
   kj::Promise<void> answer_to(Exchange& e) {
@@ -564,6 +579,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   OwnerSweep owner_sweep_;
   SchedulingEvents scheduling_events_;
   NodeEvents node_events_;
+  ReachEvents reach_events_;
   CronController crons_;
   Notifier notifier_;
   LoginRoutes login_;
@@ -581,6 +597,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   uint64_t last_id_ = 0, entering_ = 0;
   Peer entering_peer_;
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
+  std::map<uint64_t, kj::TimePoint> silent_;  // connections without a request yet, since when
   kj::TaskSet tasks_;
 };
 
@@ -618,6 +635,10 @@ kj::Promise<void> Server::serve_connection(kj::Own<kj::AsyncIoStream> stream,
 
 kj::Promise<void> Server::serve_passed(kj::Own<kj::AsyncIoStream> stream, PassedPeer from) {
   return impl_->passed(kj::mv(stream), std::move(from));
+}
+
+kj::Promise<void> Server::first_requests(kj::Duration patience) {
+  return impl_->first_requests(patience);
 }
 
 kj::Promise<void> Server::drain() {

@@ -56,6 +56,9 @@ class Server {
                                      std::optional<uid_t> uid = std::nullopt);
   // Likewise, one that another coordinator passes on: judged as if it had been made here.
   kj::Promise<void> serve_passed(kj::Own<kj::AsyncIoStream> stream, PassedPeer from);
+  // Waits until each connection has sent its first request, except those that have not for as long
+  // as `patience`: a client that has just connected is about to ask.
+  kj::Promise<void> first_requests(kj::Duration patience);
   // Ends watches, finishes requests in progress, closes idle connections.
   kj::Promise<void> drain();
   StreamContext& streams();  // so that tests can shorten pauses

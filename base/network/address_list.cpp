@@ -34,6 +34,11 @@ bool is_host_port(std::string_view address) {
          read.ptr == digits.data() + digits.size() && port > 0 && port <= 65535;
 }
 
+std::string address_host(const std::string& address) {
+  if (address.starts_with('[')) return address.substr(1, address.find(']') - 1);
+  return address.substr(0, address.rfind(':'));
+}
+
 AddressList::AddressList(std::vector<std::string> all) : all_(std::move(all)), why_(all_.size()) {
   MUSTER_CHECK(!all_.empty());
 }

@@ -17,6 +17,9 @@ std::vector<std::string> split_addresses(std::string_view text);
 // Whether this is HOST:PORT, with a port from 1 to 65535.
 bool is_host_port(std::string_view address);
 
+// The host of HOST:PORT or [V6]:PORT.
+std::string address_host(const std::string& address);
+
 class AddressList {
  public:
   // Requires at least one address.

@@ -2,10 +2,13 @@
 
 #include "client/connect/objects.hpp"
 #include "client/inputs/tasks.hpp"
+#include "client/news/history.hpp"
+#include "client/terminal/text.hpp"
 #include "core/index_set.hpp"
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -48,6 +51,19 @@ std::string meant(ApiClient& client, const std::string& ns, Kind kind, const std
   return title + (there ? " --index " + part->numbers : "");
 }
 
+// Where the history has a job of this name; empty: it has none that the user may see.
+std::string past(ApiClient& client, const std::string& ns, Kind kind, const std::string& name) {
+  if (kind != Kind::job) return "";
+  const auto found =
+      object(client, history_path(ns, "history") + "?newest=1&name=" + url_encoded(name));
+  if (!found) return "";
+  const Json& items = at(*found, {"items"});
+  if (!items.is_array() || items.empty() || text_at(items.front(), {"name"}) != name) return "";
+  const std::string removal = text_at(items.front(), {"removal"});
+  return "it was " + (removal == "Expired" ? std::string("removed after its TTL") : "deleted") +
+         "; what is kept of it: muster history job/" + name + (ns == "default" ? "" : " -n " + ns);
+}
+
 }  // namespace
 
 Error with_near_miss(ApiClient& client, const std::string& ns, Kind kind, const std::string& name,
@@ -57,6 +73,8 @@ Error with_near_miss(ApiClient& client, const std::string& ns, Kind kind, const 
   std::string hint;
   if (!found.empty())
     hint = "did you mean " + found + "?";
+  else if (std::string kept = past(client, ns, kind, name); !kept.empty())
+    hint = std::move(kept);
   else if (name.find_first_not_of(kDigits) == std::string::npos)
     hint = "jobs have names instead of numbers: muster get jobs";
   if (hint.empty()) return error;

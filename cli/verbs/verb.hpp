@@ -182,11 +182,12 @@ Judged judged(const std::optional<Usage>& wrong, const T& options) {
 Verb run_verb(), submit_verb(), mpirun_verb(), exec_verb(), create_verb(), apply_verb(),
     retry_verb(), delete_verb(), suspend_verb(), resume_verb(), scale_verb(), throttle_verb(),
     cordon_verb(), uncordon_verb(), drain_verb(), get_verb(), describe_verb(), explain_verb(),
-    why_verb(), top_verb(), share_verb(), queue_verb(), logs_verb(), wait_verb(),
+    why_verb(), trace_verb(), top_verb(), share_verb(), queue_verb(), logs_verb(), wait_verb(),
     coordinator_verb(), agent_verb(), token_verb(), node_verb(), dev_verb(), backup_verb(),
     restore_verb(), verify_verb(), journal_verb(), drill_verb(), config_verb(), completion_verb(),
     kubeconfig_verb(), version_verb(), hold_verb(), release_verb(), set_verb(), taint_verb(),
     reserve_verb(), cancel_verb(), shell_verb(), cp_verb(), port_forward_verb(), web_verb(),
-    history_verb(), report_verb(), promote_verb(), demote_verb(), remove_verb();
+    history_verb(), report_verb(), promote_verb(), demote_verb(), remove_verb(), notify_verb(),
+    allocate_verb(), doctor_verb();
 
 }  // namespace muster::cli

@@ -180,8 +180,8 @@ Result<Millis> parse_past(const std::string& text, Millis now_ms) {
 
 std::string when_text(Millis at_ms) {
   const std::tm parts = local_parts(at_ms);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  char text[48];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %Z", &parts);
   return text;
 }
 

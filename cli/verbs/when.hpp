@@ -21,7 +21,7 @@ Result<Millis> parse_past(const std::string& text, Millis now_ms);
 // "tomorrow", "2027-01-31", "1/31/27", "0131"; a bare day begins at midnight.
 Result<Millis> parse_begin(const std::string& text, Millis now_ms);
 
-// "2026-12-01 18:00:00", in this machine's time zone.
+// "2026-12-01 18:00:00 CET", in this machine's time zone.
 std::string when_text(Millis at_ms);
 
 }  // namespace muster::cli

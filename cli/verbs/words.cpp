@@ -2,7 +2,7 @@
 
 #include "base/text/nearest.hpp"
 #include "client/connect/objects.hpp"
-#include "core/index_set.hpp"
+#include "client/inputs/tasks.hpp"
 #include "core/spec/values/duration.hpp"
 
 #include <algorithm>
@@ -30,6 +30,20 @@ std::optional<Usage> read_job_name(const std::string& word, std::string& name) {
   return std::nullopt;
 }
 
+std::optional<Usage> cut_index(std::string& word, const std::string& flag,
+                               std::optional<int64_t>& index) {
+  const size_t first = word.find('/'), last = word.rfind('/');
+  const bool kind_first = parse_kind(word.substr(0, first)).has_value();
+  if (last == std::string::npos || (kind_first && first == last)) return std::nullopt;
+  auto set = core::IndexSet::parse_strict(word.substr(last + 1), kIndexMax + 1);
+  if (!set.ok() || set->size() != 1)
+    return Usage{"`" + word + "`: must be job/J or job/J/INDEX, one index"};
+  if (!flag.empty()) return Usage{flag + ": `" + word + "` names an index already"};
+  index = static_cast<int64_t>(set->lowest());
+  word.resize(last);
+  return std::nullopt;
+}
+
 std::optional<Usage> read_job_names(std::vector<std::string> words,
                                     std::vector<std::string>& names) {
   if (words.size() > 1 && parse_kind(words.front()) == Kind::job) words.erase(words.begin());
@@ -48,6 +62,29 @@ std::optional<Usage> read_pod_or_job(const std::string& word, std::string& pod, 
   return std::nullopt;
 }
 
+FlagRows rows_of_index(FlagRow what, std::optional<int64_t>& index, std::optional<int64_t>& task) {
+  Key form = *find_key(Section::client, "output");
+  form.words = {"table", "json", "yaml"};
+  form.help = "Output format";
+  return {std::move(what),
+          {"--index", "I", "Index of the job", &index, whole(0, kIndexMax)},
+          {"--task",
+           "N",
+           "Task of a job submitted with --array",
+           &task,
+           whole(0, kNumberMax),
+           0,
+           {"--index"}},
+          key_row(form, "-o,--output")};
+}
+
+std::optional<Usage> check_reason(const std::string& reason) {
+  constexpr size_t kMost = 1'024;  // bytes
+  if (reason.size() <= kMost) return std::nullopt;
+  return Usage{"--reason: must have at most " + std::to_string(kMost) + " bytes, and has " +
+               std::to_string(reason.size())};
+}
+
 FlagRow reason_row(std::string& reason) {
   return {"--reason", "TEXT", "Reason, shown by muster why, describe and get nodes -o wide",
           &reason};
@@ -59,10 +96,12 @@ Json cordon_patch(const std::string& reason) {
   return patch;
 }
 
-std::optional<Usage> check_set(const std::string& flag, const std::string& text) {
+std::optional<Usage> read_set(const std::string& flag, std::string& text) {
   if (text.empty()) return std::nullopt;
-  auto set = core::IndexSet::parse_strict(text, kIndexMax + 1);
-  if (!set.ok()) return Usage{flag + ": " + set.error().message + "; write a set like 3,7-9"};
+  const auto set = typed_set(text);
+  if (!set) return Usage{flag + ": " + set.error().message};
+  if (set->empty()) return Usage{flag + ": the set is empty"};
+  text = set->text();
   return std::nullopt;
 }
 

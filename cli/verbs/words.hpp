@@ -16,6 +16,8 @@ namespace muster::cli {
 inline constexpr int64_t kNumberMax = std::numeric_limits<int32_t>::max();
 inline constexpr int64_t kIndexMax = 4294967294;
 
+inline constexpr char kDefaultQueue[] = "default";  // exists even if nobody has stored it
+
 // Sentences of flags that several verbs have.
 inline constexpr char kFilesHelp[] =
     "File or directory of manifests, or - for stdin; may hold several documents; repeatable";
@@ -34,6 +36,11 @@ std::string structured_text(const Json& json, Output output);
 // Reads "job/J" or "J"; any other kind before the slash is an error.
 std::optional<Usage> read_job_name(const std::string& word, std::string& name);
 
+// Cuts the index off "job/J/INDEX" or "J/INDEX"; leaves other words as they are. `flag`: that names
+// an index, too; empty: none was given.
+std::optional<Usage> cut_index(std::string& word, const std::string& flag,
+                               std::optional<int64_t>& index);
+
 // Reads "job/J...", "job J..." or "J..."; at least one.
 std::optional<Usage> read_job_names(std::vector<std::string> words,
                                     std::vector<std::string>& names);
@@ -41,12 +48,17 @@ std::optional<Usage> read_job_names(std::vector<std::string> words,
 // Reads "POD" or "pod/POD" into `pod`, "job/J" into `job`.
 std::optional<Usage> read_pod_or_job(const std::string& word, std::string& pod, std::string& job);
 
+// Checks that a --reason is not too long to be stored.
+std::optional<Usage> check_reason(const std::string& reason);
+// `what`, and the flags of a verb that shows one index of a job: --index, --task and --output.
+FlagRows rows_of_index(FlagRow what, std::optional<int64_t>& index, std::optional<int64_t>& task);
 // --reason of a change of nodes, and the patch that cordons one.
 FlagRow reason_row(std::string& reason);
 Json cordon_patch(const std::string& reason);
 
-// Checks that `text` is an index set, such as "3,7-9", or empty.
-std::optional<Usage> check_set(const std::string& flag, const std::string& text);
+// Makes a set of numbers as people type it, such as "5,3,1-3", one as the API takes it: "1-3,5".
+// Empty: the flag was not given.
+std::optional<Usage> read_set(const std::string& flag, std::string& text);
 
 // "node/N" or "N".
 std::string node_name(const std::string& word);

@@ -68,6 +68,7 @@ class Expected {
   bool with_uid_ = false;       // objects of the kind always have one
   bool named_ = false;          // the items of a list have names
   bool watch_ = false, endless_ = false;
+  bool cells_ = false;         // rows of a table may lack their objects
   std::vector<Field> fields_;  // of an object of muster's own group
 };
 

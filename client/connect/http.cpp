@@ -2,6 +2,7 @@
 
 #include "base/network/not_leader.hpp"
 #include "base/printable.hpp"
+#include "base/text/http_date.hpp"
 #include "base/version.hpp"
 #include "client/connect/expected.hpp"
 #include "client/connect/munge_login.hpp"
@@ -307,6 +308,7 @@ void ApiClient::hear(const Question& question, Hearing& hearing) {
     if (strcasecmp(name.cStr(), "Warning") == 0)
       answer.warnings.push_back(text_of_warning(value.cStr()));
     if (strcasecmp(name.cStr(), "Muster-Cluster") == 0) hearing.cluster = value.cStr();
+    if (strcasecmp(name.cStr(), "Date") == 0) answer.date_ms = parse_http_date(value.cStr());
   });
   hearing.began = true;
   KJ_IF_MAYBE (type, response.headers->get(kj::HttpHeaderId::CONTENT_TYPE))

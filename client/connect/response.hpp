@@ -1,8 +1,10 @@
 // Response: the coordinator's answer, which may be a refusal.
 #pragma once
 
+#include "base/clock.hpp"
 #include "base/text/json.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@ struct Response {
   std::vector<std::string> warnings{};  // from Warning headers
   std::string content_type{};
   Json json{};  // the body, parsed and checked (expected.hpp); null: a refusal, or text
+  std::optional<Millis> date_ms{};  // the coordinator's clock, rounded down to seconds
   bool ok() const { return status >= 200 && status < 300; }
 };
 

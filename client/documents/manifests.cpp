@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -35,6 +37,32 @@ std::string base_name(const std::string& command) {
   }
   while (!out.empty() && out.back() == '-') out.pop_back();
   return out.empty() ? "job" : out;
+}
+
+bool is_file_name(const std::string& word) {
+  return word.find_first_of("./") != std::string::npos &&
+         std::ranges::all_of(word, [](unsigned char c) {
+           return std::isalnum(c) != 0 || std::string_view("._/+-").find(c) != std::string::npos;
+         });
+}
+
+// The word that says most: "train.py" of "python3 -u train.py", "solve" of "time ./solve".
+const std::string& telling_word(const std::vector<std::string>& command) {
+  static const std::set<std::string> kInterpreters = {
+      "Rscript", "bash", "dash",   "julia",   "ksh",     "lua",  "node", "octave",
+      "perl",    "php",  "python", "python2", "python3", "ruby", "sh",   "zsh"};
+  static const std::set<std::string> kWrappers = {"nice", "nohup", "time"};
+  for (size_t i = 0; i < command.size(); ++i) {
+    const std::string name = command[i].substr(command[i].rfind('/') + 1);
+    if (kWrappers.contains(name) && i + 1 < command.size() && !command[i + 1].starts_with('-'))
+      continue;
+    if (!kInterpreters.contains(name)) return command[i];
+    const auto first =
+        std::find_if(command.begin() + static_cast<std::ptrdiff_t>(i) + 1, command.end(),
+                     [](const std::string& word) { return !word.starts_with('-'); });
+    return first != command.end() && is_file_name(*first) ? *first : command[i];
+  }
+  return command.front();
 }
 
 // Removes what the coordinator has set, leaving the job as its owner wrote it.
@@ -234,7 +262,7 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
   std::string name = job.name;
   if (name.empty()) {
     static constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
-    name = base_name(job.command.front()) + "-";
+    name = base_name(telling_word(job.command)) + "-";
     for (int i = 0; i < 5; ++i) name += kLetters[random(kLetters.size())];
   }
   Json words = job.words;

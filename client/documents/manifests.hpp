@@ -41,7 +41,7 @@ inline constexpr int32_t kDisruptionsMax = 5;
 struct CommandJob {
   int32_t completions = 0;
   int32_t parallelism = 0;
-  std::string name;     // empty: the command and a few random characters
+  std::string name;     // empty: the program, or its script, and a few random characters
   int32_t retries = 0;  // per index
   std::vector<std::string> command;
   Variables environment;

@@ -6,6 +6,8 @@
 #include "client/news/attempts.hpp"
 #include "client/news/failure_news.hpp"
 #include "client/news/progress.hpp"
+#include "client/news/wait_news.hpp"
+#include "client/terminal/safe_output.hpp"
 #include "client/terminal/text.hpp"
 
 #include <algorithm>
@@ -28,6 +30,7 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
   const bool all = wishes.output != nullptr && wishes.output->wants_ended();
   AttemptFeed feed(client, ns, name, all);
   FailureNews news(client, ns, name);
+  WaitNews waits(client, ns, name);
   SameObject same(object_path(Kind::job, ns, name), wishes.known);
   Follow out;
   for (;;) {
@@ -49,7 +52,10 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
       if (!wishes.quiet) {
         news.add(out.job, ended, now);
         if (end == JobEnd::none) news.print(now, clear);  // otherwise the summary shows them
-        progress.show(standing_of(out.job), now);
+        const Standing standing = standing_of(out.job);
+        const bool mpi = !text_at(out.job, {"metadata", "annotations", "muster.dev/mpi"}).empty();
+        if (end == JobEnd::none) waits.look(standing, mpi, now, clear);
+        progress.show(standing, now);
       }
       if (client.met_foreign()) {  // in place of a list or a log
         progress.clear();
@@ -80,7 +86,7 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
     }
     Millis rest = pause;
     if (timeout_ms) rest = std::clamp<Millis>(begin + *timeout_ms - now, 0, pause);
-    if (signals.next(rest) != 0) {
+    if (reader_left() || signals.next(rest) != 0) {
       out.how = Followed::interrupted;
       return out;
     }
@@ -90,6 +96,11 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
     }
     pause = std::min(pause * 3 / 2, pause_max);
   }
+}
+
+std::string stop_text(Followed how) {
+  if (how == Followed::timeout) return "--timeout expired";
+  return reader_left() ? "nobody reads the output" : "interrupted";
 }
 
 namespace {

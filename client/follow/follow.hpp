@@ -16,6 +16,7 @@
 
 namespace muster::cli {
 
+// interrupted: by a signal, or the reader of standard output has left.
 enum class Followed { complete, failed, interrupted, timeout, gone, unreachable };
 
 struct Follow {
@@ -37,10 +38,13 @@ struct FollowWishes {
 };
 
 // Shows progress, what pods print, and the first failure of each kind, until the job ends, a signal
-// arrives, the timeout expires or the coordinator stays unreachable. The coordinator may restart
-// meanwhile.
+// arrives, nobody reads standard output any more (if the verb called outlive_reader()), the timeout
+// expires or the coordinator stays unreachable. The coordinator may restart meanwhile.
 Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
               const FollowWishes& wishes);
+
+// Why following ended before the job, for Followed::interrupted and timeout.
+std::string stop_text(Followed how);
 
 // Where to find more, in one line.
 using Hint = std::function<std::string(const Failures& failures)>;

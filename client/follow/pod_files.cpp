@@ -72,7 +72,8 @@ int append_to(int fd, std::string_view data) {
 }  // namespace
 
 Status PodFiles::prepare(const std::string& job, bool indexed, bool several) const {
-  if (Status right = prepare(pattern_, "--output", job, indexed, several); !right) return right;
+  if (pattern_)
+    if (Status right = prepare(*pattern_, "--output", job, indexed, several); !right) return right;
   return err_ ? prepare(*err_, "--error", job, indexed, several) : Status(Nothing{});
 }
 
@@ -93,7 +94,7 @@ Status PodFiles::prepare(const core::OutputPattern& pattern, const std::string& 
 }
 
 PodFiles::File PodFiles::file_of(const core::OutputPod& pod, bool err) const {
-  const core::OutputPattern& pattern = err && err_ ? *err_ : pattern_;
+  const core::OutputPattern& pattern = err && err_ ? *err_ : *pattern_;
   return {.path = pattern.path(pod),
           .attempt = pod.attempt.value_or(-1),
           .own = pattern.has('a') || pattern.has('p')};

@@ -136,8 +136,12 @@ class FileOutput : public PodOutput {
     std::vector<std::string> names;
     std::map<const PodFiles::File*, int64_t> sizes;
     each_file([&](const std::string& name) {
-      const Printer::Stream* const stream = stream_of(name);
+      Printer::Stream* const stream = stream_of(name);
       if (stream == nullptr) return;
+      if (stream->file == nullptr) {
+        stream->offset = size_of(path(name));
+        return;
+      }
       names.push_back(name);
       sizes[stream->file] += size_of(path(name));
     });
@@ -162,7 +166,8 @@ class FileOutput : public PodOutput {
   // The pod has ended: ensures that its file exists and has the last line. If the log was removed
   // since an earlier run, that run's file is left as it is.
   void finish_file(const std::string& pod) {
-    for (const bool err : {false, true}) wishes_.files->begin(*file_of(pod, err), !first_);
+    for (const bool err : {false, true})
+      if (PodFiles::File* const file = file_of(pod, err)) wishes_.files->begin(*file, !first_);
     for (auto at = streams_.lower_bound(pod + "."); at != streams_.end(); ++at) {
       if (!at->first.starts_with(pod + ".")) break;
       printer_.finish(at->second);
@@ -173,7 +178,9 @@ class FileOutput : public PodOutput {
     return name.substr(0, name.rfind('.', name.rfind('.') - 1));
   }
 
+  // Null: the stream does not go to a file.
   PodFiles::File* file_of(const std::string& pod, bool err) {
+    if (wishes_.files == nullptr || !wishes_.files->takes(err)) return nullptr;
     const std::pair key(pod, err && wishes_.files->apart());
     const auto known = files_.find(key);
     if (known != files_.end()) return &known->second;
@@ -221,14 +228,11 @@ class FileOutput : public PodOutput {
     if (container == std::string::npos) return nullptr;
     const bool err = name.substr(kind) == ".stderr";
     if (!err && name.substr(kind) != ".stdout") return nullptr;
+    if (err != wishes_.err.value_or(err)) return nullptr;
     const std::string pod = name.substr(0, container);
-    const bool files = wishes_.files != nullptr;
-    return &streams_
-                .emplace(
-                    name,
-                    Printer::Stream{.lead = files ? "" : lead_of(pod, wishes_.prefixed, labels_),
-                                    .err = err,
-                                    .file = files ? file_of(pod, err) : nullptr})
+    PodFiles::File* const file = file_of(pod, err);
+    const std::string lead = file ? "" : lead_of(pod, wishes_.prefixed, labels_);
+    return &streams_.emplace(name, Printer::Stream{.lead = lead, .err = err, .file = file})
                 .first->second;
   }
 
@@ -248,6 +252,10 @@ class FileOutput : public PodOutput {
     if (stream == nullptr) return;
     const int64_t until = size_of(path(name));  // the next poll gets what is written meanwhile
     while (stream->offset < until) {
+      if (Printer::unread(*stream)) {
+        stream->offset = until;
+        return;
+      }
       const std::string data = read_log(path(name), stream->offset);
       if (data.empty()) return;
       printer_.take(*stream, data);
@@ -376,21 +384,22 @@ class ApiOutput : public PodOutput {
   std::unique_ptr<Pod> new_pod(core::OutputPod pod) const {
     auto out = std::make_unique<Pod>();
     if (pod.index) pod.task = labels_.label(*pod.index);
-    if (wishes_.files != nullptr) {
-      out->file = wishes_.files->file_of(pod, false);
-      out->err = wishes_.files->file_of(pod, true);
-    }
-    std::string lead = wishes_.files == nullptr ? lead_of(pod.pod, wishes_.prefixed, labels_) : "";
+    const PodFiles* const files = wishes_.files;
+    if (files != nullptr && files->takes(false)) out->file = files->file_of(pod, false);
+    if (files != nullptr && files->apart()) out->err = files->file_of(pod, true);
+    std::string lead = lead_of(pod.pod, wishes_.prefixed, labels_);
     if (!lead.empty() && wishes_.as_log && pod.index && pod.attempt)
       lead = labels_.label(*pod.index) + "#" + std::to_string(*pod.attempt) + " | ";
     for (const std::string& container : containers_) {
-      for (const bool err : {false, true})
-        if (err == wishes_.err.value_or(err))
-          out->streams[{container, err}] = {.lead = lead,
-                                            .err = err && !wishes_.as_log,
-                                            .file = wishes_.files == nullptr        ? nullptr
-                                                    : err && wishes_.files->apart() ? &out->err
-                                                                                    : &out->file};
+      for (const bool err : {false, true}) {
+        if (err != wishes_.err.value_or(err)) continue;
+        const bool to_file = files != nullptr && files->takes(err);
+        out->streams[{container, err}] = {.lead = to_file ? "" : lead,
+                                          .err = err && !wishes_.as_log,
+                                          .file = !to_file                ? nullptr
+                                                  : err && files->apart() ? &out->err
+                                                                          : &out->file};
+      }
     }
     return out;
   }
@@ -440,7 +449,7 @@ class ApiOutput : public PodOutput {
                                                                .attempt = one.attempt})
                                                     : std::move(known->second);
     if (wishes_.files != nullptr) {
-      wishes_.files->begin(pod->file, true);
+      if (wishes_.files->takes(false)) wishes_.files->begin(pod->file, true);
       if (wishes_.files->apart()) wishes_.files->begin(pod->err, true);
     }
     if (known == live_.end() && nothing_seen_) {

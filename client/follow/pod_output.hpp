@@ -33,12 +33,12 @@ namespace muster::cli {
 struct OutputWishes {
   bool prefixed = false;                        // start each line with its pod
   bool in_order = false;                        // show indexes in order
-  PodFiles* files = nullptr;                    // write files instead
+  PodFiles* files = nullptr;                    // write the streams that they take to files
   std::function<std::string()> node = nullptr;  // name of the local agent's node
+  std::optional<bool> err{};                    // only stderr, or only stdout
   // The rest applies to a coordinator only. `as_log`: all on stdout, with the attempt in the prefix
   // ("3#1 | "), starting with what the newest attempts have printed so far.
   bool as_log = false;
-  std::optional<bool> err{};             // only stderr, or only stdout
   int64_t live_max = 16;                 // running pods whose output is shown live
   std::optional<core::IndexSet> only{};  // these indexes
   std::optional<int64_t> tail{};         // last lines of the output that exists at the first look

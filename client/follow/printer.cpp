@@ -15,6 +15,7 @@ constexpr size_t kWriteAt = 1 << 20;      // bytes buffered before they are writ
 void Printer::take(Stream& stream, std::string_view data) {
   std::string& to = stream.err ? err_ : out_;
   stream.offset += static_cast<int64_t>(data.size());
+  if (unread(stream)) return;
   if (stream.file != nullptr) {
     // Whole lines only, so that stdout and stderr do not mix within a line.
     const size_t end = data.rfind('\n') + 1, before = stream.partial.size();
@@ -41,6 +42,10 @@ void Printer::take(Stream& stream, std::string_view data) {
   if (out_.size() + err_.size() > kWriteAt) flush({});
 }
 
+bool Printer::unread(const Stream& stream) {
+  return stream.file == nullptr && !stream.err && reader_left();
+}
+
 void Printer::finish(Stream& stream) {
   if (stream.partial.empty()) return;
   if (stream.file != nullptr) {
@@ -55,8 +60,8 @@ void Printer::finish(Stream& stream) {
 void Printer::flush(const std::function<void()>& first) {
   if (out_.empty() && err_.empty()) return;
   if (first) first();
-  raw_out().write(out_.data(), static_cast<std::streamsize>(out_.size())).flush();
-  raw_err().write(err_.data(), static_cast<std::streamsize>(err_.size())).flush();
+  relay_out(out_);
+  relay_err(err_);
   out_.clear();
   err_.clear();
 }

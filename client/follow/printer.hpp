@@ -21,6 +21,8 @@ class Printer {
     int64_t offset = 0;              // bytes taken so far
   };
   void take(Stream& stream, std::string_view data);
+  // Whether nobody will read what is taken: it need not be read from its log either.
+  static bool unread(const Stream& stream);
   void set_files(PodFiles* files) { files_ = files; }
   // The pod has ended: takes an unterminated last line.
   void finish(Stream& stream);

@@ -1,6 +1,8 @@
 #include "client/inputs/inputs.hpp"
 
+#include "base/fd.hpp"
 #include "base/text/nearest.hpp"
+#include "client/inputs/owner_file.hpp"
 #include "client/settings/files.hpp"
 #include "client/settings/submitter.hpp"
 #include "client/terminal/text.hpp"
@@ -31,12 +33,24 @@ constexpr size_t kCarriedMax = 64 << 10;  // bytes
 // More than a word of a command line can have, so that an array needs no file.
 constexpr size_t kRangesMax = 160 << 10;
 constexpr size_t kNameDigits = 16;
-constexpr int kNoticeMs = 2'000;  // without input
+// What the kernel takes as "MUSTER_INPUT=VALUE" and NUL; nodes refuse what is longer, too.
+constexpr size_t kInputMax = (128 << 10) - core::kInputVariable.size() - 2;  // bytes
+constexpr int kNoticeMs = 2'000;                                             // without input
 constexpr std::array<std::string_view, 5> kParts = {"", ".", "/", "//", "/."};
 
 Error too_many(size_t count) {
   return invalid("too many inputs: " + std::to_string(count) + " (at most " +
                  std::to_string(kRowsMax) + ")");
+}
+
+// Why an input is too long for a variable and for an argument; nothing if it is not.
+std::optional<Error> too_long(const core::Input& row, const std::string& place) {
+  size_t size = row.size() - 1;  // between its values
+  for (const std::string& value : row) size += value.size();
+  if (size <= kInputMax) return std::nullopt;
+  return invalid(place + " has " + std::to_string(size) + " bytes, and an input at most " +
+                 std::to_string(kInputMax) +
+                 ": write what is that long to a file, and use its name as the input");
 }
 
 std::vector<core::Input> split(std::string_view text, char end) {
@@ -61,6 +75,21 @@ std::vector<core::Input> product(const std::vector<core::Input>& left,
     }
   }
   return rows;
+}
+
+// Its bytes; false: too many, or they cannot be read.
+bool read_whole(const Fd& file, std::string& bytes) {
+  struct stat found {};
+  if (fstat(file.get(), &found) != 0 || static_cast<size_t>(found.st_size) > core::kInputFileMax)
+    return false;
+  bytes.resize(static_cast<size_t>(found.st_size));
+  for (size_t size = 0; size < bytes.size();) {
+    const ssize_t got = read(file.get(), bytes.data() + size, bytes.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    size += static_cast<size_t>(got);
+  }
+  return true;
 }
 
 // Drops the carriage returns at the ends of all lines, as editors of other systems leave them, but
@@ -89,25 +118,47 @@ bool is_blank(const core::Input& row) {
   return row.size() == 1 && row.front().find_first_not_of(" \t\r") == std::string::npos;
 }
 
+// Why the columns of a header cannot be told apart; empty: they can. Columns without a name have
+// their numbers.
+std::string doubled_name(const core::Input& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto first = std::ranges::find(names, names[i]) - names.begin();
+    if (!names[i].empty() && first != static_cast<std::ptrdiff_t>(i))
+      return "columns " + std::to_string(first + 1) + " and " + std::to_string(i + 1) +
+             " are both called " + one_line(names[i]) + "; give each a name of its own";
+  }
+  return "";
+}
+
 Result<Inputs> read_csv(const std::string& file) {
   auto text = read_text(file);
   if (!text) return text.error();
-  auto rows = parse_csv(*text);
+  std::vector<size_t> lines;
+  auto rows = parse_csv(*text, &lines);
   if (!rows) return invalid(shown_path(file) + ": " + rows.error().message);
-  if (rows->size() < 2) return invalid(shown_path(file) + ": needs a header and a record");
-  Inputs out{std::move(*rows), {}};
-  out.names = std::move(out.rows.front());
-  out.rows.erase(out.rows.begin());
-  if (out.rows.size() > kRowsMax) return too_many(out.rows.size());
-  // Blank lines at the end are no records; that of a single column may be an empty value.
-  while (out.names.size() > 1 && !out.rows.empty() && is_blank(out.rows.back()))
-    out.rows.pop_back();
-  if (out.rows.empty()) return invalid(shown_path(file) + ": needs a header and a record");
-  for (size_t i = 0; i < out.rows.size(); ++i)
-    if (out.rows[i].size() != out.names.size())
-      return invalid(shown_path(file) + ": record " + std::to_string(i + 1) + " has " +
-                     std::to_string(out.rows[i].size()) + " columns, the header has " +
+  const auto place = [&](size_t row) {
+    return shown_path(file) + ": line " + std::to_string(lines[row]);
+  };
+  Inputs out;
+  for (size_t i = 0; i < rows->size(); ++i) {
+    core::Input& row = (*rows)[i];
+    // Blank lines are no records; that of a single column may be an empty value.
+    if (out.names.size() != 1 && is_blank(row)) continue;
+    if (out.names.empty()) {
+      if (const std::string why = doubled_name(row); !why.empty())
+        return invalid(place(i) + ": " + why);
+      out.names = std::move(row);
+      continue;
+    }
+    if (row.size() != out.names.size())
+      return invalid(place(i) + " has " + std::to_string(row.size()) +
+                     (row.size() == 1 ? " column, " : " columns, ") + "the header has " +
                      std::to_string(out.names.size()));
+    if (auto why = too_long(row, place(i))) return std::move(*why);
+    out.rows.push_back(std::move(row));
+  }
+  if (out.rows.empty()) return invalid(shown_path(file) + ": needs a header and a record");
+  if (out.rows.size() > kRowsMax) return too_many(out.rows.size());
   return out;
 }
 
@@ -171,8 +222,10 @@ std::string unknown_column(std::string_view word, size_t open, std::string_view 
   std::string known;
   for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
   return "{" + std::string(name) + "}: the header has no such column" + did_you_mean(name, names) +
-         (names.size() > 1 ? "; it has " + one_line(known)
-                           : "; it has no comma: is the file separated by tabs or semicolons?");
+         (names.size() > 1
+              ? "; it has " + one_line(known)
+              : "; it has no comma: columns are separated by commas here, by tabs with "
+                "--each");
 }
 
 // Whether a text like "1-99999999999" has numbers, one of which is too large.
@@ -230,6 +283,27 @@ core::Input split_at_tabs(const core::Input& row) {
   return out;
 }
 
+size_t columns_in(const core::Input& row) {
+  if (row.size() != 1) return row.size();
+  return 1 + static_cast<size_t>(std::ranges::count(row.front(), '\t'));
+}
+
+// That each input has. Those of one list are separated by tabs.
+size_t columns_of(const std::vector<core::Input>& rows) {
+  size_t columns = columns_in(rows.front());
+  for (const core::Input& row : rows) columns = std::min(columns, columns_in(row));
+  return columns;
+}
+
+// Which input has no more columns than these, if others have.
+std::string where_fewest(const std::vector<core::Input>& rows, size_t columns) {
+  const auto most = std::ranges::max(rows, {}, columns_in);
+  if (columns_in(most) == columns) return "";
+  const auto fewest = std::ranges::find(rows, columns, columns_in);
+  return ", as input " + std::to_string(fewest - rows.begin() + 1) + " has; others have " +
+         std::to_string(columns_in(most)) + ", separated by tabs";
+}
+
 // As lines of text; absent: values would be read as something else. A tab in the only value of a
 // row stays: the input is the whole line, of which the node also makes columns.
 std::optional<std::string> lines_text(const std::vector<core::Input>& rows) {
@@ -245,12 +319,14 @@ std::optional<std::string> lines_text(const std::vector<core::Input>& rows) {
 
 }  // namespace
 
-Result<std::vector<core::Input>> parse_csv(const std::string& text) {
+Result<std::vector<core::Input>> parse_csv(const std::string& text, std::vector<size_t>* lines) {
   std::vector<core::Input> rows;
   core::Input row;
   std::string value;
-  size_t line = 1, opened = 0;  // line of the open quote; 0: none
+  size_t line = 1, begun = 1, opened = 0;  // line of the record, and of the open quote; 0: none
   const auto end_row = [&] {
+    if (lines != nullptr) lines->push_back(begun);
+    begun = line;
     row.push_back(std::exchange(value, ""));
     rows.push_back(std::exchange(row, {}));
   };
@@ -297,6 +373,10 @@ Result<Inputs> read_inputs(const EachWishes& each) {
         return invalid(shown_path(file) + ": is empty, so there is nothing to run");
       if (lines.size() > kRowsMax / out.rows.size())
         return too_many(lines.size() * out.rows.size());
+      for (size_t i = 0; i < lines.size(); ++i)
+        if (auto why = too_long(lines[i], shown_path(file) + (each.null ? ": input " : ": line ") +
+                                              std::to_string(i + 1)))
+          return std::move(*why);
       out.rows = product(out.rows, lines);
     }
     for (const std::vector<std::string>& values : each.values) {
@@ -311,11 +391,13 @@ Result<Inputs> read_inputs(const EachWishes& each) {
     out.blank += std::ranges::all_of(row, [](const std::string& value) {
       return value.find_first_not_of(" \t") == std::string::npos;
     });
-  for (size_t i = 0; i < out.rows.size(); ++i)
+  for (size_t i = 0; i < out.rows.size(); ++i) {
+    if (auto why = too_long(out.rows[i], "input " + std::to_string(i))) return std::move(*why);
     for (const std::string& value : out.rows[i])
       if (value.find('\0') != std::string::npos)
         return invalid("input " + std::to_string(i) +
                        " contains a null byte: use -0 if null bytes separate the inputs");
+  }
   return out;
 }
 
@@ -323,13 +405,17 @@ Result<Inputs> read_commands(const std::string& file) {
   auto text = read_text(file);
   if (!text) return text.error();
   Inputs out;
+  size_t number = 0;
   for (core::Input& line : split(*text, '\n')) {
+    ++number;
     std::string& command = line.front();
     if (command.ends_with('\r')) command.pop_back();
     const size_t first = command.find_first_not_of(" \t");
     if (first == std::string::npos || command[first] == '#') continue;
     if (command.find('\0') != std::string::npos)
       return invalid(shown_path(file) + ": contains a null byte, so it is not a file of commands");
+    if (auto why = too_long(line, shown_path(file) + ": line " + std::to_string(number)))
+      return std::move(*why);
     out.rows.push_back(std::move(line));
   }
   if (out.rows.empty()) return invalid(shown_path(file) + ": has no commands");
@@ -407,7 +493,10 @@ std::vector<std::string> with_values(std::vector<std::string> command, size_t li
 
 Result<std::vector<std::string>> with_references(const std::vector<std::string>& command,
                                                  const Inputs& inputs) {
-  const size_t columns = inputs.rows.front().size(), script = script_place(command);
+  // A row of one list, with tabs, is also read as columns.
+  const bool tabs = inputs.names.empty() && inputs.rows.front().size() == 1;
+  const size_t columns = tabs ? columns_of(inputs.rows) : inputs.rows.front().size();
+  const size_t script = script_place(command);
   std::vector<std::string> out;
   std::string wrong;
   for (size_t i = 0; i < command.size(); ++i) {
@@ -418,7 +507,7 @@ Result<std::vector<std::string>> with_references(const std::vector<std::string>&
         std::from_chars(one.column.data(), one.column.data() + one.column.size(), column);
         if (column == 0 || column > columns)
           wrong = std::string(typed) + ": there is no such column; the inputs have " +
-                  std::to_string(columns);
+                  std::to_string(columns) + (tabs ? where_fewest(inputs.rows, columns) : "");
       } else if (!one.column.empty()) {
         column = static_cast<size_t>(std::ranges::find(inputs.names, one.column) -
                                      inputs.names.begin()) +
@@ -465,13 +554,12 @@ JobInputs::JobInputs(const Json& job) {
   std::string bytes = text_at(annotations, {core::kInputsKey.data()});
   if (bytes.empty()) {
     const std::string path = text_at(annotations, {core::kInputsFileKey.data()});
-    struct stat found {};
-    if (path.empty() || stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode) ||
-        static_cast<size_t>(found.st_size) > core::kInputFileMax)
-      return;
-    auto read = read_file(path);
-    if (!read) return;
-    bytes = std::move(*read);
+    const auto file =
+        path.empty() ? Result<Fd>(invalid("no file")) : open_for_owner(path, pods_user(job));
+    // What its owner could not read must not show, even to those who can.
+    const bool shown =
+        file.ok() && (pods_user(job) == geteuid() || belongs_to(*file, pods_user(job)).ok());
+    if (!shown || !read_whole(*file, bytes)) return;
   }
   if (auto table = core::InputTable::of(std::move(bytes))) table_ = std::move(*table);
 }

@@ -27,18 +27,21 @@ struct Inputs {
 };
 
 // The lines of the files (of several files, every combination, the last file varying fastest) or
-// the records of a CSV file. "-" is stdin. invalid: unreadable, empty or too many.
+// the records of a CSV file, without its blank lines. "-" is stdin. invalid: unreadable, empty, too
+// many, one longer than a variable can be (128 KiB), or two columns of the same name.
 Result<Inputs> read_inputs(const EachWishes& each);
 
 // The lines of a file of commands, without blank lines, comments and the CR of Windows. "-" is
-// stdin. invalid: unreadable, no command or too many.
+// stdin. invalid: unreadable, no command, too many, or one longer than 128 KiB.
 Result<Inputs> read_commands(const std::string& file);
 
 // "1-100", "0-15:4", "1,5,9-12", as a set of numbers; "%10" (at most 10 at once) sets `at_once`.
 Result<Inputs> array_inputs(const std::string& text, int32_t& at_once);
 
-// Parses CSV records (RFC 4180); a line may end with CR LF. invalid: a quote is not closed.
-Result<std::vector<core::Input>> parse_csv(const std::string& text);
+// Parses CSV records (RFC 4180); a line may end with CR LF. `lines`: gets the line on which each
+// record begins. invalid: a quote is not closed.
+Result<std::vector<core::Input>> parse_csv(const std::string& text,
+                                           std::vector<size_t>* lines = nullptr);
 
 // Whether one of these words contains a placeholder for an input, or, if `or_column`, for one of
 // its columns.
@@ -64,8 +67,8 @@ void name_file(Json& manifest, const std::string& path);
 
 constexpr size_t kInputShown = 40;  // bytes of an input in a table or message
 
-// The inputs of a job, to show with its indexes. None if their file is on another machine or we may
-// not read it.
+// The inputs of a job, to show with its indexes. None if their file is on another machine, we may
+// not read it, or we are another user and it does not belong to the job's owner (owner_file.hpp).
 class JobInputs {
  public:
   explicit JobInputs(const Json& job);

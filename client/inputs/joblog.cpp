@@ -1,5 +1,6 @@
 #include "client/inputs/joblog.hpp"
 
+#include "base/process/shell_words.hpp"
 #include "base/text/time_text.hpp"
 #include "client/terminal/table.hpp"
 #include "client/terminal/text.hpp"
@@ -34,7 +35,7 @@ const char* counted_as(const std::string& counted) {
 
 std::string joblog_header() {
   return "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\tIndex\tAttempt"
-         "\tCounted\tPod\tUsertime\tSystemtime\tPeakmemory\n";
+         "\tCounted\tPod\tUsertime\tSystemtime\tPeakmemory\tWaittime\tEndtime\n";
 }
 
 Joblog::Joblog(const Json& job) : inputs_(job) {
@@ -51,6 +52,7 @@ std::string Joblog::line(const Json& attempt) {
   const int64_t index = number_at(attempt, {"index"}, -1);
   const auto from = parse_time(text_at(attempt, {"started"}));
   const auto to = parse_time(text_at(attempt, {"ended"}));
+  const auto created = parse_time(text_at(attempt, {"created"}));
   const std::string fields[] = {
       std::to_string(index < 0 ? lines_ : index + 1),
       text_at(attempt, {"node"}),
@@ -68,6 +70,8 @@ std::string Joblog::line(const Json& attempt) {
       cpu_seconds(attempt, "userSeconds"),
       cpu_seconds(attempt, "systemSeconds"),
       std::to_string(number_at(attempt, {"usage", "peakMemoryBytes"})),
+      in_seconds(created && from && *from > *created ? *from - *created : 0),
+      in_seconds(to.value_or(0)),
   };
   std::string out;
   for (const std::string& field : fields) out += (out.empty() ? "" : "\t") + tsv_cell(field);

@@ -2,15 +2,16 @@
 // and more:
 //
 //   Seq Host Starttime JobRuntime Send Receive Exitval Signal Command Index Attempt Counted Pod
-//   Usertime Systemtime Peakmemory
+//   Usertime Systemtime Peakmemory Waittime Endtime
 //
 // Seq is the index plus 1 (of a NonIndexed job, the number of the line). Starttime is in seconds
 // since 1970 and JobRuntime in seconds, both with milliseconds, and 0.000 if the attempt never
 // started. Send and Receive are always 0. Exitval is 128 + Signal for a signal. Command is quoted
 // for a shell, with the input of the index; tabs and line breaks in it are \t and \n. Counted is
 // success, failure, cancelled or none. Usertime and Systemtime are CPU times in seconds, with
-// milliseconds, and Peakmemory is in bytes; 0 if not known. These columns are stable; others may be
-// appended. Pure.
+// milliseconds, and Peakmemory is in bytes; 0 if not known. Waittime is the time from the creation
+// of the pod to its start, in seconds, 0.000 if it never started, and Endtime in seconds since
+// 1970; both with milliseconds. These columns are stable; others may be appended. Pure.
 #pragma once
 
 #include "client/inputs/inputs.hpp"

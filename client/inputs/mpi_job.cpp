@@ -1,5 +1,6 @@
 #include "client/inputs/mpi_job.hpp"
 
+#include "client/inputs/resources.hpp"
 #include "core/spec/values/expansion.hpp"
 
 #include <algorithm>
@@ -87,6 +88,23 @@ FoundLauncher find_launcher(core::MpiKind kind) {
 
 std::string mpi_annotation(const MpiWishes& wishes) {
   return std::string(word_of(wishes.kind)) + ",slots=" + std::to_string(wishes.slots);
+}
+
+Status settle_cpus(MpiWishes& wishes, ResourceWishes& resources) {
+  if (wishes.cpus_per_rank > 0 && !resources.cpus.empty())
+    return invalid("--cpus-per-rank and --cpus are mutually exclusive: --cpus is for each host");
+  if (wishes.cpus_per_rank > 0 && wishes.oversubscribe)
+    return invalid("--cpus-per-rank and --oversubscribe are mutually exclusive");
+  wishes.cpus_by_default = resources.cpus.empty() && wishes.cpus_per_rank == 0;
+  if (resources.cpus.empty() && !wishes.oversubscribe)
+    resources.cpus =
+        std::to_string(int64_t{wishes.slots} * std::max<uint32_t>(1, wishes.cpus_per_rank));
+  return Nothing{};
+}
+
+int64_t threads_of_rank(const MpiWishes& wishes, const ResourceWishes& resources) {
+  const int64_t threads = wishes.cpus_by_default ? 0 : threads_of(resources);
+  return threads > 0 ? std::max<int64_t>(1, threads / wishes.slots) : 0;
 }
 
 Status check_launcher(const MpiWishes& wishes, const FoundLauncher& launcher) {

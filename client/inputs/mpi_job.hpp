@@ -11,6 +11,8 @@
 
 namespace muster::cli {
 
+inline constexpr uint32_t kCpusPerRankMax = 4'096;
+
 // "openmpi", "mpich" or "auto".
 core::MpiKind mpi_kind(std::string_view word);
 
@@ -29,6 +31,12 @@ FoundLauncher find_launcher(core::MpiKind kind);
 
 // "openmpi,slots=4"
 std::string mpi_annotation(const MpiWishes& wishes);
+
+// A host requests the CPUs of its slots, unless --cpus says how many or --oversubscribe is given.
+// invalid: --cpus-per-rank contradicts one of these.
+Status settle_cpus(MpiWishes& wishes, ResourceWishes& resources);
+// How many threads each rank should have; 0: not given.
+int64_t threads_of_rank(const MpiWishes& wishes, const ResourceWishes& resources);
 
 // Whether this launcher has what is wished. invalid: names the flag and the launcher that has it.
 Status check_launcher(const MpiWishes& wishes, const FoundLauncher& launcher);

@@ -1,18 +1,15 @@
 #include "client/inputs/own_files.hpp"
 
 #include "base/fd.hpp"
-#include "base/peer/users.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/owner_file.hpp"
 #include "client/terminal/text.hpp"
 #include "core/pod_name.hpp"
-#include "core/spec/fields/owner.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace muster::cli {
@@ -33,17 +30,9 @@ Error unreadable(const std::string& path, const std::string& why) {
 
 // Opens a regular file of this user.
 Result<Fd> open_of(uid_t user, const std::string& path) {
-  // Without O_NONBLOCK, a FIFO would keep us waiting for a writer.
-  Fd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file && errno == ELOOP)
-    return unreadable(path, "it is a symbolic link, which is not followed");
-  if (!file) return unreadable(path, std::strerror(errno));
-  struct stat found {};
-  if (fstat(file.get(), &found) != 0) return unreadable(path, std::strerror(errno));
-  if (!S_ISREG(found.st_mode)) return unreadable(path, "it is not a regular file");
-  if (found.st_uid != user)
-    return unreadable(path, "it belongs to " + user_text(found.st_uid) +
-                                ", but the pod's files to " + user_text(user));
+  auto file = open_for_owner(path, user, true);
+  if (!file) return unreadable(path, file.error().message);
+  if (Status own = belongs_to(*file, user); !own) return unreadable(path, own.error().message);
   return file;
 }
 
@@ -62,7 +51,7 @@ Status each_part_of(int fd, const std::string& path,
 
 OwnFiles::OwnFiles(const Json& job)
     : settings_(core::read_process_settings(annotations_of(job))),
-      user_(core::owner_uid(annotations_of(job)).value_or(geteuid())),
+      user_(pods_user(job)),
       name_(text_at(job, {"metadata", "name"})),
       uid_(text_at(job, {"metadata", "uid"})),
       indexed_(is_indexed(job)),

@@ -266,6 +266,27 @@ Status check_retries(const ResourceWishes& wishes) {
                    "--time, " + core::duration_text(wishes.time_s * 1000), read_span);
 }
 
+Status fits_here(const ResourceWishes& wishes, int64_t pods, const MachineRoom& room) {
+  const auto lacks = [pods](const std::string& there, const std::string& wanted) {
+    return invalid(
+        "this machine has " + there + ", and " +
+        (pods > 1 ? std::to_string(pods) + " pods that start together need " + wanted + " each"
+                  : "a pod needs " + wanted) +
+        "; select a coordinator whose nodes have more with --api or MUSTER_API");
+  };
+  const auto cpus = core::parse_quantity_milli(wishes.cpus);
+  if (cpus && *cpus > room.cpus * 1000 / pods)
+    return lacks(std::to_string(room.cpus) + (room.cpus == 1 ? " CPU" : " CPUs"), wishes.cpus);
+  const auto memory = core::parse_quantity_milli(wishes.memory);
+  if (memory && *memory / 1000 > room.memory_bytes / pods)
+    return lacks(std::to_string(room.memory_bytes >> 20) + "Mi of memory", wishes.memory);
+  if (!wishes.devices.empty())
+    return invalid("a run on this machine has no " + wishes.devices.begin()->first +
+                   " to give; select a coordinator whose nodes offer them with --api or "
+                   "MUSTER_API");
+  return Nothing{};
+}
+
 int64_t threads_of(const ResourceWishes& wishes) {
   const auto milli = core::parse_quantity_milli(wishes.cpus);
   return milli ? (*milli + 999) / 1000 : 0;

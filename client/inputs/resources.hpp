@@ -29,6 +29,14 @@ Status check_notice(const ResourceWishes& wishes);   // --mail, --notify, --noti
 Status check_signal(const ResourceWishes& wishes);   // it needs --time
 Status check_retries(const ResourceWishes& wishes);  // they need --mem and --time
 
+// What this machine has for the pods of a run without a coordinator.
+struct MachineRoom {
+  int64_t cpus = 0;
+  int64_t memory_bytes = 0;
+};
+// Whether so many of the job's pods fit here together. invalid: names the flag and what there is.
+Status fits_here(const ResourceWishes& wishes, int64_t pods, const MachineRoom& room);
+
 // Adds them to a manifest of one container.
 Json with_resources(Json manifest, const ResourceWishes& wishes);
 // The coordinator's error about such a manifest, which names the flags instead of its fields.

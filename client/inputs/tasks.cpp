@@ -1,5 +1,6 @@
 #include "client/inputs/tasks.hpp"
 
+#include "base/text/comma_list.hpp"
 #include "client/settings/submitter.hpp"
 
 #include <algorithm>
@@ -29,7 +30,34 @@ void add_variables(Json& manifest,
     if (!there(name)) env.push_back({{"name", name}, {"value", value}});
 }
 
+// How lines of the coordinator with a set begin, and how those about tasks.
+struct SetHead {
+  std::string_view indexes, tasks;
+};
+constexpr SetHead kSetHeads[] = {{"failed indexes: ", "failed tasks: "},
+                                 {"cancelled indexes: ", "cancelled tasks: "}};
+
+// "index 1 never ran", "indexes 1-3 never ran", and so on.
+bool is_sentence(std::string_view line) {
+  const size_t set = line.find(' ') + 1, rest = line.find(' ', set);
+  return (line.starts_with("index ") || line.starts_with("indexes ")) &&
+         rest != std::string_view::npos && line.substr(rest).starts_with(" never ran");
+}
+
 }  // namespace
+
+Result<core::IndexSet> typed_set(const std::string& text) {
+  core::IndexSet all;
+  for (std::string part : split_at_commas(text)) {
+    if (const size_t dash = part.find('-');
+        dash != std::string::npos && dash > 0 && part.substr(0, dash) == part.substr(dash + 1))
+      part.resize(dash);  // "3-3", as --array takes it
+    const auto one = core::IndexSet::parse_strict(part, core::kAnyIndex);
+    if (!one.ok()) return invalid("`" + text + "` is not a set of numbers such as 3,7-9");
+    all.insert_all(*one);
+  }
+  return all;
+}
 
 Result<Tasks> Tasks::of(const Json& job) {
   const std::string name = "job/" + text_at(job, {"metadata", "name"});
@@ -51,10 +79,9 @@ Result<Tasks> Tasks::of(const Json& job) {
 }
 
 Result<core::IndexSet> Tasks::indexes(const std::string& tasks) const {
-  auto numbers = core::IndexSet::parse_strict(tasks, core::kAnyIndex);
-  if (!numbers.ok())
-    return invalid("--task: `" + tasks +
-                   "` is not a set of numbers in ascending order, such as 3,7-9");
+  const auto numbers = typed_set(tasks);
+  if (!numbers.ok()) return invalid("--task: " + numbers.error().message);
+  if (numbers->empty()) return invalid("--task: the set is empty");
   core::IndexSet found;
   for (const auto& [first, last] : numbers->intervals())
     for (uint64_t number = first; number <= last; ++number) {
@@ -74,6 +101,24 @@ std::string named_indexes(const core::IndexSet& indexes, const std::optional<Tas
 
 int64_t known_number(const std::optional<Tasks>& tasks, int64_t index) {
   return tasks ? tasks->number(index).value_or(index) : index;
+}
+
+bool names_indexes(std::string_view line) {
+  return std::ranges::any_of(kSetHeads,
+                             [line](const auto& one) { return line.starts_with(one.indexes); }) ||
+         is_sentence(line);
+}
+
+std::string with_tasks(const std::string& line, const std::optional<Tasks>& tasks) {
+  if (!tasks || !names_indexes(line)) return line;
+  for (const auto& [indexes, known] : kSetHeads)
+    if (line.starts_with(indexes))
+      return std::string(known) + tasks->numbers(core::IndexSet::parse_lenient(
+                                      line.substr(indexes.size()), core::kAnyIndex));
+  const size_t set = line.find(' ') + 1, rest = line.find(' ', set);
+  return named_indexes(core::IndexSet::parse_lenient(line.substr(set, rest - set), core::kAnyIndex),
+                       tasks) +
+         line.substr(rest);
 }
 
 std::optional<Tasks> tasks_of(const Json& job) {

@@ -13,9 +13,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::cli {
+
+// "7,3-5,4": numbers and ranges in any order, as people type them. invalid: it is no such set.
+Result<core::IndexSet> typed_set(const std::string& text);
 
 class Tasks {
  public:
@@ -38,6 +42,11 @@ class Tasks {
 std::string named_indexes(const core::IndexSet& indexes, const std::optional<Tasks>& tasks);
 // The number by which people know an index: its task in an array, else its own.
 int64_t known_number(const std::optional<Tasks>& tasks, int64_t index);
+// A line of the coordinator's, which knows no tasks: "failed indexes: 1,3" of an array becomes
+// "failed tasks: 11,13", and "index 1 never ran" becomes "task 11 never ran".
+std::string with_tasks(const std::string& line, const std::optional<Tasks>& tasks);
+// Whether that may change the line, so that the job's tasks are needed.
+bool names_indexes(std::string_view line);
 // The tasks of a job that is an array whose numbers can be read here.
 std::optional<Tasks> tasks_of(const Json& job);
 

@@ -16,13 +16,15 @@ namespace muster::cli {
 struct MpiWishes {
   core::MpiKind kind = core::MpiKind::any;
   uint32_t slots = 1;               // ranks that each host may get
+  uint32_t cpus_per_rank = 0;       // 0: not given
+  bool cpus_by_default = false;     // nothing says how many CPUs a host requests
   int32_t ranks = 0;                // 0: one per slot
   std::vector<std::string> passed;  // names of variables for the launcher to pass on
   bool tag_output = false;
   // For the launcher, as given to it: --bind-to and --map-by. Empty: not given.
   std::string bind_to, map_by;
   std::vector<std::string> mca;  // of Open MPI: names and values in turn
-  bool oversubscribe = false;    // more ranks than slots
+  bool oversubscribe = false;    // more ranks than slots, and more slots than CPUs
   std::string stdin_path;        // what rank 0 reads; empty: nothing
   bool detach = false;           // on a coordinator, ranks outlive the client
   bool batch = false;            // the command calls the launcher itself

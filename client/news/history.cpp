@@ -40,6 +40,10 @@ std::string state_text(const Json& entry) {
 
 }  // namespace
 
+std::string history_path(const std::string& ns, const std::string& what) {
+  return "/apis/muster.dev/v1/" + (ns.empty() ? "" : "namespaces/" + url_encoded(ns) + "/") + what;
+}
+
 double fraction_at(const Json& json, std::initializer_list<const char*> keys) {
   const Json& value = at(json, keys);
   return value.is_number() ? value.get<double>() : 0;

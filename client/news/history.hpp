@@ -25,6 +25,9 @@
 
 namespace muster::cli {
 
+// /apis/muster.dev/v1[/namespaces/NS]/WHAT; an empty `ns` means all namespaces.
+std::string history_path(const std::string& ns, const std::string& what);
+
 // Lists come in pages: calls `take` for each item of all pages, and `see` for the metadata of each
 // page. `path` has a query.
 Status each_item(

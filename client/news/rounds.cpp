@@ -68,9 +68,45 @@ Result<core::IndexSet> named_indexes(const RetryWishes& o, const Json& job) {
     if (!tasks) return tasks.error();
     return tasks->indexes(o.task);
   }
-  auto named = core::IndexSet::parse_strict(o.index, core::kAnyIndex);
-  if (!named.ok()) return invalid("--index: " + named.error().message);
-  return named;
+  return core::IndexSet::parse_lenient(o.index, core::kAnyIndex);
+}
+
+// The job of this name and its rounds, as far as they have their default names; empty: there is no
+// such job.
+Result<std::vector<Json>> with_rounds(ApiClient& client, const std::string& ns,
+                                      const std::string& name) {
+  std::vector<Json> rounds;
+  for (std::string next = name; rounds.size() < kRoundsMax;
+       next = root_of(rounds.front()) + "-r" + std::to_string(rounds.size() + 1)) {
+    auto job = object(client, object_path(Kind::job, ns, next));
+    if (!job && job.error().code == Errc::not_found) break;
+    if (!job) return job.error();
+    if (!rounds.empty() && root_of(*job) != root_of(rounds.front())) break;
+    rounds.push_back(std::move(*job));
+  }
+  return rounds;
+}
+
+// Without those that other rounds have done, or still do.
+Result<core::IndexSet> left_by_others(ApiClient& client, const std::string& ns, const Json& job,
+                                      core::IndexSet indexes) {
+  const auto rounds = with_rounds(client, ns, root_of(job));
+  if (!rounds) return rounds.error();
+  const std::string own = text_at(job, {"metadata", "uid"});
+  std::string where;
+  for (const Json& round : *rounds) {
+    if (text_at(round, {"metadata", "uid"}) == own || round_of(round) <= round_of(job)) continue;
+    core::IndexSet theirs = index_set(text_at(round, {"status", "completedIndexes"}));
+    if (end_of(round) == JobEnd::none) theirs = own_indexes(round);
+    core::IndexSet left = indexes.without(theirs);
+    if (left.size() < indexes.size())
+      where += (where.empty() ? "job/" : ", job/") + text_at(round, {"metadata", "name"});
+    indexes = std::move(left);
+  }
+  if (indexes.empty() && !where.empty())
+    return refuse(job, "what it has left is done, or runs, in " + where +
+                           "; to run indexes again, choose them with --index");
+  return indexes;
 }
 
 // Its name, or that of the round that completes it. `followers`: the indexes of a job that waits
@@ -78,17 +114,10 @@ Result<core::IndexSet> named_indexes(const RetryWishes& o, const Json& job) {
 // round does not run, and a failure in that one concerns no others.
 Result<std::string> that_completes(ApiClient& client, const std::string& ns,
                                    const std::string& name, const core::IndexSet* followers) {
-  std::vector<Json> rounds;
-  for (std::string next = name; rounds.size() < kRoundsMax;
-       next = root_of(rounds.front()) + "-r" + std::to_string(rounds.size() + 1)) {
-    auto job = object(client, object_path(Kind::job, ns, next));
-    if (!job && job.error().code == Errc::not_found) break;
-    if (!job) return job.error();
-    if (rounds.empty() && end_of(*job) != JobEnd::failed) return name;
-    if (!rounds.empty() && root_of(*job) != root_of(rounds.front())) break;
-    rounds.push_back(std::move(*job));
-  }
-  if (rounds.size() < 2) return name;
+  auto found = with_rounds(client, ns, name);
+  if (!found) return found.error();
+  std::vector<Json>& rounds = *found;
+  if (rounds.size() < 2 || end_of(rounds.front()) != JobEnd::failed) return name;
   const std::string newest = text_at(rounds.back(), {"metadata", "name"});
   if (!is_indexed(rounds.back())) return end_of(rounds.back()) == JobEnd::failed ? name : newest;
   if (followers) {
@@ -207,6 +236,8 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
       return valid.error();
   if (is_indexed(job)) {
     auto set = chosen_indexes(wishes, job);
+    if (set && wishes.index.empty() && wishes.task.empty())
+      set = left_by_others(client, ns, job, std::move(*set));
     if (!set) return set.error();
     indexes = set->text();
     next = next_round(wishes, ns, job, indexes, round);
@@ -234,12 +265,14 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
 
 std::string round_text(const Json& round) {
   const std::string indexes = annotation(round, core::kIndexesKey);
+  const bool several = index_set(indexes).size() > 1;
   std::string of_tasks;
   if (const auto tasks = Tasks::of(round); tasks && !indexes.empty())
-    of_tasks = " (task " + tasks->numbers(index_set(indexes)) + " of its array)";
+    of_tasks = std::string(several ? " (tasks " : " (task ") + tasks->numbers(index_set(indexes)) +
+               " of its array)";
   return "job.batch/" + text_at(round, {"metadata", "name"}) + " created: round " +
          annotation(round, core::kRoundKey) + " of job/" + root_of(round) +
-         (indexes.empty() ? "" : ", index " + indexes) + of_tasks;
+         (indexes.empty() ? "" : (several ? ", indexes " : ", index ") + indexes) + of_tasks;
 }
 
 }  // namespace muster::cli

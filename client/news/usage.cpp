@@ -1,8 +1,10 @@
 #include "client/news/usage.hpp"
 
+#include "base/text/time_text.hpp"
 #include "client/terminal/text.hpp"
 #include "core/spec/values/quantity.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -54,6 +56,23 @@ std::string cpu_text(const Json& usage, double ran_seconds, const Requested& req
   if (!usage.is_object()) return "-";
   const double used = real_at(usage, "userSeconds") + real_at(usage, "systemSeconds");
   return precise_span(used) + share_text(used, requested.cpus * ran_seconds);
+}
+
+std::string cpu_mode_text(const Json& usage, const char* mode) {
+  return usage.is_object() ? precise_span(real_at(usage, mode)) : "-";
+}
+
+std::string cpu_parts_text(const Json& usage, double ran_seconds, const Requested& requested) {
+  if (!usage.is_object()) return "-";
+  return cpu_text(usage, ran_seconds, requested) + ", user " + cpu_mode_text(usage, "userSeconds") +
+         ", system " + cpu_mode_text(usage, "systemSeconds");
+}
+
+std::string waited(const Json& attempt) {
+  const auto from = parse_time(text_at(attempt, {"created"}));
+  const auto to = parse_time(text_at(attempt, {"started"}));
+  if (!from || !to) return "-";
+  return precise_span(static_cast<double>(std::max<Millis>(0, *to - *from)) / 1000);
 }
 
 std::string memory_text(const Json& usage, const Requested& requested) {

@@ -149,6 +149,13 @@ Config Config::of_process() {
   return Config([](const char* name) -> const char* { return std::getenv(name); });
 }
 
+Config Config::of_files(std::string user_path, std::string system_path) {
+  Config config;
+  config.user_path_ = std::move(user_path);
+  config.system_path_ = std::move(system_path);
+  return config;
+}
+
 Result<Settings> Config::resolve(Section section, const Flags& flags,
                                  const std::string& given_file) const {
   std::vector<Setting> found;  // in order of precedence

@@ -57,6 +57,8 @@ class Config {
   explicit Config(Env env);
   // Reads this process's environment.
   static Config of_process();
+  // Only flags, files and built-in defaults. Paths: as below.
+  static Config of_files(std::string user_path, std::string system_path);
 
   // Paths of the files, which need not exist; empty: none (no home).
   const std::string& user_path() const { return user_path_; }

@@ -8,6 +8,7 @@ namespace {
 using Form = Key::Form;
 
 const std::vector<std::string> kLogLevels = {"trace", "debug", "info", "warn", "error", "off"};
+const std::vector<std::string> kLogFormats = {"text", "json"};
 
 const std::vector<Key> kClient = {
     {"api",
@@ -337,6 +338,8 @@ const std::vector<Key> kCoordinator = {
      "Number of attempts to keep in the history, deleting the oldest",
      {}},
     {"log-level", Form::text, "LEVEL", "info", "Log level", kLogLevels, true},
+    {"log-format", Form::text, "FORM", "text", "Format of the log; json: one object per line",
+     kLogFormats},
     {"require-limits",
      Form::toggle,
      "",
@@ -413,6 +416,13 @@ const std::vector<Key> kAgent = {
      "Address at which other nodes reach this one, for MPI jobs (default: the one it connects "
      "from)",
      {}},
+    {"peer-ports",
+     Form::text,
+     "FIRST-LAST",
+     "any",
+     "Ports on which nodes of MPI jobs try whether they reach each other: those that a firewall "
+     "leaves open for MPI; any, or none",
+     {}},
     {"work-dir",
      Form::text,
      "D",
@@ -465,6 +475,21 @@ const std::vector<Key> kAgent = {
      "Command that checks the node; while it fails, the node gets no new pods (default: none)",
      {}},
     {"health-check-every", Form::text, "T", "5m", "Time between two health checks", {}},
+    {"prolog",
+     Form::text,
+     "PROGRAM",
+     "",
+     "Program to run before each pod; if it fails, the pod starts on another node (default: none)",
+     {}},
+    {"prolog-timeout", Form::text, "T", "60s", "Time after which a prolog has failed", {}},
+    {"epilog",
+     Form::text,
+     "PROGRAM",
+     "",
+     "Program to run after each pod, before its resources are free; if it fails, the node gets no "
+     "new pods until its agent is restarted (default: none)",
+     {}},
+    {"epilog-timeout", Form::text, "T", "60s", "Time after which an epilog has failed", {}},
     {"until",
      Form::text,
      "WHEN",
@@ -488,6 +513,8 @@ const std::vector<Key> kAgent = {
     {"hollow-duration", Form::text, "T", "0s", "Running time of simulated pods", {}},
     {"hollow-exit-code", Form::text, "N", "0", "Exit code of simulated pods", {}},
     {"log-level", Form::text, "LEVEL", "info", "Log level", kLogLevels, true},
+    {"log-format", Form::text, "FORM", "text", "Format of the log; json: one object per line",
+     kLogFormats},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "client/settings/reload.hpp"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace muster::cli {
@@ -7,6 +9,12 @@ namespace {
 
 std::string value_text(const Setting& setting) {
   return setting.values.empty() ? "<none>" : setting.text();
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const std::string there = path.empty() ? "" : std::filesystem::absolute(path, error).string();
+  return error ? path : there;
 }
 
 }  // namespace
@@ -17,9 +25,10 @@ SettingsSource source_of(const Settings& settings, const Config& config,
   for (const Setting& one : settings.all())
     if (one.layer == Layer::flag || one.layer == Layer::variable) fixed[one.key->name] = one.values;
   const Section section = settings.all().front().section;
-  return {settings, [config, fixed, given_file, section] {
-            return config.resolve(section, fixed, given_file);
-          }};
+  return {
+      settings,
+      [config, fixed, given_file, section] { return config.resolve(section, fixed, given_file); },
+      absolute(given_file), absolute(config.user_path()), absolute(config.system_path())};
 }
 
 Reload reload(const Settings& now, const Settings& read) {

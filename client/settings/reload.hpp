@@ -13,6 +13,8 @@ namespace muster::cli {
 struct SettingsSource {
   Settings now{{}};  // what the daemon uses
   std::function<Result<Settings>()> read;
+  // Where it looks, as absolute paths; empty: nowhere.
+  std::string given_file{}, user_file{}, system_file{};
 };
 
 // Flags and variables are those of the start; only files are read again.

@@ -1,6 +1,6 @@
 #include "client/terminal/exit_codes.hpp"
 
-#include "base/lines/stderr_lines.hpp"
+#include "base/log.hpp"
 
 #include <iostream>
 
@@ -29,7 +29,7 @@ int fail(const Error& error, const std::string& what) {
 
 int fail_daemon(const Error& error, const std::string& what) {
   std::cout.flush();
-  say(error_text(error, what));
+  log::say_error(error_text(error, what));
   return exit_code(error.code);
 }
 

@@ -53,6 +53,7 @@ StatusLine::StatusLine(Millis now, When color)
 void StatusLine::show(Millis now, const std::string& facts,
                       const std::function<std::string()>& text) {
   const bool first = !shown_at_;
+  if (within_line()) return;  // which it would erase, or break
   if (terminal_) {
     if (!first && now - *shown_at_ < kRedraw) return;
     raw_err() << "\r\033[K" << painted(cut(visible(text()), terminal_width() - 1), paint_)

@@ -2,7 +2,7 @@
 //
 // On a terminal it is rewritten at most ten times a second, and erased before anything else is
 // printed. Elsewhere a plain line is printed when something has changed, at most one a second, and
-// less often the longer the work takes.
+// less often the longer the work takes. While what pods have printed ends within a line, it waits.
 #pragma once
 
 #include "base/clock.hpp"

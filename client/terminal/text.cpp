@@ -1,6 +1,7 @@
 #include "client/terminal/text.hpp"
 
 #include "base/printable.hpp"
+#include "base/process/shell_words.hpp"
 #include "client/terminal/json.hpp"
 
 #include <algorithm>
@@ -76,31 +77,12 @@ std::string url_encoded(std::string_view text) {
   return out;
 }
 
-std::string shell_quoted(std::string_view word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("-_./:=,@%+").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return std::string(word);
-  std::string out = "'";
-  for (const char c : word) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
-
 std::string command_text(const Json& container) {
   std::string command;
   for (const char* part : {"command", "args"})
-    for (const Json& word : at(container, {part})) {
-      std::string text = word.is_string() ? word.get<std::string>() : "";
-      for (size_t at = 0; (at = text.find("$$", at)) != std::string::npos; ++at) text.erase(at, 1);
-      command += (command.empty() ? "" : " ") + shell_quoted(text);
-    }
+    for (const Json& word : at(container, {part}))
+      command += (command.empty() ? "" : " ") +
+                 typed_word(word.is_string() ? word.get<std::string>() : "");
   return command;
 }
 

@@ -27,9 +27,6 @@ std::optional<int64_t> whole_number(std::string_view text);
 // Percent-encodes what is not allowed in a path segment or a query value.
 std::string url_encoded(std::string_view text);
 
-// Quotes a word for a shell, if necessary.
-std::string shell_quoted(std::string_view word);
-
 // A container's command as words for a shell: "sh -c 'echo $HOME'", where the manifest has $$ for a
 // dollar sign.
 std::string command_text(const Json& container);

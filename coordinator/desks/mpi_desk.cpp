@@ -32,12 +32,14 @@ void MpiDesk::set(JobId job, const core::HostListPtr& hosts) {
     std::set<NodeId> nodes = desk_.nodes_of(job);
     nodes.insert(before.begin(), before.end());
     for (const NodeId node : nodes) send_hosts(node, job);
+    reach_.set(job, *hosts);
   }
 }
 
 void MpiDesk::connected(NodeId node) {
   for (const JobId job : desk_.jobs_on(node)) send_hosts(node, job);
   desk_.connected();
+  reach_.connected(node);
 }
 
 void MpiDesk::send_hosts(NodeId node, JobId job) {

@@ -1,5 +1,5 @@
-// MpiDesk: serves MPI jobs at the agents' port: tells nodes where the pods of a job are, and
-// answers calls of its ranks.
+// MpiDesk: serves MPI jobs at the agents' port: tells nodes where the pods of a job are, answers
+// calls of its ranks, and has the nodes try whether they reach each other.
 //
 // Invariants: nodes learn of a job's pods before these are launched, and nodes that no longer have
 // any learn that, too; a call is answered only for a node that has a pod of the job.
@@ -9,6 +9,7 @@
 
 #include "coordinator/desks/fence_desk.hpp"
 #include "coordinator/desks/host_desk.hpp"
+#include "coordinator/desks/reach_desk.hpp"
 #include "coordinator/links/agent_links.hpp"
 #include "coordinator/links/rpc_context.hpp"
 #include "core/job/fold/hosts.hpp"
@@ -23,11 +24,13 @@ namespace muster::coordinator {
 
 class MpiDesk {
  public:
-  MpiDesk(RpcContext& context, AgentLinks& links) : context_(context), links_(links) {}
+  MpiDesk(RpcContext& context, AgentLinks& links)
+      : context_(context), links_(links), reach_(context, links) {}
 
   HostDesk& hosts() { return desk_; }
   void set(JobId job, const core::HostListPtr& hosts);
   void connected(NodeId node);
+  void stop() { reach_.stop(); }
 
   // From a registered agent.
   using FenceCall = capnp::CallContext<wire::Session::FenceParams, wire::Session::FenceResults>;
@@ -42,6 +45,7 @@ class MpiDesk {
   AgentLinks& links_;
   HostDesk desk_;
   FenceDesk fences_;
+  ReachDesk reach_;
   std::set<JobId> hosts_due_;  // jobs with state changes not sent to all nodes yet
 };
 

@@ -66,7 +66,7 @@ void AgentLinks::deliver(std::vector<Order> orders) {
   const bool first = due_.empty();
   for (Order& o : orders) {
     auto it = links_.find(o.node);
-    if (it == links_.end() || (!o.kill && o.link != it->second.number))
+    if (it == links_.end() || (o.what == Order::What::launch && o.link != it->second.number))
       continue;  // its next registration derives the order again
     it->second.orders.push_back(std::move(o));
     due_.insert(it->first);
@@ -83,7 +83,8 @@ std::vector<Order> AgentLinks::take_launches(NodeId node, uint64_t number) {
   Link& link = links_.at(node);
   if (!link.takes.launches || link.in_flight > 0) return taken;
   const auto end = std::find_if(link.orders.begin(), link.orders.end(), [&link](const Order& o) {
-    return o.kill || o.by_call || !link.templates.contains({o.pod.job, o.object->meta.generation});
+    return o.what != Order::What::launch || o.by_call ||
+           !link.templates.contains({o.pod.job, o.object->meta.generation});
   });
   const auto count = std::min<ptrdiff_t>(end - link.orders.begin(), core::node::kListMax);
   taken.assign(std::make_move_iterator(link.orders.begin()),
@@ -98,13 +99,13 @@ void AgentLinks::flush(NodeId node) {
   Link& link = it->second;
   size_t sent = 0;
   while (sent < link.orders.size() && link.in_flight < kListsInFlight) {
-    bool kill = link.orders[sent].kill;  // runs of launches and of kills, in order
+    const Order::What what = link.orders[sent].what;  // runs of one kind, in order
     size_t end = sent;
     while (end < link.orders.size() && end - sent < core::node::kListMax &&
-           link.orders[end].kill == kill)
+           link.orders[end].what == what)
       ++end;
     kj::ArrayPtr<const Order> run(link.orders.data() + sent, link.orders.data() + end);
-    auto done = kill ? send_kills(link, run) : send_launches(link, run);
+    auto done = send(link, what, run);
     ++link.in_flight;
     context_.tasks.add(done.then([this, node, number = link.number] { accepted(node, number); },
                                  [this, node, number = link.number](kj::Exception&& e) {
@@ -121,6 +122,18 @@ void AgentLinks::accepted(NodeId node, uint64_t number) {
   Link& link = links_.at(node);
   --link.in_flight;
   if (!link.orders.empty()) flush(node);
+}
+
+kj::Promise<void> AgentLinks::send(Link& link, Order::What what, kj::ArrayPtr<const Order> run) {
+  switch (what) {
+    case Order::What::launch:
+      return send_launches(link, run);
+    case Order::What::kill:
+      return send_kills(link, run);
+    case Order::What::limit:
+      return send_limits(link, run);
+  }
+  KJ_UNREACHABLE;
 }
 
 kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order> run) {
@@ -157,9 +170,24 @@ kj::Promise<void> AgentLinks::send_kills(Link& link, kj::ArrayPtr<const Order> r
   auto kills = request.initKills(static_cast<unsigned>(run.size()));
   for (unsigned i = 0; i < run.size(); ++i) {
     write_pod(kills[i].initPod(), run[i].pod);
-    kills[i].setGraceMs(run[i].grace_ms);
+    kills[i].setGraceMs(run[i].ms);
   }
   return request.send().ignoreResult();
+}
+
+// With an agent of an earlier version, running pods keep their limits.
+kj::Promise<void> AgentLinks::send_limits(Link& link, kj::ArrayPtr<const Order> run) {
+  auto request = link.agent.limitRequest(capnp::MessageSize{32 + 8 * run.size(), 1});
+  request.setEpoch(context_.options.epoch);
+  request.setNonce(context_.options.nonce);
+  auto limits = request.initLimits(static_cast<unsigned>(run.size()));
+  for (unsigned i = 0; i < run.size(); ++i) {
+    write_pod(limits[i].initPod(), run[i].pod);
+    limits[i].setLimitMs(run[i].ms);
+  }
+  return request.send().ignoreResult().catch_([](kj::Exception&& e) {
+    if (e.getType() != kj::Exception::Type::UNIMPLEMENTED) kj::throwFatalException(kj::mv(e));
+  });
 }
 
 // A disconnected agent is asked again once it reconnects.

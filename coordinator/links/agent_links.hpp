@@ -33,13 +33,14 @@
 namespace muster::coordinator {
 
 struct Order {
-  bool kill = false;
+  enum class What : uint8_t { launch, kill, limit };
+  What what = What::launch;
   NodeId node = kNoNode;
   uint64_t link = 0;  // of a launch: dropped under another registration
   PodId pod;
   core::JobObjectPtr object;  // of a launch
   bool by_call = false;       // a launch that must not overtake the calls before it
-  Millis grace_ms = 0;        // of a kill
+  Millis ms = 0;              // the grace of a kill; a limit, 0: none
 };
 
 void write_launch(wire::Launch::Builder out, const Order& launch);
@@ -97,7 +98,9 @@ class AgentLinks {
   void flush(NodeId node);
   void accepted(NodeId node, uint64_t number);
   kj::Promise<void> send_launches(Link& link, kj::ArrayPtr<const Order> run);
+  kj::Promise<void> send(Link& link, Order::What what, kj::ArrayPtr<const Order> run);
   kj::Promise<void> send_kills(Link& link, kj::ArrayPtr<const Order> run);
+  kj::Promise<void> send_limits(Link& link, kj::ArrayPtr<const Order> run);
   void write(wire::PodTemplate::Builder out, const Link& link, const Order& launch) const;
 
   RpcContext& context_;

@@ -3,6 +3,7 @@
 
 #include "api/view/query/pod_configs.hpp"
 #include "base/clock.hpp"
+#include "core/cluster/nodes/reach.hpp"
 #include "core/spec/fields/image_runtime.hpp"
 #include "trust/permit/permit.hpp"
 #include "trust/store/history_seal.hpp"
@@ -42,6 +43,10 @@ struct RpcOptions {
   // ApiThread::pod_configs().
   std::function<void(PodId pod, NodeId node, std::function<void(Result<api::PodConfigs>)> done)>
       pod_configs{};
+  // Called on the RPC thread with each change of which nodes of a job do not reach each other.
+  // None: they do again; nullopt: that is not known any more.
+  std::function<void(JobId job, std::optional<std::vector<core::Unreached>> pairs)>
+      show_unreached{};
 };
 
 }  // namespace muster::coordinator

@@ -110,11 +110,14 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     const bool mpi = object->meta.annotations.contains(std::string(core::kMpiKey));  // needs hosts
     std::vector<Order> list;
     list.reserve(pods.size());
-    for (PodId pod : pods) list.push_back({false, node, link, pod, object, mpi, 0});
+    for (PodId pod : pods) list.push_back({Order::What::launch, node, link, pod, object, mpi, 0});
     order(std::move(list));
   }
   void kill(NodeId node, PodId pod, Millis grace_ms) override {
-    order({{true, node, 0, pod, nullptr, true, grace_ms}});
+    order({{Order::What::kill, node, 0, pod, nullptr, true, grace_ms}});
+  }
+  void limit(NodeId node, PodId pod, std::optional<Millis> limit_ms) override {
+    order({{Order::What::limit, node, 0, pod, nullptr, true, limit_ms.value_or(0)}});
   }
   void ask(NodeId node, JobId job, uint64_t question) override {
     post([this, node, job, question] { parts_->links.ask_ended(node, job, question); });
@@ -237,6 +240,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     bound.set_value(Nothing{});
     paf.promise.wait(io.waitScope);
     door_->shut();
+    parts.mpi.stop();
     parts.ports.clear();
     parts.links.clear();
     tasks = nullptr;                   // ends all connections

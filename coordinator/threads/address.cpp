@@ -1,5 +1,7 @@
 #include "coordinator/threads/address.hpp"
 
+#include "base/network/address_list.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
@@ -8,11 +10,6 @@
 #include <utility>
 
 namespace muster::coordinator {
-
-std::string host_of(const std::string& address) {
-  if (address.starts_with('[')) return address.substr(1, address.find(']') - 1);
-  return address.substr(0, address.rfind(':'));
-}
 
 uint16_t port_of(const std::string& address) {
   const size_t colon = address.rfind(':');
@@ -35,7 +32,7 @@ std::vector<std::string> server_names(const std::vector<std::string>& hosts,
                                       const std::string& address) {
   std::vector<std::string> names = {"localhost", "127.0.0.1", "::1"};
   names.insert(names.end(), hosts.begin(), hosts.end());
-  if (const std::string host = host_of(address); !host.empty() && !is_wildcard(host))
+  if (const std::string host = address_host(address); !host.empty() && !is_wildcard(host))
     names.push_back(host);
   if (std::string name = own_host_name(); !name.empty()) names.push_back(std::move(name));
   std::sort(names.begin(), names.end());
@@ -75,7 +72,7 @@ Status check_address(const std::string& flag, const std::string& address, bool i
   if (address.rfind(':') == std::string::npos)
     return Error{
         Errc::invalid, flag + " " + address + ": must be ADDRESS:PORT, such as 127.0.0.1:0", {}};
-  if (insecure || loopback(host_of(address))) return Nothing{};
+  if (insecure || loopback(address_host(address))) return Nothing{};
   return Error{
       Errc::invalid,
       flag + " " + address +

@@ -19,9 +19,7 @@ Status check_address(const std::string& flag, const std::string& address, bool i
 // `invalid`: neither empty nor ADDRESS:PORT.
 Status check_any_address(const std::string& flag, const std::string& address);
 
-// The host of HOST:PORT or [V6]:PORT.
-std::string host_of(const std::string& address);
-// Its port; 0: there is none.
+// The port of HOST:PORT or [V6]:PORT; 0: there is none.
 uint16_t port_of(const std::string& address);
 
 // Whether this host stands for all addresses of the machine.

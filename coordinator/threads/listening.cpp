@@ -3,6 +3,7 @@
 #include "api/http/unix_port.hpp"
 #include "base/fd.hpp"
 #include "base/log.hpp"
+#include "base/network/address_list.hpp"
 #include "base/peer/peer_uid.hpp"
 #include "base/peer/users.hpp"
 #include "coordinator/threads/address.hpp"
@@ -17,6 +18,7 @@
 #include <netdb.h>
 #include <optional>
 #include <sys/socket.h>
+#include <utility>
 
 namespace muster::coordinator {
 namespace {
@@ -24,7 +26,8 @@ namespace {
 // "the process of mallory (uid 1001) that listens there": any user can take a free port.
 std::string holder_of(const std::string& address) {
   PeerLookup lookup;
-  for (const std::string& host : {host_of(address), std::string("127.0.0.1"), std::string("::1")}) {
+  for (const std::string& host :
+       {address_host(address), std::string("127.0.0.1"), std::string("::1")}) {
     const auto end = socket_address(host, port_of(address));
     if (!end) continue;
     if (const auto user = lookup.listener_uid(*end))
@@ -43,7 +46,8 @@ Error listen_error(const std::string& flag, const std::string& address, const st
       {"Cannot assign requested address", "this machine has no such address"}};
   std::string meant = said;
   if (said.find("Address already in use") != std::string::npos)
-    meant = "address already in use; choose another port (0 picks a free one) or stop " +
+    meant = "address already in use; choose another port " +
+            std::string(flag == "--peers" ? "" : "(0 picks a free one) ") + "or stop " +
             holder_of(address);
   for (const Known& known : kKnown) {
     if (said.find(known.said) != std::string::npos) meant = known.meant;
@@ -51,7 +55,8 @@ Error listen_error(const std::string& flag, const std::string& address, const st
   return {Errc::unavailable, flag + " " + address + ": " + meant, {}};
 }
 
-// The ports that stay open, by address. Each role that listens has a duplicate of the descriptor.
+// The ports that stay open, by flag and address. Each role that listens has a duplicate of the
+// descriptor.
 class KeptPorts {
  public:
   static KeptPorts& of_process() {
@@ -67,20 +72,26 @@ class KeptPorts {
   Result<std::optional<Fd>> find(const std::string& flag, const std::string& address,
                                  const std::function<Result<Fd>()>& open) {
     const std::lock_guard lock(mutex_);
-    if (!keeps_ || !flag.starts_with("--api")) return std::optional<Fd>();
-    auto it = ports_.find(address);
+    if (!keeps_ || !of_both_roles(flag)) return std::optional<Fd>();
+    const std::pair key(flag, address);
+    auto it = ports_.find(key);
     if (it == ports_.end()) {
       auto opened = open();
       if (!opened) return opened.error();
-      it = ports_.emplace(address, std::move(*opened)).first;
+      it = ports_.emplace(key, std::move(*opened)).first;
     }
     return std::optional(Fd(fcntl(it->second.get(), F_DUPFD_CLOEXEC, 0)));
   }
 
  private:
+  // Whether a coordinator has this port both when it leads and when it follows.
+  static bool of_both_roles(const std::string& flag) {
+    return flag.starts_with("--api") || flag == "--metrics-listen";
+  }
+
   std::mutex mutex_;
   bool keeps_ = false;
-  std::map<std::string, Fd> ports_;
+  std::map<std::pair<std::string, std::string>, Fd> ports_;
 };
 
 // As KJ listens: at the first address of the host.
@@ -90,7 +101,7 @@ Result<Fd> listen_tcp(const std::string& flag, const std::string& address) {
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
-  std::string host = host_of(address);
+  std::string host = address_host(address);
   const std::string port = std::to_string(port_of(address));
   if (const int error =
           getaddrinfo(host == "*" ? nullptr : host.c_str(), port.c_str(), &hints, &found);

@@ -11,11 +11,13 @@
 
 namespace muster::coordinator {
 
-// From now on, a port of the API that is given up stays open: who connects to it waits until the
-// process listens there again. Connections are not refused while the role of a coordinator changes.
+// From now on, a port of the API or of metrics that is given up stays open: who connects to it
+// waits until the process listens there again. Connections are not refused while the role of a
+// coordinator changes.
 void keep_ports();
 
-// Listens on HOST:PORT, or on unix:PATH with this mode. `flag` is named in errors.
+// Listens on HOST:PORT, or on unix:PATH with this mode. `flag` is named in errors. Call it inside a
+// promise's callback only for ports that stay open: others wait for the loop.
 Result<kj::Own<kj::ConnectionReceiver>> listen_on(kj::AsyncIoContext& io, const std::string& flag,
                                                   const std::string& address, mode_t mode);
 

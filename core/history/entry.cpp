@@ -1,6 +1,7 @@
 #include "core/history/entry.hpp"
 
 #include "base/printable.hpp"
+#include "base/process/shell_words.hpp"
 #include "core/queue/queue.hpp"
 #include "core/spec/fields/owner.hpp"
 
@@ -40,7 +41,8 @@ std::string command_words(const JobSpec& spec) {
   for (const auto* words : {&first.command, &first.args})
     for (const std::string& word : *words) {
       if (text.size() > kHistoryTextMax) break;
-      text += (text.empty() ? "" : " ") + word;
+      // No more than is kept, but more than would fit.
+      text += (text.empty() ? "" : " ") + typed_word(word.substr(0, 2 * kHistoryTextMax));
     }
   return beginning(text);
 }

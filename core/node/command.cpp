@@ -191,6 +191,20 @@ Result<std::optional<Input>> input_of(const PodTemplate& job, PodId pod, const I
   return row;
 }
 
+// The variables by which a process knows its pod and job.
+template <class Set>
+void each_fact(const PodTemplate& job, const Names& names, const NodeFacts& node, Set set) {
+  set("MUSTER_JOB_NAME", job.job_name);
+  set("MUSTER_JOB_UID", job.job_uid);
+  set("MUSTER_NAMESPACE", job.ns);
+  set("MUSTER_POD_NAME", names.name);
+  set("MUSTER_POD_UID", names.uid);
+  set("MUSTER_NODE_NAME", node.node_name);
+  set("MUSTER_ATTEMPT", names.attempt);
+  set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
+  set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+}
+
 // Builds the command of a container.
 struct CommandBuilder {
   const PodTemplate& job;
@@ -245,15 +259,8 @@ void CommandBuilder::set_ours(const DeviceMap& devices, const std::string& scrat
   all.set("HOSTNAME", names.hostname, false);
   note_own("HOSTNAME");
   note_own(kCpusVariable);  // which the keeper sets
-  set_own("MUSTER_JOB_NAME", job.job_name);
-  set_own("MUSTER_JOB_UID", job.job_uid);
-  set_own("MUSTER_NAMESPACE", job.ns);
-  set_own("MUSTER_POD_NAME", names.name);
-  set_own("MUSTER_POD_UID", names.uid);
-  set_own("MUSTER_NODE_NAME", node.node_name);
-  set_own("MUSTER_ATTEMPT", names.attempt);
-  set_own("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
-  set_own("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+  each_fact(job, names, node,
+            [this](const char* name, const std::string& value) { set_own(name, value); });
   if (!scratch.empty()) set_own(std::string(kScratchVariable), scratch);
   // Open MPI allows only one of include and exclude.
   const auto sets_excludes = [this](const std::string& name) {
@@ -544,6 +551,25 @@ void write_words(Writer& out, const std::vector<std::string>& argv,
     out.num(static_cast<uint32_t>(texts->size()));
     for (const std::string& text : *texts) out.text(text);
   }
+}
+
+Command hook_command(const PodTemplate& job, PodId pod, const NodeFacts& node,
+                     const std::string& program) {
+  Command command{.argv = {program}, .env = node.inherited, .cwd = "/"};
+  const auto set = [&command](const char* name, const std::string& value) {
+    command.env.push_back(std::string(name) + "=" + value);
+  };
+  const Names names = names_of(job, pod);
+  each_fact(job, names, node, set);
+  if (job.indexed) set("JOB_COMPLETION_INDEX", names.index);
+  uint64_t cpu = 0, memory = 0;
+  for (size_t i = job.init_containers; i < job.containers.size(); ++i) {
+    cpu += job.containers[i].cpu_limit_millis.value_or(0);
+    memory += job.containers[i].memory_limit_bytes.value_or(0);
+  }
+  if (cpu != 0) set("MUSTER_CPU_LIMIT_MILLIS", std::to_string(cpu));
+  if (memory != 0) set("MUSTER_MEMORY_LIMIT_BYTES", std::to_string(memory));
+  return command;
 }
 
 }  // namespace muster::core::node

@@ -88,6 +88,10 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
                                 const NodeFacts& node, const DeviceMap& devices,
                                 const MpiFacts* mpi, std::vector<std::string> words,
                                 const InputTable* inputs = nullptr);
+// A program of the site that runs before or after the pod (docs/decisions/0089-hooks.md), with what
+// the pod's processes know of it and of its job, and with nothing that the job has chosen.
+Command hook_command(const PodTemplate& job, PodId pod, const NodeFacts& node,
+                     const std::string& program);
 // What a pod whose command is refused ends with: kExitOfIndex where its input is too long, as those
 // of other indexes may not be, else 126.
 int32_t exit_code_of(const PodTemplate& job, const Error& refusal);

@@ -22,6 +22,7 @@ PodEnded never_ran(PodId pod, EndCause cause, std::string message, Millis now) {
 
 constexpr char kNoContact[] =
     "its node had no contact with the coordinator (muster.dev/fence-after)";
+constexpr Millis kNoLimit = std::numeric_limits<Millis>::max();
 constexpr char kInVain[] = "no slot became free on its node in time";
 
 }  // namespace
@@ -109,6 +110,20 @@ bool Node::kill(Term term, const std::vector<Kill>& kills, Millis now) {
   return true;
 }
 
+bool Node::limit(Term term, const std::vector<Limit>& limits, Millis now) {
+  if (!obeys(term)) return false;
+  for (const Limit& limit : limits) {
+    const auto found = pods_.find(limit.pod);
+    if (found == pods_.end()) continue;
+    Pod& pod = found->second;
+    pod.limit_ms = limit.limit_ms;
+    // The signal announces the limit, so a later one has a signal of its own.
+    if (std::exchange(pod.signalled, false)) pod.signalled = signal_of(pod) <= now;
+    if (pod.running) set_timer(found->first, pod);
+  }
+  return true;
+}
+
 bool Node::heartbeat_answered(Term term, Millis sent_at) {
   if (!obeys(term)) return false;
   renew(sent_at);
@@ -157,6 +172,7 @@ void Node::disconnected() {
 
 void Node::stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis now) {
   Pod& p = pod->second;
+  if (p.run.in_epilog()) return;  // how it ended is settled
   if (p.stop) {
     if (why == EndCause::fenced) p.stop = why;
     if (grace_ms >= p.stop_grace_ms) return;  // another kill may only shorten the grace
@@ -165,12 +181,14 @@ void Node::stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis no
   }
   p.stop_grace_ms = grace_ms;
   if (!p.run.advance(true)) return finish(pod, now);  // it waits for its slot or for a restart
+  if (p.run.in_epilog()) fencing_.erase(pod->first);
   set_timer(pod->first, p);
   order_kills(pod->first, p);
 }
 
 void Node::order_kills(PodId id, const Pod& pod) {
-  for (Step step : pod.run.living()) kills_.push_back({id, step, pod.stop_grace_ms});
+  for (Step step : pod.run.living())
+    if (step.container != kEpilog) kills_.push_back({id, step, pod.stop_grace_ms});
 }
 
 // The pod needs more devices than this node has: it could never start.
@@ -200,6 +218,7 @@ void Node::finish(Pods::iterator pod, PodEnded end) {
   release(p);
   forget_timer(pod->first, p);
   due_.erase(pod->first);
+  epilogs_.erase(pod->first);
   fencing_.erase(pod->first);
   pods_.erase(pod);
   finish(std::move(end), std::move(entries));
@@ -224,40 +243,49 @@ void Node::release(Pod& pod) {
 void Node::go_on(Pods::iterator pod, Millis now) {
   Pod& p = pod->second;
   if (!p.run.advance(p.stop.has_value())) return finish(pod, now);
+  if (p.run.in_epilog()) {  // nothing of the pod itself is left
+    due_.erase(pod->first);
+    fencing_.erase(pod->first);
+  }
   if (const auto sidecar = p.run.to_end(); sidecar && !p.stop)
     kills_.push_back({pod->first, *sidecar, p.grace_ms});
   changed_.push_back(pod->first);
   set_timer(pod->first, p);
 }
 
-// When activeDeadlineSeconds of a started pod expires.
+// When the time limit of a started pod expires.
 std::optional<Millis> Node::deadline_of(const Pod& pod) {
-  const PodPlan* plan = pod.run.plan();
-  if (plan == nullptr || !plan->deadline_ms || !pod.run.started_at()) return std::nullopt;
-  return *pod.run.started_at() + *plan->deadline_ms;
+  if (!pod.limit_ms || !pod.run.started_at()) return std::nullopt;
+  return *pod.run.started_at() + *pod.limit_ms;
 }
 
 // When its processes get the signal before that; nullopt: never, or not any more.
 std::optional<Millis> Node::signal_of(const Pod& pod) {
   const auto deadline = deadline_of(pod);
-  if (!deadline || pod.signalled || !pod.run.plan()->signal) return std::nullopt;
+  if (!deadline || pod.signalled || !pod.run.planned() || !pod.run.plan()->signal)
+    return std::nullopt;
   return *deadline - pod.run.plan()->signal->before_ms;
 }
 
 void Node::order_signals(PodId id, Pod& pod) {
   pod.signalled = true;
   const LimitSignal& what = *pod.run.plan()->signal;
-  for (Step step : pod.run.living()) signals_.push_back({id, step, what.number, what.first_only});
+  for (Step step : pod.run.living())
+    if (!is_hook(step.container)) signals_.push_back({id, step, what.number, what.first_only});
 }
 
 // Sets the pod's timer to its next restart, its signal or its deadline, whichever is first.
 void Node::set_timer(PodId id, Pod& pod) {
   std::optional<Millis> at;
-  if (!pod.stop) {
+  if (pod.run.in_epilog()) {
+    if (!epilogs_.contains(id)) at = pod.run.next_due();
+  } else if (!pod.stop) {
     if (!due_.contains(id)) at = pod.run.next_due();
     for (const auto limit : {signal_of(pod), deadline_of(pod)})
       if (limit) at = std::min(*limit, at.value_or(*limit));
   }
+  if (const auto hook = pod.run.hook_limit(); hook && !pod.hook_killed)
+    at = std::min(hook->second, at.value_or(hook->second));
   if (at == pod.timer_at) return;
   forget_timer(id, pod);
   pod.timer_at = at;
@@ -275,7 +303,14 @@ void Node::run_timers(Millis now) {
     auto pod = pods_.find(id);
     Pod& p = pod->second;
     p.timer_at.reset();
-    if (auto deadline = deadline_of(p); deadline && now >= *deadline) {
+    if (const auto hook = p.run.hook_limit(); hook && now >= hook->second && !p.hook_killed) {
+      p.hook_killed = true;
+      kills_.push_back({id, hook->first, 0});
+      set_timer(id, p);
+    } else if (p.run.in_epilog()) {
+      epilogs_.insert(id);
+      set_timer(id, p);
+    } else if (auto deadline = deadline_of(p); deadline && now >= *deadline) {
       stop_pod(pod, EndCause::deadline, p.grace_ms, now);
     } else {
       if (auto at = signal_of(p); at && now >= *at) order_signals(id, p);
@@ -293,8 +328,10 @@ Millis Node::fence_of(const Pod& pod) const {
 }
 
 void Node::complete(Orders& orders, size_t from, const Pod& pod) const {
-  const Millis not_after = std::min(lease_until_, fence_of(pod));
+  const bool epilog = pod.run.in_epilog();  // it may start without contact
+  const Millis not_after = epilog ? kNoLimit : std::min(lease_until_, fence_of(pod));
   for (; from < orders.starts.size(); ++from) {
+    if (epilog) orders.starts[from].stop = pod.stop;
     orders.starts[from].devices = pod.devices;
     orders.starts[from].queued = pod.queued;
     orders.starts[from].not_after = not_after;
@@ -303,10 +340,22 @@ void Node::complete(Orders& orders, size_t from, const Pod& pod) const {
 
 std::optional<Millis> Node::start_by(PodId id, Step step, Millis now) const {
   const auto found = pods_.find(id);
-  if (found == pods_.end() || found->second.stop || !found->second.run.starting(step))
-    return std::nullopt;
+  if (found == pods_.end() || !found->second.run.starting(step)) return std::nullopt;
+  if (step.container == kEpilog) return kNoLimit;
+  if (found->second.stop) return std::nullopt;
   if (!may_start(now) || held(found->second)) return now;
   return std::min(lease_until_, fence_of(found->second));
+}
+
+// They start no pods, so no lease or trouble holds them up.
+void Node::start_epilogs(Orders& orders, Millis now) {
+  for (PodId id : std::exchange(epilogs_, {})) {
+    Pod& pod = pods_.at(id);
+    const size_t before = orders.starts.size();
+    pod.run.take_due(id, now, orders.starts);
+    complete(orders, before, pod);
+    set_timer(id, pod);
+  }
 }
 
 void Node::start_due(Orders& orders, Millis now) {
@@ -425,7 +474,7 @@ void Node::tell_changes() {
 void Node::process_started(const ProcessStart& start) {
   auto found = pods_.find(start.pod);
   if (found == pods_.end() || !found->second.running) return;
-  note_start(start.at);
+  if (!is_hook(start.step.container)) note_start(start.at);
   if (found->second.run.started(start, forget_)) process_lives(found, start.step);
 }
 
@@ -442,8 +491,12 @@ void Node::process_lives(Pods::iterator found, Step step) {
   auto& [id, pod] = *found;
   changed_.push_back(id);
   if (pod.run.sidecar(step.container) && !pod.stop) pod.run.advance(false);  // the next may start
-  if (pod.run.planned()) set_timer(id, pod);
+  if (pod.run.planned() || pod.limit_ms) {
+    if (is_hook(step.container)) pod.hook_killed = false;
+    set_timer(id, pod);
+  }
   // The kill may have overtaken the start; a second kill order is harmless.
+  if (step.container == kEpilog) return;
   if (pod.stop)
     kills_.push_back({id, step, pod.stop_grace_ms});
   else if (pod.run.to_end() == step)
@@ -453,7 +506,7 @@ void Node::process_lives(Pods::iterator found, Step step) {
 // Whether the executor ended the process on its own (PodPlan::fence_after_ms). An agent that
 // connected while it was ending has marked it as killed.
 bool Node::is_fenced(const Pod& pod, const ProcessEnd& end) {
-  return end.fenced && (!pod.stop || pod.stop == EndCause::killed);
+  return end.fenced && !is_hook(end.step.container) && (!pod.stop || pod.stop == EndCause::killed);
 }
 
 void Node::stop_fenced(Pod& pod) {
@@ -464,7 +517,8 @@ void Node::stop_fenced(Pod& pod) {
 
 void Node::process_ended(const ProcessEnd& end) {
   auto pod = pods_.find(end.pod);
-  if (end.start) note_start(end.start->at);
+  const bool hook = is_hook(end.step.container);
+  if (end.start && !hook) note_start(end.start->at);
   if (end.unstarted) {
     if (pod != pods_.end()) not_started(pod, end);
     return;
@@ -488,22 +542,22 @@ void Node::process_ended(const ProcessEnd& end) {
   Pod& p = pod->second;
   const bool fenced = is_fenced(p, end);
   // If nothing of the pod has run, another node may run it; else it is a failure here.
-  const bool not_here =
-      end.not_here() && !p.stop && !p.run.ran() && p.run.living() == std::vector<Step>{end.step};
+  const bool not_here = end.not_here() && !hook && !p.stop && !p.run.ran() &&
+                        p.run.living() == std::vector<Step>{end.step};
   ProcessEnd failure;
-  if (end.not_here() && !not_here) {
+  if (end.not_here() && !not_here && !hook) {
     failure = end;
     failure.exit_code = kExitCannotStart;
   }
   if (!p.run.ended(failure.exit_code != 0 ? failure : end, fenced ? EndCause::fenced : p.stop,
                    forget_))
     return;
-  if (not_here) return finish(pod, end.ended_at);
+  if (not_here) p.run.wind_down();
   if (fenced) {
     stop_fenced(p);
     order_kills(end.pod, p);
   }
-  if (end.lost && !p.stop) {
+  if (end.lost && !p.stop && !hook) {
     // The pod's other processes have lost their keeper too.
     p.stop = EndCause::keeper_lost;
     order_kills(end.pod, p);
@@ -527,8 +581,9 @@ void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   if (!p.run.starting(end.step)) return;
   if (end.node_fault()) hold_after(end);
   if (!p.stop && !p.withdrawn) hold_until_ = std::max(hold_until_, end.ended_at + kHoldMs);
-  p.run.unstart(end.step.container, p.stop.has_value());
-  if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
+  const bool epilog = p.run.in_epilog();
+  p.run.unstart(end.step.container, p.stop.has_value(), epilog ? end.ended_at + kHoldMs : 0);
+  if (epilog || p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
   not_begun(pod, end.error, end.ended_at);
 }
 
@@ -570,6 +625,14 @@ Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms
   return pod;
 }
 
+// Whether this is a hook that an earlier agent may have killed because of its time limit.
+bool Node::is_late(const Pod& pod, const Living& hook, Millis now) {
+  if (hook.step.container == kEpilog) return true;  // nothing else ends one
+  if (hook.step.container != kProlog || !hook.start || !pod.run.planned()) return false;
+  const auto limit = pod.run.plan()->prolog_ms;
+  return limit && now >= hook.start->at + *limit;
+}
+
 void Node::executor_connected(const std::vector<Living>& living,
                               const std::vector<ProcessEnd>& ended, Millis now) {
   room_.reset();
@@ -586,7 +649,8 @@ void Node::executor_connected(const std::vector<Living>& living,
     pod.run.take_origin(end.origin, end.step.container);
     if (is_fenced(pod, end)) stop_fenced(pod);
     pod.run.ended(end, pod.stop, forget_);
-    if (end.lost) pod.stop = EndCause::keeper_lost;
+    if (end.lost && !is_hook(end.step.container)) pod.stop = EndCause::keeper_lost;
+    if (end.origin.stop) pod.stop = end.origin.stop;
   }
   std::set<std::pair<PodId, uint16_t>> alive;
   std::map<PodId, Millis> ending;  // pods with a sidecar that is being killed, and its grace
@@ -605,9 +669,10 @@ void Node::executor_connected(const std::vector<Living>& living,
       queue_.push_back(id);
     }
     if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.step.container);
+    if (taken_back.contains(id) && l.origin.stop) pod.stop = l.origin.stop;
     if (l.killing && !pod.stop && pod.run.sidecar(l.step.container)) {
       ending.emplace(id, l.grace_ms);
-    } else if (l.killing && !pod.stop) {
+    } else if (l.killing && !pod.stop && !is_late(pod, l, now)) {
       pod.stop = EndCause::killed;
       pod.stop_grace_ms = l.grace_ms;  // the real one is unknown; the keeper only lets it shrink
     }
@@ -638,6 +703,9 @@ void Node::executor_lost(Millis now) {
     const std::vector<Step> living = pod->second.run.living();
     for (Step step : living) lose(id, pod->second, step, now);
     if (!living.empty()) go_on(pod, now);
+    // Their ends must not wait for an executor.
+    if (const auto left = pods_.find(id); left != pods_.end() && left->second.run.in_epilog())
+      finish(left, now);
   }
 }
 
@@ -650,7 +718,7 @@ void Node::lose(PodId id, Pod& pod, Step step, Millis now) {
                   .ended_at = now};
   if (auto pid = pod.run.shown().pid) lost.start = {*pid, pod.run.started_at().value_or(now)};
   pod.run.ended(lost, pod.stop, forget_);
-  if (pod.stop) return;
+  if (pod.stop || is_hook(step.container)) return;
   pod.stop = EndCause::keeper_lost;
   order_kills(id, pod);
 }
@@ -676,7 +744,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
       }
     }
     if (!changed) continue;
-    if (!p.stop && !p.run.ran()) {  // no process had reached the old executor
+    if (!p.stop && !p.run.ran() && !p.run.in_epilog()) {  // no process had reached the old executor
       again.push_back(id);
     } else {
       go_on(pod, now);
@@ -760,6 +828,7 @@ Orders Node::next(Millis now) {
     orders.contact_at = contact_notified_ = contact_at_;
   orders.kills = std::exchange(kills_, {});
   orders.signals = std::exchange(signals_, {});
+  start_epilogs(orders, now);
   start_due(orders, now);
   start_waiting(orders, now);
   set_room(orders, now);

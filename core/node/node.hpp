@@ -15,6 +15,8 @@
 //    the end of the lease, and a process that missed it waits here for the next lease;
 //  - while the executor is in trouble (pulse.hpp), nothing starts and waiting pods are returned;
 //  - while new pods are held, the same applies to pods of which no process has started yet;
+//  - a pod with an epilog keeps its slot and devices until that is over, and is reported then, with
+//    the end that it had; epilogs start outside the lease, too, since they are not the pod;
 //  - after a start that failed for a reason of the node (no memory, a full disk), nothing starts
 //  for
 //    a while, which doubles each time until a process has started;
@@ -71,6 +73,7 @@ class Node {
   bool registered(const Welcome& welcome, Millis sent_at);
   bool launch(Term term, const std::vector<Launch>& pods, Millis now);
   bool kill(Term term, const std::vector<Kill>& kills, Millis now);
+  bool limit(Term term, const std::vector<Limit>& limits, Millis now);
   bool heartbeat_answered(Term term, Millis sent_at);
   // `kept`: ends that were not acknowledged; they are kept for the next registration.
   void report_returned(uint64_t id, const std::vector<PodId>& kept = {});
@@ -145,8 +148,12 @@ class Node {
 
  private:
   struct Pod {
-    explicit Pod(PodPlanPtr plan, Millis grace) : run(std::move(plan)), grace_ms(grace) {}
+    Pod(PodPlanPtr plan, Millis grace)
+        : run(std::move(plan)),
+          limit_ms(run.planned() ? run.plan()->deadline_ms : std::nullopt),
+          grace_ms(grace) {}
     PodRun run;
+    std::optional<Millis> limit_ms;  // from its first process
     bool running = false;    // it has a slot, or is queued at the executor; else it waits here
     bool queued = false;     // running, by a queued order
     Millis queued_at = 0;    // when it was ordered, if queued
@@ -163,6 +170,7 @@ class Node {
     Millis stop_grace_ms = 0;
     std::optional<Millis> timer_at{};  // its instant in timers_
     bool signalled = false;            // PodPlan::signal was ordered
+    bool hook_killed = false;          // its running hook was, at its time limit
   };
   struct Unacked {
     PodEnded end;
@@ -208,6 +216,8 @@ class Node {
   void set_timer(PodId id, Pod& pod);
   void forget_timer(PodId id, Pod& pod);
   void run_timers(Millis now);
+  static bool is_late(const Pod& pod, const Living& hook, Millis now);
+  void start_epilogs(Orders& orders, Millis now);
   void start_due(Orders& orders, Millis now);
   void start_waiting(Orders& orders, Millis now);
   std::optional<Millis> return_waiting(Millis now);
@@ -248,6 +258,7 @@ class Node {
   std::deque<PodId> queue_;                    // queued pods; may contain some that have started
   std::set<std::pair<Millis, PodId>> timers_;  // restarts and deadlines, of pods with a slot
   std::set<PodId> due_;                        // pods with a process to start now
+  std::set<PodId> epilogs_;                    // pods with an epilog to start now
   std::vector<PodId> changed_;                 // pods whose `shown` may have changed
   std::deque<PodId> starts_;                   // to report; may contain pods that have ended
   std::deque<PodId> ends_;                     // to be reported

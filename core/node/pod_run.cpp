@@ -14,8 +14,67 @@ constexpr int kExitKilled = 137;  // 128 + SIGKILL: reported when the exit code 
 
 }  // namespace
 
+std::string hook_failure(const ProcessEnd& end, std::optional<Millis> limit_ms) {
+  if (end.exit_code == 0 && !end.lost) return "";
+  if (end.lost) return "its keeper was lost";
+  const bool late = end.start && limit_ms && end.ended_at - end.start->at >= *limit_ms;
+  if (late)
+    return "it took longer than " + std::to_string(*limit_ms / 1000) + " s" +
+           (end.error.empty() ? "" : ": " + end.error);
+  if (!end.error.empty()) return end.error;
+  return end.signal != 0 ? "it was ended by signal " + std::to_string(end.signal)
+                         : "it exited with " + std::to_string(end.exit_code);
+}
+
 void PodRun::make() {
   if (containers_.empty()) containers_.resize(count());
+}
+
+PodRun::Container& PodRun::hook(uint16_t container) {
+  if (hooks_.empty()) hooks_.resize(2);
+  return hooks_[container - kProlog];
+}
+
+std::optional<Millis> PodRun::limit_of(uint16_t hook) const {
+  if (!plan_) return std::nullopt;
+  return hook == kProlog ? plan_->prolog_ms : plan_->epilog_ms;
+}
+
+// Schedules the prolog, if it is due. True: no container may start yet.
+bool PodRun::waits_for_prolog(bool stopping) {
+  const bool wanted = !stopping && plan_ && plan_->prolog_ms &&
+                      std::all_of(containers_.begin(), containers_.end(), [](const Container& c) {
+                        return c.state == State::unborn && !c.has_end;
+                      });
+  if (hooks_.empty() && !wanted) return false;
+  Container& prolog = hook(kProlog);
+  if (prolog.state == State::unborn && wanted) prolog.state = State::waiting;
+  if (prolog.state == State::waiting && stopping) prolog.state = State::unborn;
+  return prolog.state == State::waiting || prolog.lives();
+}
+
+// Schedules the epilog, if it is due. False: the pod is over.
+bool PodRun::epilog_goes_on() {
+  if (!in_epilog()) {
+    const bool any = ran() || (prolog() != nullptr && (prolog()->pid || prolog()->has_end));
+    if (!plan_ || !plan_->epilog_ms || !any) return false;
+    hook(kEpilog).state = State::waiting;
+  }
+  return hook(kEpilog).state != State::ended;
+}
+
+bool PodRun::in_epilog() const {
+  return !hooks_.empty() && hooks_.back().state != State::unborn;
+}
+
+std::optional<std::pair<Step, Millis>> PodRun::hook_limit() const {
+  for (const uint16_t one : {kProlog, kEpilog}) {
+    if (hooks_.empty()) break;
+    const Container& hook = hooks_[one - kProlog];
+    if (const auto limit = limit_of(one); limit && hook.state == State::running)
+      return std::pair(Step{one, hook.instance}, hook.started_at + *limit);
+  }
+  return std::nullopt;
 }
 
 // Schedules the next instance of a failed container. False: the policy does not allow it, or the
@@ -40,6 +99,13 @@ bool PodRun::restart(Container& container, bool always) {
 
 bool PodRun::advance(bool stopping) {
   make();
+  if (in_epilog()) return epilog_goes_on();
+  if (waits_for_prolog(stopping)) return true;
+  return (!prolog_failed() && containers_go_on(stopping)) || epilog_goes_on();
+}
+
+// False: they are over.
+bool PodRun::containers_go_on(bool stopping) {
   if (stopping) {
     return std::any_of(containers_.begin(), containers_.end(),
                        [](const Container& c) { return c.lives(); });
@@ -96,6 +162,14 @@ bool PodRun::progress() {
 }
 
 void PodRun::take_due(PodId pod, Millis now, std::vector<StartOrder>& orders) {
+  for (size_t i = 0; i < hooks_.size(); ++i) {
+    if (hooks_[i].state != State::waiting || hooks_[i].due_at > now) continue;
+    hooks_[i].state = State::starting;
+    orders.push_back({.pod = pod,
+                      .step = {static_cast<uint16_t>(kProlog + i), hooks_[i].instance},
+                      .pod_started_at = started_at_});
+  }
+  if (in_epilog()) return;  // what waited to be restarted does so no longer
   for (size_t i = 0; i < containers_.size(); ++i) {
     Container& container = containers_[i];
     if (container.state != State::waiting || container.due_at > now) continue;
@@ -111,9 +185,11 @@ void PodRun::take_due(PodId pod, Millis now, std::vector<StartOrder>& orders) {
 
 std::optional<Millis> PodRun::next_due() const {
   std::optional<Millis> next;
-  for (const Container& container : containers_) {
-    if (container.state != State::waiting) continue;
-    next = std::min(next.value_or(container.due_at), container.due_at);
+  for (const auto* all : {&hooks_, &containers_}) {
+    for (const Container& container : *all)
+      if (container.state == State::waiting)
+        next = std::min(next.value_or(container.due_at), container.due_at);
+    if (in_epilog()) break;
   }
   return next;
 }
@@ -121,6 +197,10 @@ std::optional<Millis> PodRun::next_due() const {
 // The container whose newest process this is; null: there is none.
 PodRun::Container* PodRun::newest(Step step) {
   make();
+  if (is_hook(step.container)) {
+    Container& one = hook(step.container);
+    return one.has_end ? nullptr : &one;
+  }
   if (step.container >= containers_.size()) return nullptr;
   Container& container = containers_[step.container];
   if (step.instance < container.instance) return nullptr;
@@ -149,13 +229,13 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
   Container* found = newest(start.step);
   if (found == nullptr) return false;
   Container& container = *found;
-  remember_run(start.step.container);
+  if (!is_hook(start.step.container)) remember_run(start.step.container);
   container.state = State::running;
   container.pid = start.pid;
   container.cpus = start.cpus;
   container.restarts = start.step.instance;
   container.started_at = start.at;
-  if (!started_at_) started_at_ = start.at;
+  if (!started_at_ && !is_hook(start.step.container)) started_at_ = start.at;
   if (container.entry) forget.push_back(*std::exchange(container.entry, std::nullopt));
   return true;
 }
@@ -163,6 +243,7 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
 bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
                    std::vector<uint64_t>& forget) {
   make();
+  if (is_hook(end.step.container)) return hook_ended(end, forget);
   if (end.step.container >= containers_.size()) {  // its plan can no longer be read
     if (end.entry) forget.push_back(*end.entry);
     return false;
@@ -212,6 +293,23 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
   return true;
 }
 
+bool PodRun::hook_ended(const ProcessEnd& end, std::vector<uint64_t>& forget) {
+  Container& one = hook(end.step.container);
+  if (one.has_end) {
+    if (end.entry && end.entry != one.entry) forget.push_back(*end.entry);
+    return false;
+  }
+  one.state = State::ended;
+  one.has_end = true;
+  one.lost = end.lost;
+  one.entry = end.entry;
+  if (end.start) one.pid = end.start->pid;
+  one.message = hook_failure(end, limit_of(end.step.container));
+  one.end.exit_code = end.lost ? kExitKilled : end.exit_code;
+  one.end.ended_at = {end.ended_at};
+  return true;
+}
+
 void PodRun::take_origin(const Origin& origin, uint16_t container) {
   make();
   if (origin.pod_started_at) started_at_ = origin.pod_started_at;
@@ -223,11 +321,11 @@ void PodRun::take_origin(const Origin& origin, uint16_t container) {
   }
 }
 
-void PodRun::unstart(uint16_t container, bool stopping) {
-  Container& c = containers_[container];
-  if (!stopping) {
+void PodRun::unstart(uint16_t container, bool stopping, Millis due_at) {
+  Container& c = is_hook(container) ? hook(container) : containers_[container];
+  if (!stopping || container == kEpilog) {
     c.state = State::waiting;
-    c.due_at = 0;
+    c.due_at = due_at;
   } else {
     c.state = c.has_end ? State::ended : State::unborn;
   }
@@ -246,6 +344,10 @@ void PodRun::living(PodId pod, std::vector<ProcessStart>& processes) const {
     if (one.state != State::running || !one.pid) continue;
     processes.push_back({pod, {static_cast<uint16_t>(i), one.instance}, *one.pid, one.started_at});
   }
+  for (size_t i = 0; i < hooks_.size(); ++i)
+    if (const Container& one = hooks_[i]; one.state == State::running && one.pid)
+      processes.push_back(
+          {pod, {static_cast<uint16_t>(kProlog + i), one.instance}, *one.pid, one.started_at});
 }
 
 std::vector<Step> PodRun::living() const {
@@ -255,14 +357,21 @@ std::vector<Step> PodRun::living() const {
       steps.push_back({static_cast<uint16_t>(i), containers_[i].instance});
     }
   }
+  for (size_t i = 0; i < hooks_.size(); ++i)
+    if (hooks_[i].lives())
+      steps.push_back({static_cast<uint16_t>(kProlog + i), hooks_[i].instance});
   return steps;
 }
 
 bool PodRun::runs(uint16_t container) const {
+  if (is_hook(container))
+    return !hooks_.empty() && hooks_[container - kProlog].state == State::running;
   return container < containers_.size() && containers_[container].state == State::running;
 }
 
 bool PodRun::starting(Step step) const {
+  if (is_hook(step.container))
+    return !hooks_.empty() && hooks_[step.container - kProlog].state == State::starting;
   return step.container < containers_.size() &&
          containers_[step.container].state == State::starting &&
          containers_[step.container].instance == step.instance;
@@ -360,6 +469,15 @@ const PodRun::Container* PodRun::decisive(bool stopped) const {
 }
 
 PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) const {
+  if (prolog_failed() && !stop && !ran()) {
+    PodEnded end;
+    end.pod = pod;
+    end.cause = prolog()->lost ? EndCause::returned : EndCause::start_failed;
+    end.exit_code = prolog()->lost ? 0 : kExitNotHere;
+    end.message = "prolog: " + prolog()->message;
+    end.ended_at = prolog()->end.ended_at;
+    return end;
+  }
   Shown last = shown();
   PodEnded end;
   end.pod = pod;
@@ -409,6 +527,8 @@ std::vector<uint64_t> PodRun::entries() const {
   for (const Container& container : containers_) {
     if (container.entry) entries.push_back(*container.entry);
   }
+  for (const Container& hook : hooks_)
+    if (hook.entry) entries.push_back(*hook.entry);
   return entries;
 }
 

@@ -7,6 +7,10 @@
 // after a delay that doubles each time and is reset after kHealthyMs of running. With Never, a
 // failed init container ends the pod.
 //
+// A plan may have hooks. The prolog is the first process; if it fails, no container starts, and the
+// pod could not be started here. Once all containers are over, the epilog runs if anything of the
+// pod has, the prolog included; from then on, the pod's end is settled.
+//
 // Invariants: a container has at most one process; its newest end is kept until the pod's end is
 // acknowledged. The spool keeps everything that led to the current state, so that a restarted agent
 // can rebuild it.
@@ -17,6 +21,7 @@
 #include "core/node/values.hpp"
 
 #include <optional>
+#include <utility>
 
 namespace muster::core::node {
 
@@ -58,10 +63,14 @@ class PodRun {
   bool ended(const ProcessEnd& end, std::optional<EndCause> stop, std::vector<uint64_t>& forget);
   // Takes over what an earlier agent stored.
   void take_origin(const Origin& origin, uint16_t container);
-  // The container was not started: it is due again or, with `stopping`, dropped.
-  void unstart(uint16_t container, bool stopping);
+  // The container was not started: it is due again at `due_at` or, with `stopping`, dropped. An
+  // epilog is never dropped.
+  void unstart(uint16_t container, bool stopping, Millis due_at = 0);
+  // No container starts any more.
+  void wind_down() { winding_down_ = true; }
   void reset() {
     containers_.clear();
+    hooks_.clear();
     runs_.clear();
     winding_down_ = false;
   }
@@ -71,7 +80,10 @@ class PodRun {
   void living(PodId pod, std::vector<ProcessStart>& processes) const;  // adds running ones
   bool runs(uint16_t container) const;  // it is known to have a process
   bool starting(Step step) const;       // ordered, not confirmed
-  bool ran() const;                     // any process was ever started, or failed to start
+  bool ran() const;        // any container's process was ever started, or failed to start
+  bool in_epilog() const;  // all containers are over, and the epilog is due, running or over
+  // The running hook, and when it must have ended.
+  std::optional<std::pair<Step, Millis>> hook_limit() const;
   bool planned() const { return plan_ != nullptr; }
   bool sidecar(size_t container) const;
   const PodPlan* plan() const { return plan_.get(); }
@@ -113,6 +125,14 @@ class PodRun {
   size_t inits() const { return plan_ ? plan_->init_containers : 0; }
   size_t count() const { return plan_ ? inits() + plan_->containers : 1; }
   void make();
+  Container& hook(uint16_t container);
+  const Container* prolog() const { return hooks_.empty() ? nullptr : hooks_.data(); }
+  bool prolog_failed() const { return prolog() != nullptr && prolog()->failed(); }
+  bool waits_for_prolog(bool stopping);
+  bool containers_go_on(bool stopping);
+  bool epilog_goes_on();
+  bool hook_ended(const ProcessEnd& end, std::vector<uint64_t>& forget);
+  std::optional<Millis> limit_of(uint16_t hook) const;
   bool progress();
   bool started_once(size_t container) const;
   ContainerNowOf<BootInstant> now_of(const Container& container) const;
@@ -123,6 +143,7 @@ class PodRun {
 
   PodPlanPtr plan_;
   std::vector<Container> containers_;        // empty: nothing has begun
+  std::vector<Container> hooks_;             // prolog and epilog; empty: neither has begun
   std::vector<RunEndOf<BootInstant>> runs_;  // PodEnded::runs, since this agent started
   bool winding_down_ = false;                // only sidecars are left
   std::optional<Millis> started_at_;

@@ -21,7 +21,7 @@ uint32_t whole_cpus(uint64_t request_millis, uint64_t limit_millis) {
   return static_cast<uint32_t>(request_millis / 1000);
 }
 
-PodPlanPtr plan_of(const PodTemplate& job) {
+PodPlanPtr plan_of(const PodTemplate& job, const HookLimits& hooks) {
   DeviceCounts beside, devices;
   std::vector<DeviceCounts> inits;  // of each other init container, with the sidecars before it
   for (size_t i = 0; i < job.containers.size(); ++i) {
@@ -34,7 +34,8 @@ PodPlanPtr plan_of(const PodTemplate& job) {
     for (const auto& [name, count] : init) devices[name] = std::max(devices[name], count);
   bool plain = !job.restarts && job.init_containers == 0 && job.containers.size() <= 1 &&
                !job.active_deadline_ms && !job.fence_after_ms && devices.empty() &&
-               job.mpi.empty() && job.volumes.empty() && !job.private_tmp;
+               job.mpi.empty() && job.volumes.empty() && !job.private_tmp && !hooks.prolog_ms &&
+               !hooks.epilog_ms;
   if (plain) return nullptr;
   return std::make_shared<const PodPlan>(
       PodPlan{.init_containers = static_cast<uint16_t>(job.init_containers),
@@ -45,6 +46,8 @@ PodPlanPtr plan_of(const PodTemplate& job) {
               .deadline_ms = job.active_deadline_ms,
               .signal = job.signal,
               .fence_after_ms = job.fence_after_ms,
+              .prolog_ms = hooks.prolog_ms,
+              .epilog_ms = hooks.epilog_ms,
               .devices = std::move(devices)});
 }
 

@@ -77,8 +77,19 @@ using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 // where 0 stands for none. As with the kubelet's static policy for CPUs.
 uint32_t whole_cpus(uint64_t request_millis, uint64_t limit_millis);
 
+// How long the prologs and epilogs of a node may take; absent: it has none.
+struct HookLimits {
+  std::optional<Millis> prolog_ms{}, epilog_ms{};
+};
+
+// What a node adds to every template.
+struct NodeExtras {
+  bool private_tmp = false;  // all pods get their own /tmp
+  HookLimits hooks{};
+};
+
 // The plan for the job's pods; null if they need none.
-PodPlanPtr plan_of(const PodTemplate& job);
+PodPlanPtr plan_of(const PodTemplate& job, const HookLimits& hooks = {});
 
 // Which of a pod's devices one of its containers gets. Containers that run at the same time share
 // none; each init container that is no sidecar starts from the first device after the sidecars'.

@@ -31,6 +31,16 @@ struct Step {
   auto operator<=>(const Step&) const = default;
 };
 
+// The site's programs around a pod (docs/decisions/0089-hooks.md) are processes of it, with numbers
+// that no container has: the prolog before all others, the epilog after them.
+constexpr uint16_t kProlog = 0x4000, kEpilog = 0x4001;
+// What their outputs are named after, which no container can be.
+constexpr const char* kPrologLog = "_prolog";
+constexpr const char* kEpilogLog = "_epilog";
+constexpr bool is_hook(uint16_t container) {
+  return container == kProlog || container == kEpilog;
+}
+
 // Identifies the coordinator behind an order: `nonce` distinguishes two coordinators that reached
 // the same epoch on copies of one data-dir.
 struct Term {
@@ -57,6 +67,8 @@ struct PodPlan {
   std::optional<LimitSignal> signal{};  // before that
   // After this long without contact with the coordinator, the executor ends the pod on its own.
   std::optional<Millis> fence_after_ms{};
+  // How long its prolog and its epilog may take; absent: it has none.
+  std::optional<Millis> prolog_ms{}, epilog_ms{};
   DeviceCounts devices;  // named resources that the pod holds while it has a slot
   bool operator==(const PodPlan&) const = default;
 };
@@ -66,6 +78,12 @@ struct Launch {
   PodId pod;
   Millis grace_ms = 0;  // between SIGTERM and SIGKILL, if the agent itself ends the pod
   PodPlanPtr plan{};    // null: one process, never restarted
+};
+
+// In place of PodPlan::deadline_ms.
+struct Limit {
+  PodId pod;
+  std::optional<Millis> limit_ms{};  // absent: none
 };
 
 struct Kill {
@@ -80,7 +98,8 @@ struct Origin {
   std::optional<Millis> pod_started_at{};  // absent: when this process started
   uint16_t level = 0;                      // StartOrder::level of this process
   DeviceMapPtr devices{};
-  Usage used{};  // StartOrder::used of this process
+  Usage used{};                    // StartOrder::used of this process
+  std::optional<EndCause> stop{};  // likewise
 };
 
 struct ProcessStart {
@@ -112,6 +131,10 @@ struct ProcessEnd {
   bool node_fault() const { return unstarted && exit_code == kExitNotHere; }
   bool not_here() const { return !unstarted && !lost && !start && exit_code == kExitNotHere; }
 };
+
+// Why a hook has failed, as one line; empty: it has not. `error` of its end is the last line that
+// it wrote, if it has started.
+std::string hook_failure(const ProcessEnd& end, std::optional<Millis> limit_ms);
 
 // A live process that the executor knows when it (re)connects.
 struct Living {
@@ -152,6 +175,7 @@ struct StartOrder {
   std::optional<Millis> pod_started_at{};  // absent: this is the pod's first process
   DeviceMapPtr devices{};                  // held by the pod; null: none
   Usage used{};                            // by earlier processes of its container
+  std::optional<EndCause> stop{};          // of an epilog: why the pod was ordered to end
   // End of the lease, or of the pod's time without contact (PodPlan::fence_after_ms) if that is
   // earlier: the executor must not start the process then or later, whatever the delay.
   Millis not_after = 0;

@@ -42,9 +42,10 @@ struct Queue {
   std::optional<int32_t> priority_max;      // of users' pods; absent: the coordinator's
   std::optional<int64_t> time_default_s;    // of pods without a time limit
   std::optional<int64_t> time_max_s;
-  QueueLimits total;     // of all jobs in the queue
-  QueueLimits per_user;  // of each owner's jobs
-  double weight = 1;     // of the queue among queues, above 0
+  QueueLimits total;                           // of all jobs in the queue
+  QueueLimits per_user;                        // of each owner's jobs
+  double weight = 1;                           // of the queue among queues, above 0
+  std::map<std::string, double> user_weights;  // of users in the queue, above 0, by name; others: 1
   // Queues whose pods of lower priority its pods may preempt; absent: all.
   std::optional<std::vector<std::string>> preempts;
   bool operator==(const Queue&) const = default;

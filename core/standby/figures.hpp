@@ -23,6 +23,8 @@ struct MemberFigures {
 struct LeadFigures {
   uint64_t term = 0;
   bool store_answers = false;
+  // The store has lost the configuration: nobody can take over, and no replica can be added.
+  bool store_wiped = false;
   uint64_t commit = 0;  // the last one that is durable on all in-sync replicas
   std::vector<MemberFigures> members;
 

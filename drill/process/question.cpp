@@ -1,5 +1,7 @@
 #include "drill/process/question.hpp"
 
+#include "base/network/address_list.hpp"
+
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,8 +12,7 @@ namespace muster::cli::drill {
 std::optional<Question> Question::ask(const std::string& address, const std::string& path) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return std::nullopt;
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string host = address_host(address);
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0)

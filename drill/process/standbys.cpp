@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <netinet/in.h>
 #include <random>
 #include <sstream>
@@ -66,6 +67,12 @@ std::string on_loopback(uint16_t port) {
   return "127.0.0.1:" + std::to_string(port);
 }
 
+// Not a directory, which may be "executed", too.
+bool is_program(const std::string& file) {
+  std::error_code failed;
+  return std::filesystem::is_regular_file(file, failed) && access(file.c_str(), X_OK) == 0;
+}
+
 }  // namespace
 
 std::string etcd_program() {
@@ -73,7 +80,7 @@ std::string etcd_program() {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "/usr/bin:/usr/local/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (std::string file = folder + "/etcd"; access(file.c_str(), X_OK) == 0) return file;
+    if (std::string file = folder + "/etcd"; is_program(file)) return file;
   return "";
 }
 

@@ -1,7 +1,7 @@
 #include "keeper/kernel/cpus.hpp"
 
+#include "base/process/in_child.hpp"
 #include "base/process/usable_cpus.hpp"
-#include "keeper/kernel/in_child.hpp"
 
 #include <cerrno>
 #include <climits>

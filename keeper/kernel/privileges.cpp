@@ -1,6 +1,6 @@
 #include "keeper/kernel/privileges.hpp"
 
-#include "keeper/kernel/in_child.hpp"
+#include "base/process/in_child.hpp"
 
 #include <linux/capability.h>
 #include <sys/prctl.h>

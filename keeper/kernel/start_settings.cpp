@@ -1,12 +1,15 @@
 #include "keeper/kernel/start_settings.hpp"
 
+#include "base/files/trusted_links.hpp"
+#include "base/process/in_child.hpp"
 #include "core/spec/values/rlimits.hpp"
-#include "keeper/kernel/in_child.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace muster::keeper {
@@ -45,19 +48,28 @@ MUSTER_IN_CHILD void StartSettings::apply() const {
   close(group);
 }
 
-MUSTER_IN_CHILD const char* StartSettings::redirect() const {
+MUSTER_IN_CHILD StartSettings::Refused StartSettings::redirect(char* text, size_t size) const {
   const char* const paths[] = {out_.c_str(), err_.c_str()};
   for (int i = 0; i < 2; ++i) {
     if (paths[i][0] == '\0') continue;
     const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC;
-    const int fd = open(paths[i], flags | O_NONBLOCK, 0666);
-    if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0) return paths[i];
+    UntrustedLink link;
+    const int fd = open_by_trusted_links(paths[i], flags | O_NONBLOCK, 0666,
+                                         static_cast<uid_t>(syscall(SYS_geteuid)), link);
+    if (fd < 0 && *link.path != '\0') {
+      std::snprintf(text, size, "%s is a symbolic link of uid %u", link.path, link.owner);
+      return {paths[i], 0, text,
+              "output follows only those of the pod's user and of root: name the directory that "
+              "it points to (--output, --error)"};
+    }
+    if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0)
+      return {paths[i], errno, nullptr, way_out(errno)};
     const bool both = i == 0 && paths[1][0] == '\0';
-    if (dup2(fd, 1 + i) < 0 || (both && dup2(fd, 2) < 0)) return paths[i];
+    if (dup2(fd, 1 + i) < 0 || (both && dup2(fd, 2) < 0)) return {paths[i], errno};
     close(fd);
   }
-  if (joined_ && dup2(1, 2) < 0) return "stdout";
-  return nullptr;
+  if (joined_ && dup2(1, 2) < 0) return {"stdout", errno};
+  return {};
 }
 
 MUSTER_IN_CHILD const char* StartSettings::way_out(int error) {

@@ -7,6 +7,7 @@
 
 #include "core/spec/fields/process_settings.hpp"
 
+#include <cstddef>
 #include <string>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -21,16 +22,24 @@ class StartSettings {
   StartSettings(const core::ProcessSettings& settings, mode_t mask, bool fresh);
   // In the child, after its setsid().
   void apply() const;
-  // In the child, once it has its user and privileges: opens the job's files as its output. The one
-  // that cannot be opened, with errno; null: all is well. It waits for no reader of a FIFO.
-  const char* redirect() const;
-  // What would be right after such an errno; null: the error says it.
-  static const char* way_out(int error);
+  // A file that could not be opened.
+  struct Refused {
+    const char* file = nullptr;    // null: all is well
+    int error = 0;                 // an errno; 0: `why` says it
+    const char* why = nullptr;     // null: the error says it
+    const char* advice = nullptr;  // what would be right; null: the error says it
+  };
+  // In the child, once it has its user and privileges: opens the job's files as its output. Links
+  // of other users lead to none. It waits for no reader of a FIFO. `why` is in `text`, which lives
+  // on.
+  Refused redirect(char* text, size_t size) const;
   // In the child, right before its exec, when it can no longer be refused: empties files that begin
   // anew.
   void begin_files() const;
 
  private:
+  static const char* way_out(int error);
+
   struct SoftLimit {
     int resource;
     rlim_t value;

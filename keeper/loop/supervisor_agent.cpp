@@ -253,7 +253,9 @@ bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
   job.number = key.instance;
   job.pod = {key.job, key.index, key.attempt};
   job.container = key.container;
-  job.agent_reads = agent_version_ < kOpensOutputs;
+  // The agent shows a hook's last line.
+  job.agent_reads = agent_version_ < kOpensOutputs || job.hook();
+  job.as_root = job.hook() && owners_ != nullptr && owners_->hooks_as_root();
   return in.ok();
 }
 
@@ -278,7 +280,7 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
   std::string refused = noteable ? spool_.reserve(*process) : "its note is too long";
   if (refused.empty() && key.session()) refused = refuses_session(host, job);
   const bool no_permit = owners_ != nullptr && !as_owner;
-  if (job.as && job.as->permit != nullptr) process->user = job.as->permit->owner.uid;
+  if (const core::Owner* const owner = job.owner()) process->user = owner->uid;
   Process& added = *process;
   by_key_[key] = process.get();
   processes_[added.entry] = std::move(process);

@@ -1,8 +1,8 @@
 #include "keeper/start/child.hpp"
 
 #include "base/exec_exit.hpp"
+#include "base/process/in_child.hpp"
 #include "core/node/values.hpp"
-#include "keeper/kernel/in_child.hpp"
 
 #include <algorithm>
 #include <array>
@@ -108,8 +108,9 @@ MUSTER_IN_CHILD StartFailure take_steps(Child& child) {
   if (!child.secrets->read(becomes ? child.owner->uid : geteuid(), child.envp))
     return {kSecret, nullptr, 0, child.secrets->exit_code()};
   if (const StartFailure failure = child.last->begin()) return failure;
-  if (const char* file = child.settings->redirect(); file != nullptr)
-    return {"open", file, errno, core::kExitNotHere, StartSettings::way_out(errno)};
+  if (const auto refused = child.settings->redirect(child.refusal, sizeof child.refusal);
+      refused.file != nullptr)
+    return {"open", refused.file, refused.error, core::kExitNotHere, refused.advice, refused.why};
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN

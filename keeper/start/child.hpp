@@ -51,6 +51,7 @@ struct Child {
 
   // What failed in it, which we see if it shares our memory.
   StartFailure failed{};
+  char refusal[320] = "";  // a part of it
 
   // Starts it; it joins `cgroup` if it cannot begin in `born` (null: it need not). -1: errno says
   // why it cannot be started.

@@ -6,7 +6,7 @@
 // comes earlier may wait for a disk or be stopped.
 #pragma once
 
-#include "keeper/kernel/in_child.hpp"
+#include "base/process/in_child.hpp"
 #include "keeper/kernel/privileges.hpp"
 #include "keeper/kernel/start_settings.hpp"
 

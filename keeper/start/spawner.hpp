@@ -67,9 +67,13 @@ struct SpawnJob {
   int joins_pid = 0;  // of the container's process
   core::node::CpuList joins_cpus{};
   bool agent_reads = false;  // the agent reads outputs itself
+  bool as_root = false;      // a hook, in spite of its permit
 
+  bool hook() const { return as && core::node::is_hook(container); }
   // Whom it runs as; null: our own user.
-  const core::Owner* owner() const { return as && as->permit ? &as->permit->owner : nullptr; }
+  const core::Owner* owner() const {
+    return as && as->permit && !as_root ? &as->permit->owner : nullptr;
+  }
 };
 
 // What this keeper can do for pods with volumes.

@@ -62,6 +62,13 @@ bool Spawner::read(const SpawnJob& job, bool sound, Launch& launch, Spawned& res
     if (owners_ == nullptr || job.as->permit == nullptr)
       return refuse("this node has no permit to run it as its owner", core::kExitNotHere);
     const Permit& permit = *job.as->permit;
+    if (job.hook()) {  // it may outlive the permit
+      auto program = owners_->hook(*job.as, job.pod, job.container);
+      if (!program.ok()) return refuse(program.error().message, core::kExitNotHere);
+      launch.take(std::move(*program));
+      launch.contained = true;
+      return true;
+    }
     if (auto why = owners_->refuses(permit, wall_now()))
       return refuse(std::move(*why), core::kExitNotHere);
     auto command = owners_->command(*job.as, job.pod, job.container);

@@ -1,5 +1,6 @@
 #include "keeper/users/owners.hpp"
 
+#include "base/files/owned_path.hpp"
 #include "base/hex.hpp"
 #include "base/network/interfaces.hpp"
 #include "core/pod_name.hpp"
@@ -22,6 +23,11 @@ namespace muster::keeper {
 namespace {
 
 constexpr size_t kRunNameSize = 32;
+constexpr const char* kPrologVariable = "MUSTER_KEEPER_PROLOG";
+constexpr const char* kEpilogVariable = "MUSTER_KEEPER_EPILOG";
+constexpr const char* kHooksAsVariable = "MUSTER_KEEPER_HOOKS_AS";
+constexpr const char* kRootPath =
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr const char* kUserPath = "PATH=/usr/local/bin:/usr/bin:/bin";
 
 Error invalid(std::string message) {
@@ -44,6 +50,25 @@ bool is_file_name(const std::string& name) {
 std::string path_of(const OutputName& name) {
   return "logs/" + name.job_uid + "/" + name.pod_name + "." + name.container +
          (name.err ? ".stderr" : ".stdout");
+}
+
+// What the output of a container or hook is named after.
+std::string output_of(const core::node::PodTemplate& job, size_t container) {
+  if (core::node::is_hook(static_cast<uint16_t>(container)))
+    return container == core::node::kProlog ? core::node::kPrologLog : core::node::kEpilogLog;
+  return job.containers[container].what.name;
+}
+
+// A program that the keeper is to run as root, by the variable that names it. Empty: none.
+Result<std::string> hook_program(const char* variable) {
+  const char* const text = std::getenv(variable);
+  const std::string program = text == nullptr ? "" : text;
+  if (program.empty()) return program;
+  if (program[0] != '/') return invalid(std::string(variable) + " must be an absolute path");
+  if (!only_by(0, program))
+    return invalid(std::string(variable) + "=" + program +
+                   ": it does not exist, or others than root could replace it");
+  return program;
 }
 
 // In the work-dir, which belongs to the agent: follows no link and never blocks.
@@ -74,7 +99,8 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
   const char* lowest = std::getenv("MUSTER_KEEPER_UID_MIN");
   const char* limits = std::getenv(kLimitsVariable);
   if (agent == nullptr && key == nullptr && node == nullptr) {
-    for (const char* variable : {kLimitsVariable, kPamVariable, kPamSecondsVariable})
+    for (const char* variable : {kLimitsVariable, kPamVariable, kPamSecondsVariable,
+                                 kPrologVariable, kEpilogVariable, kHooksAsVariable})
       if (std::getenv(variable) != nullptr)
         return invalid(std::string(variable) +
                        " is only for a keeper that runs as root, with MUSTER_KEEPER_AGENT");
@@ -109,6 +135,17 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
     auto read = read_rlimits(limits);
     if (!read.ok()) return read.error();
     settings.limits = std::move(*read);
+  }
+  for (auto [variable, program] : {std::pair(kPrologVariable, &settings.prolog),
+                                   std::pair(kEpilogVariable, &settings.epilog)}) {
+    auto named = hook_program(variable);
+    if (!named.ok()) return named.error();
+    *program = std::move(*named);
+  }
+  if (const char* const as = std::getenv(kHooksAsVariable); as != nullptr && *as != '\0') {
+    if (std::strcmp(as, "root") != 0 && std::strcmp(as, "owner") != 0)
+      return invalid(std::string(kHooksAsVariable) + " must be root or owner");
+    settings.hooks_as_root = std::strcmp(as, "root") == 0;
   }
   auto pam = pam_settings();
   if (!pam.ok()) return pam.error();
@@ -170,13 +207,39 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
   return OwnerCommand{std::move(*command), what.working_dir.empty()};
 }
 
+Result<OwnerCommand> Owners::hook(const PermitOrder& order, PodId pod, uint16_t which) const {
+  const Permit& permit = *order.permit;
+  const bool prolog = which == core::node::kProlog;
+  const std::string& program = prolog ? settings_.prolog : settings_.epilog;
+  if (pod.job != permit.job.job) return invalid("the permit is not for this pod");
+  if (program.empty())
+    return invalid(std::string("root's keeper has no ") + (prolog ? "prolog" : "epilog") +
+                   ": set " + (prolog ? kPrologVariable : kEpilogVariable) +
+                   " where it is started");
+  const core::Owner& owner = permit.owner;
+  const std::string home = settings_.hooks_as_root ? "/root"
+                           : owner.home.empty()    ? "/"
+                                                   : owner.home;
+  const std::string user = settings_.hooks_as_root ? "root" : owner.name;
+  core::node::NodeFacts node{.node_name = settings_.node};
+  node.inherited = {settings_.hooks_as_root ? kRootPath : kUserPath,
+                    "HOME=" + home,
+                    "USER=" + user,
+                    "LOGNAME=" + user,
+                    "SHELL=/bin/sh",
+                    "LANG=C.UTF-8",
+                    "MUSTER_OWNER=" + owner.name,
+                    "MUSTER_OWNER_UID=" + std::to_string(owner.uid),
+                    "MUSTER_OWNER_GID=" + std::to_string(owner.gid)};
+  return OwnerCommand{core::node::hook_command(permit.job, pod, node, program), false};
+}
+
 std::string Owners::output_path(const Permit& permit, PodId pod, size_t container, bool err,
                                 uint16_t session) const {
   const core::node::PodTemplate& job = permit.job;
-  return path_of(
-      {job.job_uid, core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
-       job.containers[container].what.name + (session != 0 ? "~" + std::to_string(session) : ""),
-       err});
+  return path_of({job.job_uid, core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
+                  output_of(job, container) + (session != 0 ? "~" + std::to_string(session) : ""),
+                  err});
 }
 
 int Owners::reopen_output(const std::string& path) const {

@@ -4,9 +4,13 @@
 // permits it accepts (MUSTER_KEEPER_PERMIT_KEY, the coordinator's public key), and its node's name
 // (MUSTER_KEEPER_NODE); rlimits.hpp and pam.hpp add more. It starts nothing without a permit:
 // command line, environment, working directory and file names come from there
-// (trust/permit/permit.hpp), and only numbers from the agent.
+// (trust/permit/permit.hpp), and only numbers from the agent. The programs before and after each
+// pod (MUSTER_KEEPER_PROLOG, MUSTER_KEEPER_EPILOG) are named there, too: the agent, which is not
+// root, orders that they run, and not what they are. They run as root unless MUSTER_KEEPER_HOOKS_AS
+// is `owner`.
 //
-// Invariant: nothing runs as root or, unless MUSTER_KEEPER_UID_MIN allows it, a uid below 1000.
+// Invariant: nothing else runs as root or, unless MUSTER_KEEPER_UID_MIN allows it, a uid below
+// 1000.
 #pragma once
 
 #include "core/ids.hpp"
@@ -52,7 +56,9 @@ class Owners {
     std::string work_dir{};               // its path
     std::vector<ResourceLimit> limits{};  // of what it starts, besides its own
     PamSettings pam{};
-    std::string scratch{};  // where pods' directories are; empty: nowhere
+    std::string scratch{};           // where pods' directories are; empty: nowhere
+    std::string prolog{}, epilog{};  // absolute paths; empty: none
+    bool hooks_as_root = true;
   };
   // From the environment. nullopt: this keeper runs processes as its own user. An error: it should
   // not, but a setting is missing or wrong.
@@ -70,6 +76,9 @@ class Owners {
   // Why the permit is not valid at this time, by the wall clock; nullopt if it is.
   std::optional<std::string> refuses(const Permit& permit, Millis wall_ms) const;
   Result<OwnerCommand> command(const PermitOrder& order, PodId pod, size_t container) const;
+  // The pod's prolog or epilog (core::node::is_hook()).
+  Result<OwnerCommand> hook(const PermitOrder& order, PodId pod, uint16_t which) const;
+  bool hooks_as_root() const { return settings_.hooks_as_root; }
   // Opens a pod's output for appending (if `session` is not 0, the output of that session). It is
   // created for the owner, with mode 0600 and root's group, which marks it as an output: only root
   // can give a user's file that group. For an agent that reads outputs itself, with mode 0640 and

@@ -1,6 +1,6 @@
 #include "keeper/users/secrets.hpp"
 
-#include "keeper/kernel/in_child.hpp"
+#include "base/process/in_child.hpp"
 
 #include <algorithm>
 #include <cerrno>

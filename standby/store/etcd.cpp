@@ -29,7 +29,11 @@ Error unavailable(std::string why) {
 
 // "connect(): Connection refused" -> "connection refused"
 std::string reason_of(const kj::Exception& e) {
-  if (auto meant = tls::explained_of_site(e)) return std::move(*meant);
+  if (auto meant = tls::explained_of_site(e))
+    return *meant +
+           (meant->starts_with("it rejects our certificate")
+                ? ": --store-cert and --store-key need one of an authority that etcd trusts"
+                : "");
   std::string text = e.getDescription().cStr();
   text = text.substr(0, text.find('\n'));
   constexpr std::string_view kResolver = "gai_strerror(status) = ";

@@ -26,7 +26,7 @@ Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, const std::vector<c
 
 Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, size_t limit,
                                   const std::function<bool(const core::Pod&)>& wanted) {
-  AttemptPage page{.attempts = {}, .next = {}, .end = from};
+  AttemptPage page{.attempts = {}, .closed_ms = {}, .next = {}, .end = from};
   std::optional<Error> broken;
   size_t looked_at = 0;
   Status read = rows.scan_from(
@@ -44,7 +44,9 @@ Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, siz
             page.next = page.end = AttemptCursor{at->sequence, i};
             return false;
           }
-          if (wanted(list->pods[i])) page.attempts.push_back(std::move(list->pods[i]));
+          if (!wanted(list->pods[i])) continue;
+          page.attempts.push_back(std::move(list->pods[i]));
+          page.closed_ms.push_back(list->at_ms);
         }
         page.end = {at->sequence, i};
         return true;

@@ -425,6 +425,30 @@ class Page(World):
                    "three of those that failed lately, what is not over, the rest")
         self.clean()
 
+    def test_an_array_has_tasks(self):
+        """However large: its numbers are ranges, not a list."""
+        cluster = self.cluster(agents=1, slots=3)
+        witness = self.witness(cluster)
+        job = witness.job("array", 'code=0; [ "$MUSTER_INPUT" != 25 ] || code=1', 6, backoffLimitPerIndex=0, parallelism=3)
+        job["metadata"]["annotations"] = {"muster.dev/inputs": "muster inputs 1\n0 11-13,20-30:5\n"}
+        job["spec"]["template"]["spec"]["containers"][0].setdefault("env", []).append({"name": "SLURM_ARRAY_TASK_ID", "value": "$(MUSTER_INPUT)"})
+        self.submit(cluster, job)
+        cluster.wait("array", finished)
+        self.open(cluster, "array")
+        eventually(lambda: [row[:3] for row in self.rows("#failed-pods")] == [["4", "25", "exit 1"]], "the task that failed")
+        self.see("#why-details", "failed tasks: 25")
+        self.see("#set-failed", "tasks 25")
+        self.see("#set-succeeded", "tasks 11-13,20,30")
+        self.browser.find_element(By.ID, "map").send_keys("f")
+        self.see("#cell", "task 25: failed")
+        field = self.browser.find_element(By.ID, "index")
+        self.assertEqual(field.get_attribute("value"), "25")
+        for task, shown in (("13", "task 13: succeeded"), ("14", "there is no task 14")):
+            field.clear()
+            field.send_keys(task + "\n")
+            self.see("#cell", shown)
+        self.clean()
+
     def test_a_row_of_a_pod_has_its_cause_input_and_the_end_of_its_log(self):
         cluster = self.cluster(agents=1, slots=3)
         witness = self.witness(cluster)
@@ -610,6 +634,8 @@ class Page(World):
         cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
         witness = self.witness(cluster)
         self.submit(cluster, mixed(witness))
+        self.submit(cluster, witness.job("done", "code=0", 2))
+        cluster.wait("done", finished)
         try:
             self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
             self.open(cluster)
@@ -622,6 +648,11 @@ class Page(World):
             self.assertGreater(bar["width"], 300)
             self.assertLess(bar["bottom"], status["top"] + 1, "the bar is above the status")
             self.assertEqual(self.js("document.querySelector('#jobs-table').getAttribute('role')"), "table", "a card is still a row")
+            self.browser.find_element(By.LINK_TEXT, "done").click()
+            self.see("#facts", "(user 0")
+            self.until(fits, "what it used is not wider, either")
+            self.browser.back()
+            self.see("#jobs-table", "mixed")
             self.browser.find_element(By.LINK_TEXT, "mixed").click()
             eventually(lambda: self.states() == MIXED, "its map")
             self.assertFalse(self.browser.find_element(By.ID, "jobs").is_displayed(), "the job takes the place of the list")
@@ -717,9 +748,10 @@ def screenshots(folder):
             {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
         job["metadata"]["annotations"] = {"muster.dev/inputs": "".join(f"/data/run7/sample_{i}.fq\n" for i in range(1000))}
         cluster.api.create(job)
+        cluster.api.call("PUT", "/apis/muster.dev/v1/namespaces/default/jobs/sweep/cancel", {"indexes": "930-949"})
         browser.get(url + "#/default/sweep")
         script = "return window.musterState && musterState.map && musterState.map.counts"
-        eventually(lambda: (c := browser.execute_script(script)) and c["running"] > 40 and c["failed"] == 3 and c["backoff"] > 10 and c["pending"] > 10,
+        eventually(lambda: (c := browser.execute_script(script)) and c["running"] > 40 and c["failed"] == 3 and c["cancelled"] == 20 and c["backoff"] > 10 and c["pending"] > 10,
                    "the picture", 60)
         browser.find_element(By.ID, "map").send_keys("f")
         eventually(lambda: "No such file" in browser.find_element(By.ID, "pods").text, "the log of a failed pod")

@@ -416,7 +416,7 @@ class Daemons(Cluster):
     def test_throttle_lets_running_pods_finish(self):
         self.muster("submit", "--name", "t", "-n", "12", "-j", "4", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
         poll("four run", lambda: self.status("t").get("ready") == 4)
-        self.assertIn("job.batch/t throttled: pods that run go on", self.muster("throttle", "job/t", "1").stdout)
+        self.assertIn("job.batch/t throttled: running pods continue", self.muster("throttle", "job/t", "1").stdout)
         self.assertEqual(self.status("t")["active"], 4)
         (self.dir / "go").touch()
         self.muster("wait", "job/t", "--timeout", f"{DEADLINE:g}s")
@@ -470,6 +470,8 @@ class Daemons(Cluster):
             text in self.muster("describe", "node/n1").stdout for text in
             ("cordoned the node: replace DIMM", "uncordoned the node", "added the taint course=hpc1:NoSchedule: the HPC course")))
         self.assertEqual(self.muster("taint", "n1", "course-").stdout, "node/n1 untainted\n")
+        self.assertIn("node/n1 has no taint course:NoExecute", self.muster("taint", "n1", "course:NoExecute-", code=3).stderr)
+        self.assertIn("--now and --deadline are mutually exclusive", self.muster("drain", "n1", "--now", "--deadline", "1m", code=2).stderr)
         self.assertNotIn("hpc1", self.muster("get", "nodes", "-o", "wide").stdout)
         for words, why in ((["n1"], "taint how?"), (["a:NoSchedule"], "taint what?"), (["n1", "a:"], "must be KEY")):
             self.assertIn(why, self.muster("taint", *words, code=2).stderr)

@@ -160,10 +160,7 @@ class Owners(users.RootKeeper):
 
     @classmethod
     def setUpClass(cls):
-        if not users.possible():
-            raise unittest.SkipTest("only root can make the users that it needs")
-        cls.addClassCleanup(users.remove_users)
-        users.make_users()
+        users.for_class(cls)
 
     def start_agent(self, *flags):
         return super().start_agent("--cpu-binding", "cores", *flags)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The documentation's examples: each manifest in docs/job.md ends as its first line says, and the commands in README's first cluster and
-docs/from-*.md print what is shown.
+"""The documentation's examples: each manifest in docs/job.md ends as its first line says, and the commands in README's first cluster,
+docs/from-*.md and docs/site.md print what is shown.
 
     MUSTER=build/release/muster tests/e2e/docs.py
     MUSTER_DOCS_WRITE=1 tests/e2e/docs.py Transcripts     updates the output shown in docs/from-*.md
@@ -49,6 +49,9 @@ class Docs(unittest.TestCase):
 class Transcripts(Followed):
     def test_from_slurm_prints_what_is_shown(self):
         self.follow("from-slurm", MUSTER_API=self.served())
+
+    def test_queues_of_a_site_print_what_is_shown(self):
+        self.follow("site", "Queues", MUSTER_API=self.served())
 
     def test_from_parallel_prints_what_is_shown(self):
         self.follow("from-parallel")

@@ -46,7 +46,7 @@ class Ends(World):
         self.assertRegex(wide, r" in \ds")
         # What cannot end in time waits, and is told why.
         self.typed(cluster, "long", 1, "true", more=("--time", "2h"))
-        eventually(lambda: "ends at " in (why := self.muster("why", "job/long", cluster=cluster).stdout) and "may run 2h" in why, "why says so")
+        eventually(lambda: "ending at " in (why := self.muster("why", "job/long", cluster=cluster).stdout) and "may run 2h" in why, "why says so")
         self.assertFalse(self.placed(cluster, "long"))
         agent = cluster.agents.pop("ending")
         self.assertEqual(agent.wait(30), 0, "the agent has left")
@@ -93,7 +93,7 @@ class Ends(World):
         for pod in ended:
             self.assertEqual(disruption(pod), "DeletionByTaintManager")
         why = eventually(lambda: (text := self.muster("why", "job/moved/0", cluster=cluster).stdout
-                                  + self.muster("why", "job/moved/1", cluster=cluster).stdout) and "is reserved until" in text and text, "why says so")
+                                  + self.muster("why", "job/moved/1", cluster=cluster).stdout) and "reserved until" in text and text, "why says so")
         self.assertIn("new firmware", why)
         # Afterwards the node is open again; the other is still taken.
         eventually(lambda: cluster.api.job("moved")["status"].get("succeeded") == 1, "it ran again there", 40)

@@ -952,7 +952,7 @@ class Mpirun(unittest.TestCase):
 
     def check(self, kind):
         program = self.program(kind)
-        done = self.mpirun("-N", 3, "--mpi", kind, "--name", "ring", "-x", "PASSED_A", "-x", "PASSED_B=two words", "--", program,
+        done = self.mpirun("-N", 3, "--oversubscribe", "--mpi", kind, "--name", "ring", "-x", "PASSED_A", "-x", "PASSED_B=two words", "--", program,
                            PASSED_A="1", SLURM_JOB_ID="7", SLURM_NODELIST="nowhere", PMI_RANK="5", OMPI_MCA_plm_rsh_agent="none")
         ranks = self.ranks(done)
         self.assertEqual([" ".join(words[:6]) for words in ranks], [f"rank {i} of 3 sum 3" for i in range(3)], done.stdout)
@@ -961,7 +961,7 @@ class Mpirun(unittest.TestCase):
             self.assertEqual(" ".join(words[8:]), "a 1 b two words")
         self.assertIn("job/ring Complete: the leader (index 0) succeeded, took", done.stderr)
 
-        done = self.mpirun("-N", 2, "--slots", 2, "-np", 3, "--tag-output", "--mpi", kind, "--", program)
+        done = self.mpirun("-N", 2, "--slots", 2, "-np", 3, "--oversubscribe", "--tag-output", "--mpi", kind, "--", program)
         self.assertEqual(len(self.ranks(done)), 3, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^\[[^\]]*1\]" if kind == "mpich" else r"(?m)^\[1,1\]<stdout>:")
 
@@ -991,6 +991,14 @@ class Mpirun(unittest.TestCase):
             job, = cluster.api.call("GET", cluster.api.jobs())[1]["items"]
             self.assertEqual(job["metadata"]["annotations"]["muster.dev/mpi"], "openmpi,slots=1")
             self.assertEqual(json.dumps(job["spec"]["successPolicy"]["rules"][0]["succeededIndexes"]), '"0"')
+
+    def test_more_ranks_than_this_machine_has_cpus_are_refused(self):
+        cpus = len(os.sched_getaffinity(0))
+        done = self.mpirun("-N", 1, "--slots", cpus + 1, "--", "true", code=2)
+        self.assertEqual(done.stderr, f"muster: mpirun: this machine has {cpus} CPU{'s' * (cpus > 1)}, and a pod needs {cpus + 1}; select a coordinator "
+                         "whose nodes have more with --api or MUSTER_API, or let ranks share CPUs with --oversubscribe\n")
+        self.assertIn(f"{cpus + 1} pods that start together need 1 each", self.mpirun("-N", cpus + 1, "--", "true", code=2).stderr)
+        self.assertIn("3 each", self.mpirun("-N", cpus, "--cpus-per-rank", 3, "--", "true", code=2).stderr)
 
     def test_mpirun_reports_a_missing_launcher(self):
         done = self.mpirun("-N", 2, "--name", "none", "--", "/no/such/program", code=127, PATH=str(self.dir))

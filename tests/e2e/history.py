@@ -66,8 +66,86 @@ class History(World):
                          "1#1 | err of 1#1\n3#1 | err of 3#1\n")
         self.assertIn("not found", self.says("logs", "job/sweep", "--index", "1", "--attempt", "9", code=3))
         self.assertIn("no pod yet", self.says("logs", "job/sweep", "--index", "1,2", "--attempt", "9", code=3))
-        self.assertIn("write a set like 3,7-9", self.says("logs", "job/sweep", "--index", "3-1", code=2))
+        self.assertIn("is not a set of numbers such as 3,7-9", self.says("logs", "job/sweep", "--index", "3-1", code=2))
         self.assertIn("attempts of which job", self.says("get", "attempts", code=2))
+
+    def trace(self, *words):
+        return json.loads(self.says("trace", *words, "-o", "json"))
+
+    def check_steps(self, trace, names):
+        self.assertEqual([s["step"] for s in trace["steps"]], names)
+        for step in trace["steps"]:
+            self.assertEqual(step["by"], "node" if step["step"] in ("started", "ended") else "coordinator", step)
+            self.assertRegex(step["at"], r"\.\d{3}Z$")
+            self.assertGreaterEqual(step.get("sinceSeconds", 0), 0)
+        own = [s["at"] for s in trace["steps"] if s["by"] == "coordinator"]
+        self.assertEqual(own, sorted(own))
+
+    def test_a_trace_has_each_step_and_outlives_pod_and_job(self):
+        whole = ["accepted", "created", "bound", "started", "ended", "counted"]
+        self.failed_job()
+        last = self.trace("job/sweep/3")
+        self.check_steps(last, whole)
+        self.assertEqual((last["job"], last["attempt"]["index"], last["attempt"]["attempt"]), ("sweep", 3, 1))
+        self.assertEqual([s.get("what") for s in last["steps"][2:]], ["to " + last["attempt"]["node"], None, "exit 7", "failure"])
+        first = self.trace(last["others"][0]["pod"])
+        self.check_steps(first, whole)
+        self.assertEqual(first["others"], [last["attempt"]])
+        table = self.says("trace", "job/sweep", "--index", "3")
+        self.assertEqual([line.split()[0] for line in table.splitlines()], ["pod/" + last["attempt"]["pod"] + ":", "STEP", *whole, "Other", "ATTEMPT", "0"])
+        # Of one that runs, and of one that waits.
+        self.it.api.create(sh_job("long", f"until [ -e {self.ok} ]; do sleep 0.05; done", 9, parallelism=9))
+        eventually(lambda: self.it.api.job("long")["status"].get("ready") == 8, "eight run and one waits")
+        seen = [[s["step"] for s in self.trace(f"job/long/{i}")["steps"]] for i in range(9)]
+        self.assertEqual(seen.count(whole[:4]), 8, seen)
+        waits = next(steps for steps in seen if steps != whole[:4])
+        self.assertIn(waits, (whole[:2], whole[:3]), "it may wait on its node")
+        self.assertIn("It has not ended: muster why job/long/0", self.says("trace", "job/long/0"))
+        self.ok.touch()
+        self.it.wait("long", finished, 30)
+        # The pods are gone, then the coordinator is another one, then the job is gone, too.
+        for pod in self.it.api.pods():
+            self.it.api.call("DELETE", f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
+        eventually(lambda: self.it.api.pods() == [], "the pods are gone")
+        self.assertEqual(self.trace(last["attempt"]["pod"]), last)
+        self.it.kill_coordinator()
+        self.it.start_coordinator()
+        self.it.wait_nodes()
+        self.assertEqual(self.trace("job/sweep/3"), last)
+        self.says("delete", "job", "sweep")
+        def gone():
+            found = self.muster("trace", "job/sweep/3")
+            return found.returncode == 0 and "(deleted " in found.stdout
+        eventually(gone, "the job is only in the history")
+        self.assertEqual(self.trace("job/sweep/3")["steps"], last["steps"])
+        self.assertEqual(self.trace(first["attempt"]["pod"])["steps"], first["steps"])
+        # Another one of its name.
+        self.failed_job()
+        self.assertNotEqual(self.trace("job/sweep/3")["attempt"]["podUID"], last["attempt"]["podUID"])
+        self.assertEqual(self.trace(last["attempt"]["pod"])["attempt"]["podUID"], last["attempt"]["podUID"])
+
+    def test_what_has_no_trace_says_why(self):
+        self.failed_job()
+        job = sh_job("plain", "true", 2)
+        del job["spec"]["completionMode"]
+        self.it.api.create(job)
+        self.it.wait("plain", finished, 30)
+        pod = next(p["metadata"]["name"] for p in self.it.api.pods() if p["metadata"]["name"].startswith("plain-"))
+        self.check_steps(self.trace(pod), ["accepted", "created", "bound", "started", "ended", "counted"])
+        self.it.api.call("DELETE", f"/api/v1/namespaces/default/pods/{pod}")
+        eventually(lambda: pod not in [p["metadata"]["name"] for p in self.it.api.pods()], "the pod is gone")
+        self.assertEqual(self.trace(pod)["attempt"]["pod"], pod)
+        self.it.api.create(sh_job("held", "true", 1, suspend=True))
+        for words, code, why in ((("job/sweep/9",), 3, "job/sweep has no index 9: it has 5, from 0"),
+                                 (("job/none/0",), 3, 'jobs.batch "none" not found'),
+                                 (("sweep-1-zzzzz",), 3, 'pods "sweep-1-zzzzz" not found'),
+                                 (("nothing",), 3, 'pods "nothing" not found'),
+                                 (("job/plain/0",), 5, "job/plain is NonIndexed, so its pods have no index"),
+                                 (("job/held/0",), 3, "index 0 of job/held has no pod yet, or none that is kept: muster why job/held/0"),
+                                 (("job/sweep", "--task", "1"), 5, "array"),
+                                 (("job/sweep",), 2, "name an index"),
+                                 (("job/sweep/1", "-o", "xml"), 2, "json")):
+            self.assertIn(why, self.says("trace", *words, code=code))
 
     def test_attempts_of_a_nonindexed_job_are_numbered(self):
         for name, restart in (("never", "Never"), ("inplace", "OnFailure")):
@@ -88,7 +166,8 @@ class History(World):
         # One attempt, whose restarts count, with a row for each run before the last.
         *runs, row = self.says("get", "attempts", "job/inplace").splitlines()[1:]
         self.assertEqual(row.split()[:2], ["-", "0"])
-        self.assertRegex(row, f"failure +exit 3, after {len(runs)} restarts?$")
+        # The job's failure may find the next run at work, and end it.
+        self.assertRegex(row, rf"failure +(exit 3|SIGTERM \(exit 143\)), after {len(runs)} restarts?$")
         self.assertIn(len(runs), (1, 2))
         for number, run in enumerate(runs):
             self.assertEqual(run.split()[:2], ["-", "0"])
@@ -165,7 +244,7 @@ class History(World):
         before = self.failed_job()
         self.ok.touch()
         said = self.says("retry", "job/sweep", "--failed", "--wait")
-        self.assertIn("job.batch/sweep-r2 created: round 2 of job/sweep, index 1,3", said)
+        self.assertIn("job.batch/sweep-r2 created: round 2 of job/sweep, indexes 1,3", said)
         self.assertIn("sweep-r2 Complete", said)
         described = self.says("describe", "job", "sweep-r2")
         self.assertRegex(described, r"Round: +2 of job/sweep")

@@ -221,6 +221,7 @@ class Site(unittest.TestCase):
     def setUp(self):
         self.run_dirs = set()
         self.printers = {}
+        self.lines = []
         self.addCleanup(lambda: eventually(lambda: not self.note_run_dirs() and not self.shared(), "no run directories"))
 
     def note_run_dirs(self):
@@ -244,6 +245,11 @@ class Site(unittest.TestCase):
 
     def attempts(self, name):
         return self.ask("GET", f"{MINE}/{name}/attempts")[1].get("items", [])
+
+    def reach_events(self, name):
+        items = self.ask("GET", "/api/v1/namespaces/default/events")[1]["items"]
+        return [(one["type"], one["reason"], one["message"]) for one in items
+                if one["involvedObject"]["name"] == name and one["reason"] in ("NodesUnreachable", "NodesReachable")]
 
     def log(self, name, index, attempt=0, stream="Stdout"):
         code, text = self.send("GET", f"{MINE}/{name}/log?index={index}&attempt={attempt}&stream={stream}")
@@ -269,6 +275,18 @@ class Site(unittest.TestCase):
         path = self.dir / f"stop.{name}"
         self.addCleanup(path.unlink, missing_ok=True)
         return path
+
+    def mpirun(self, *args, **env):
+        """A client that runs a program, with these variables in its shell; returns the name of its job, and its process."""
+        job = f"line-{len(self.lines)}"
+        self.addCleanup(lambda: self.gone(job, self.job_of(job).get("metadata", {}).get("uid", "-")))
+        command = [MUSTER, "mpirun", "--api", f"unix:{self.dir}/api.sock", "-J", job, *map(str, args)]
+        process = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL if "stdin" not in env else env.pop("stdin"), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env={**os.environ, **ENV, "HOME": str(self.dir), **env})
+        self.lines.append(process)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return job, process
 
     def start_ring(self, mpi, pods=3, name=None, slots=1, **more):
         name = name or f"ring-{mpi}"
@@ -616,6 +634,7 @@ class Failures(Site):
             self.assertEqual({rank[5] for rank in self.ranks(name)}, pids[name])
             self.check_ring(name, stop)
             self.assertEqual({a["attempt"] for a in self.attempts(name)}, {0})
+            self.assertEqual(self.reach_events(name), [], "an agent that restarts is no trouble of the network")
 
     def test_killed_leader_restarts_all_ranks(self):
         """Its ranks disappear everywhere, and the next attempt has new ones."""
@@ -818,21 +837,6 @@ class OneLine(Site):
     """muster mpirun and submit --mpi on a coordinator."""
     NODES = 2
 
-    def mpirun(self, *args, **env):
-        job = f"line-{len(self.lines)}"
-        self.addCleanup(lambda: self.gone(job, self.job_of(job).get("metadata", {}).get("uid", "-")))
-        command = [MUSTER, "mpirun", "--api", f"unix:{self.dir}/api.sock", "-J", job, *map(str, args)]
-        process = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL if "stdin" not in env else env.pop("stdin"), stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env={**os.environ, **ENV, "HOME": str(self.dir), **env})
-        self.lines.append(process)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        return job, process
-
-    def setUp(self):
-        super().setUp()
-        self.lines = []
-
     def test_stdin_goes_to_rank_0(self):
         """From a pipe and from a file, of which nothing is lost."""
         file = self.dir / "input"
@@ -879,6 +883,27 @@ class OneLine(Site):
                 out, err = process.communicate(timeout=60)
                 self.assertEqual((process.returncode, sorted(re.findall(r"^rank (\d+) of 6", out, re.M))), (0, list("012345")), err)
 
+    def test_a_host_waits_for_the_cpus_of_its_slots(self):
+        cpus = len(os.sched_getaffinity(0))
+        job, process = self.mpirun("-N", 2, "--slots", cpus, "--cpus-per-rank", 2, "--mpi", "openmpi", "--", RING["openmpi"])
+        eventually(lambda: f"the pod requests {2 * cpus} cpu" in self.muster("why", f"job/{job}").stdout, "why says what it lacks")
+        line = process.stderr.readline()
+        while "waiting" not in line or line.startswith("0/2"):
+            line = process.stderr.readline()
+            self.assertTrue(line, "the client says what it waits for")
+        self.assertIn(f"the pod requests {2 * cpus} cpu", process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        container = self.job_of(job)["spec"]["template"]["spec"]["containers"][0]
+        self.assertEqual(container["resources"]["requests"], {"cpu": str(2 * cpus)})
+        for flags, threads in (((), ""), (("--oversubscribe",), ""), (("--cpus", 1), "1"), (("--cpus-per-rank", 2), "2")):
+            with self.subTest(flags):
+                job, process = self.mpirun("-N", 1, *flags, "--mpi", "openmpi", "--", "sh", "-c", "echo threads $OMP_NUM_THREADS")
+                out, err = process.communicate(timeout=60)
+                self.assertEqual((process.returncode, out.strip()), (0, f"threads {threads}".strip()), err)
+                container = self.job_of(job)["spec"]["template"]["spec"]["containers"][0]
+                self.assertEqual("requests" in container.get("resources", {}), flags != ("--oversubscribe",))
+
     def test_hosts_are_on_different_nodes(self):
         """As many as there are, where sites pack their jobs on few; with --placement pack they are on one."""
         if not self.apart:
@@ -900,6 +925,7 @@ class OneLine(Site):
                 for _ in range(2):
                     done = self.muster("exec", f"job/alloc-{mpi}", "--index", 0, "--", launcher, RING[mpi])
                     self.assertEqual((done.returncode, sorted(re.findall(r"^rank (\d+) of 4 sum 6 ", done.stdout, re.M))), (0, list("0123")), done.stderr)
+                self.assertEqual(self.muster("cancel", f"job/alloc-{mpi}").returncode, 0)  # the next one needs its CPUs
 
     def test_submit_runs_a_command_that_calls_the_launcher(self):
         for mpi, launcher in LAUNCHERS.items():
@@ -940,6 +966,60 @@ class Bound(Site):
                 self.assertTrue(all(cpus.isdigit() for cpus in by_pod.values()), by_pod)
 
 
+class Apart(Site):
+    """Two nodes that do not reach each other, although the coordinator reaches both."""
+
+    def cut(self, one, other):
+        """Packets from one node to the other, and so answers to the other one's, are refused."""
+        space = one.prefix[3]
+        ip("-n", space, "route", "add", "unreachable", f"{other.address}/32")
+        self.addCleanup(subprocess.run, ["ip", "-n", space, "route", "del", "unreachable", f"{other.address}/32"], check=False, capture_output=True)
+
+    def mend(self, one, other):
+        ip("-n", one.prefix[3], "route", "del", "unreachable", f"{other.address}/32")
+
+    def why(self, name):
+        return self.muster("why", f"job/{name}").stdout
+
+    def test_nodes_that_do_not_reach_each_other_are_named(self):
+        """At the start and in mid-run. Nothing is ended for it, and other jobs are not told."""
+        if not self.apart:
+            self.skipTest("the agents share a network")
+        c0, c1, c2, c3 = self.nodes
+        ends = [f"{node.name} ({node.address})" for node in (c0, c2)]
+        says = f"nodes (?:{re.escape(' and '.join(ends))}|{re.escape(' and '.join(ends[::-1]))}) do not reach each other: (?:no route to host|no answer within)"
+        self.cut(c0, c2)
+        self.create("torn", "exec sleep 600", 4, seat="openmpi")
+        self.create("whole", "exec sleep 600", 2, seat="mpich", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [c1.name, c3.name]}]}]}}})
+        eventually(lambda: re.search(says, self.why("torn")), "what is wrong at the start", 30)
+        self.assertEqual(len(re.findall("do not reach|does not reach", self.why("torn"))), 1, self.why("torn"))
+        self.assertIn("iface=NAME in muster.dev/mpi", self.why("torn"))
+        eventually(lambda: any(one[:2] == ("Warning", "NodesUnreachable") and re.search(says, one[2]) for one in self.reach_events("torn")), "its event")
+        _, line = self.mpirun("-N", "4", "--", "sleep", "600")  # its daemon on c2 does not reach the leader
+        os.set_blocking(line.stderr.fileno(), False)
+        said = []
+
+        def told():
+            with contextlib.suppress(BlockingIOError):
+                said.append(os.read(line.stderr.fileno(), 4096).decode())
+            return re.search(f"muster: {says}", "".join(said))
+        eventually(told, "what is wrong, in the terminal", 30)
+        line.kill()
+        self.mend(c0, c2)
+        eventually(lambda: ("Normal", "NodesReachable", "the nodes of the job reach each other again") in self.reach_events("torn"), "the end of it", 60)
+        self.assertNotIn("reach each other", self.why("torn"))
+        self.cut(c2, c0)
+        eventually(lambda: re.search(says, self.why("torn")), "what is wrong in mid-run", 60)
+        self.kill("coordinator")
+        self.start_coordinator()
+        eventually(lambda: re.search(says, self.why("torn")), "that a restarted coordinator finds it, too", 60)
+        eventually(lambda: len(self.pods("torn")) == 4, "that all pods still run")
+        self.assertEqual(self.attempts("torn"), [])
+        self.assertEqual(self.reach_events("whole"), [])
+        self.assertNotIn("reach each other", self.why("whole"))
+
+
 class LostNodes(Site):
     """A node is cut off while its ranks keep running."""
     FLAGS = ("--node-grace", "4s")
@@ -973,8 +1053,7 @@ class Owners(users.RootKeeper):
 
     @classmethod
     def setUpClass(cls):
-        cls.addClassCleanup(users.remove_users)
-        users.make_users()
+        users.for_class(cls)
 
     def job(self, name, script, pods=2):
         return Site.job(self, name, script, pods, "auto,slots=2")

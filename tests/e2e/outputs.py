@@ -63,7 +63,12 @@ class Files:
         self.muster("run", "-n", "1", "-o", "same", "--error", "same", "--", "sh", "-c", script, code=2)
         self.muster("run", "-n", "1", "-o", "./same", "--error", "./same", "--", "sh", "-c", script)
         self.assertEqual(self.text("same"), "out 0\nerr\n")
-        self.assertIn("needs --output FILE", self.muster("run", "-n", "1", "-e", "x", "--", "true", code=2).stderr)
+        # Without --output, stdout goes where it usually does.
+        for how, shown in ((["--output", "plain"], "out 0\n"), ([], "out 0\n"), (["--output", "none"], ""), (["--output", "tag"], "0 | out 0\n"), (["-k"], "out 0\n")):
+            r = self.muster("run", "-n", "1", *how, "-e", "e/only.%i", "--", "sh", "-c", script)
+            self.assertEqual((r.stdout, self.text("e/only.0")), (shown, "err\n"), how)
+            self.assertNotIn("err\n", r.stderr)
+            (self.dir / "e/only.0").unlink()
         r = self.muster("run", "-n", "2", "-o", "o/%i", "-e", "both", "--", "true", code=5)
         self.assertIn("--error: both is the same file for all indexes", r.stderr)
 
@@ -157,7 +162,7 @@ class Retry(Case):
         (self.dir / "ran").unlink()
         # With the command or without it.
         r = self.run_it("--retry-failed", "--output", "%i.out", code=1)
-        self.assertIn("round 2 of job/sweep, index 1,4,7", r.stderr)
+        self.assertIn("round 2 of job/sweep, indexes 1,4,7", r.stderr)
         self.assertEqual(sorted(self.text("ran").split()), ["1", "4", "7"])
         self.assertEqual(sorted(self.text("7.out").splitlines()), ["err", "out 7"])
         (self.dir / "ran").unlink()
@@ -355,6 +360,28 @@ class Logs(Cluster):
         self.muster("logs", "-l", "app=none", "job/a", code=2)
         self.muster("logs", code=2)
 
+    def test_logs_leave_out_what_has_not_started(self):
+        self.muster("submit", "--name", "w", "--array", "11-30", "-j", "20", "--", "sh", "-c", "echo here; until [ -e go ]; do sleep 0.05; done")
+        self.addCleanup((self.dir / "go").write_text, "")
+        rows = lambda state: [line for line in self.muster("get", "pods", "--no-headers").stdout.splitlines() if line.startswith("w-") and state in line]
+        poll("all slots are taken", lambda: rows("Pending") and self.muster("logs", "job/w").stdout.count("here") == len(rows("Running")) > 1)
+        r = self.muster("logs", "job/w")
+        ran = sorted(int(line.split("#")[0]) for line in r.stdout.splitlines())
+        self.assertEqual(ran, list(range(11, 11 + len(ran))))
+        self.assertEqual(r.stderr, f"not started yet: tasks {11 + len(ran)}-30\n")
+        for some in ("30", "29-30"):
+            r = self.muster("logs", "job/w", "--task", some, code=5)
+            self.assertIn("is waiting to start", r.stderr)
+
+    def test_last_lines_are_of_both_outputs_also_of_a_pod_that_is_followed(self):
+        self.submit("t", 1, "for i in 1 2 3; do echo out $i; echo err $i >&2; done")
+        self.muster("wait", "job/t")
+        pod = self.muster("get", "pods", "--no-headers").stdout.split()[0]
+        for lines in (1, 2, 4):
+            shown = self.muster("logs", pod, "--tail", str(lines)).stdout
+            self.assertEqual(len(shown.splitlines()), lines)
+            self.assertEqual(self.muster("logs", "-f", pod, "--tail", str(lines)).stdout, shown)
+
     def test_pods_write_files_in_place_of_logs(self):
         (self.dir / "logs").mkdir()
         script = "umask; echo out $1; echo err $1 >&2; echo more; exit 0"
@@ -391,6 +418,9 @@ class Logs(Cluster):
         for wrong, why in ((["-n", "2", "--output", "same"], "is the same file for all indexes"), (["-n", "1", "--output", "%y"], "`%y` in %y is unknown"),
                            (["-n", "1", "--error", "d/"], "names a directory")):
             self.assertIn(why, self.muster("submit", *wrong, "--", "true", code=5).stderr, wrong)
+        for flag in ("--output", "-o", "--error"):
+            r = self.muster("submit", "-n", "1", flag, "none", "--", "true", code=2)
+            self.assertIn("`none`: must be a file: without one, output stays in the pods' logs; /dev/null drops it; a file of that name is ./none", r.stderr)
         self.assertIn("--output needs the name of a file", self.muster("submit", "-n", "1", "--output", "", "--", "true", code=2).stderr)
         # What cannot be read is reported, and the others are printed; what is not kept is not missed.
         (self.dir / "logs/a-005.out").unlink()
@@ -428,10 +458,15 @@ class Logs(Cluster):
         self.assertTrue(100 << 20 < one["usage"]["peakMemoryBytes"] < 400 << 20, one)
         table = self.muster("get", "attempts", "job/u").stdout
         self.assertRegex(table, r" \d\.\d{3}s \(\d+%\) +1\d\dMi \((2|3)\d%\) +success")
+        wide = self.muster("get", "attempts", "job/u", "-o", "wide").stdout
+        self.assertRegex(wide, rf" MEMORY +WAITED +ENDED +USER +SYSTEM +COUNTED AS.*\n0 .*\d% ?\) +\d+\.\d{{3}}s +{re.escape(one['ended'])} +"
+                               rf"{one['usage']['userSeconds']:.3f}s +{one['usage']['systemSeconds']:.3f}s +success")
         described = self.muster("describe", "job", "u").stdout
-        self.assertRegex(described, r"\nCPU time: +\d\.\d{3}s \(\d+%\)\nPeak memory: +1\d\dMi \((2|3)\d%\)\n")
+        self.assertRegex(described, r"\nCPU time: +\d\.\d{3}s \(\d+%\), user \d\.\d{3}s, system \d\.\d{3}s\nPeak memory: +1\d\dMi \((2|3)\d%\)\n")
         pod, = json.loads(self.muster("get", "pods", "-o", "json").stdout)["items"]
         self.assertEqual(int(pod["metadata"]["annotations"]["muster.dev/peak-memory-bytes"]), one["usage"]["peakMemoryBytes"])
+        described = self.muster("describe", "pod", pod["metadata"]["name"]).stdout
+        self.assertRegex(described, r"\nCPU time: +\d\.\d{3}s, user \d\.\d{3}s, system \d\.\d{3}s\nPeak memory: .*\nWaited: +\d+\.\d{3}s\nStarted: .*\nEnded: ")
 
     def test_attempts_as_tsv_have_the_joblog_format(self):
         (self.dir / "list").write_text("a b\nc\n")
@@ -439,7 +474,7 @@ class Logs(Cluster):
                     "sh", "{}", code=1)
         rows = [line.split("\t") for line in self.muster("get", "attempts", "job/j", "-o", "tsv").stdout.splitlines()]
         self.assertEqual(rows[0], "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command Index Attempt Counted Pod Usertime Systemtime "
-                                  "Peakmemory".split())
+                                  "Peakmemory Waittime Endtime".split())
         self.assertEqual(sorted((r[0], r[6], r[7], r[9], r[10], r[11]) for r in rows[1:]),
                          [("1", "0", "0", "0", "0", "success"), ("2", "1", "0", "1", "0", "failure")])
         self.assertEqual({r[8] for r in rows[1:] if r[0] == "1"}, {"""sh -c 'echo "$1"; [ "$1" != c ]' sh 'a b'"""})

@@ -126,6 +126,128 @@ class Config(cli.Case):
                      "SIGHUP: slots: <none> -> 3 (a.yaml:4): takes effect after a restart")
 
 
+    def running(self, daemon, *words):
+        """What `config view --daemon` shows, by key without the daemon's name."""
+        shown = json.loads(self.muster("config", "view", "--daemon", daemon, "-o", "json", *words).stdout)
+        return {s["key"].removeprefix(daemon + "."): s for s in shown}
+
+    def test_config_view_shows_what_running_daemons_use(self):
+        text = "data-dir: d\napi: 127.0.0.1:0\nlisten: 127.0.0.1:0\n"
+        self.file("c.yaml", text + "log-level: warn\n")
+        log = self.dir / "coordinator.log"
+        view = ("config", "view", "--daemon", "coordinator", "--data-dir", "d")
+        self.assertIn(f"no coordinator is running on {self.dir}/d", self.muster(*view, code=4).stderr)
+        with open(log, "wb") as err:
+            coordinator = self.start("coordinator", "--config", "c.yaml", "--node-grace", "50s", stderr=err, start_new_session=True)
+        endpoints = self.dir / "d/endpoints.json"
+        cli.poll("it serves", endpoints.exists)
+        cli.poll("its settings", (self.dir / "d/settings.json").exists)
+        self.assertEqual((self.dir / "d/settings.json").stat().st_mode & 0o777, 0o600)
+        find = ("--coordinator-config", f"{self.dir}/c.yaml")  # which has its data-dir
+        seen = self.running("coordinator", *find)
+        self.assertEqual(seen["node-grace"], {"key": "coordinator.node-grace", "value": "50s", "from": "--node-grace",
+                                              "variable": "MUSTER_COORDINATOR_NODE_GRACE"})
+        self.assertEqual((seen["log-level"]["value"], seen["log-level"]["from"]), ("warn", "c.yaml:4"))
+        self.assertEqual((seen["placement"]["value"], seen["placement"]["from"]), ("pack", "default"))
+        self.assertEqual([s for s in seen.values() if "changedTo" in s], [])
+        self.assertNotIn("CHANGED", self.muster(*view).stdout)
+
+        self.file("c.yaml", text + "log-level: info\nplacement: spread\nnode-grace: 1m\n")
+        path = f"{self.dir}/c.yaml"
+        seen = self.running("coordinator", *find)
+        self.assertEqual(seen["log-level"]["changedTo"], {"value": "info", "from": f"{path}:4", "takesEffectAt": "reload"})
+        self.assertEqual(seen["placement"]["changedTo"], {"value": "spread", "from": f"{path}:5", "takesEffectAt": "restart"})
+        self.assertNotIn("changedTo", seen["node-grace"])  # its flag wins
+        self.assertEqual(seen["placement"]["value"], "pack")
+        table = self.muster(*view).stdout
+        self.assertRegex(table, r"(?m)^KEY +VALUE +FROM +CHANGED TO$")
+        self.assertRegex(table, rf"(?m)^coordinator.placement +pack +default +spread \({path}:5\), takes effect at a restart$")
+
+        self.hang_up(coordinator, log, "SIGHUP: placement: pack -> spread (c.yaml:5): takes effect after a restart")
+        cli.poll("the reload is shown", lambda: self.running("coordinator", *find)["log-level"]["value"] == "info")
+        seen = self.running("coordinator", *find)
+        self.assertNotIn("changedTo", seen["log-level"])
+        self.assertIn("changedTo", seen["placement"])
+
+        self.file("c.yaml", text + "plcement: spread\n")
+        broken = self.muster(*view, "-o", "json", code=5)
+        self.assertIn(f"its files cannot be compared with this: {path}:4: unknown key plcement", broken.stderr)
+        self.assertTrue(any(s["key"] == "coordinator.placement" for s in json.loads(broken.stdout)))
+
+        self.file("a.yaml", f"coordinator: {json.loads(endpoints.read_text())['listen']}\nwork-dir: {self.dir}/w\nslots: 2\n")
+        self.env["MUSTER_AGENT_LABEL"] = "disk=ssd"
+        self.start("agent", "--config", "a.yaml", start_new_session=True, stderr=subprocess.DEVNULL)
+        del self.env["MUSTER_AGENT_LABEL"]
+        cli.poll("its settings", (self.dir / "w/settings.json").exists)
+        self.file("a.yaml", f"work-dir: {self.dir}/w\nslots: 3\n")
+        seen = self.running("agent", "--agent-config", f"{self.dir}/a.yaml")
+        self.assertEqual(seen["slots"]["value"], "2")
+        self.assertEqual(seen["slots"]["changedTo"]["value"], "3")
+        self.assertEqual(seen["label"], {"key": "agent.label", "value": ["disk=ssd"], "from": "MUSTER_AGENT_LABEL", "variable": "MUSTER_AGENT_LABEL"})
+
+        self.file("keeper.env", "# ours\nMUSTER_KEEPER_UMASK=077\nMUSTER_KEEPER_CGROUP='off'\nOTHER=1\n")
+        keeper = self.running("keeper", "--work-dir", "w", "--keeper-env", "keeper.env")
+        self.assertEqual(keeper["MUSTER_KEEPER_UMASK"]["changedTo"], {"value": "077", "from": "keeper.env:2", "takesEffectAt": "restart"})
+        self.assertNotEqual(keeper["MUSTER_KEEPER_UMASK"]["value"], "077")
+        self.assertEqual(keeper["MUSTER_KEEPER_CGROUP"]["changedTo"]["value"], "off")
+        self.assertIsNone(keeper["MUSTER_KEEPER_CGROUP"]["value"])
+        self.assertNotIn("OTHER", keeper)
+        self.assertIn(f"no keeper is running on {self.dir}/d", self.muster("config", "view", "--daemon", "keeper", "--work-dir", "d", code=4).stderr)
+
+        coordinator.kill()
+        coordinator.wait()
+        self.assertIn(f"the last one, pid {coordinator.pid}, has ended", self.muster(*view, code=4).stderr)
+        wrong = self.muster("config", "view", "--daemon", "agent", "--work-dir", "d", code=5)
+        self.assertIn("is the directory of a coordinator, not of an agent", wrong.stderr)
+        for words, error in ((("config", "check", "--daemon", "agent"), "--daemon belongs to muster config view"),
+                             (("config", "view", "--data-dir", "d"), "--data-dir needs --daemon coordinator"),
+                             (("config", "view", "--daemon", "agent"), "which work-dir? Give --work-dir D")):
+            self.assertIn(error, self.muster(*words, code=2).stderr)
+        if os.getuid() != 0:
+            (self.dir / "d").chmod(0)
+            self.assertIn("Permission denied; only root and the coordinator's user may", self.muster(*view, code=5).stderr)
+            (self.dir / "d").chmod(0o700)
+
+    def test_logs_are_json_if_asked(self):
+        logs, daemons = {}, {}
+        def start(name, *words):
+            logs[name] = self.dir / f"{name}.log"
+            with open(logs[name], "wb") as log:
+                daemons[name] = self.start(name, *words, "--log-format", "json", "--log-level", "debug", stderr=log, start_new_session=True)
+        start("coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0")
+        endpoints = self.dir / "d/endpoints.json"
+        cli.poll("it serves", endpoints.exists)
+        addresses = json.loads(endpoints.read_text())
+        self.env["MUSTER_API"] = addresses["api"]
+        start("agent", "--coordinator", addresses["listen"], "--work-dir", "w", "--name", "n1", "--slots", "2")
+        cli.poll("the node is there", lambda: "n1" in self.muster("get", "nodes", "-o", "name").stdout)
+        self.file("j.yaml", cli.manifest("j", "exit $(($JOB_COMPLETION_INDEX == 1))"))
+        self.muster("create", "-f", "j.yaml")
+        self.muster("wait", "job/j", "--for=condition=Failed", "--timeout", "60s")
+        self.muster("delete", "job", "j")
+        second = self.muster("coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--log-format", "json", code=5)
+        self.assertIn("d is in use", json.loads(second.stderr.splitlines()[-1])["message"], second.stderr)
+        seen = {}
+        for name in ("agent", "coordinator"):
+            daemons[name].terminate()
+            self.assertEqual(daemons[name].wait(cli.DEADLINE), 0)
+            lines = [json.loads(line) for line in logs[name].read_bytes().decode().splitlines()]
+            for line in lines:
+                self.assertEqual(list(line), ["time", "level", "component", "message"], line)
+                self.assertEqual(line["component"], name)
+                self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+                self.assertIn(line["level"], ("debug", "info", "warning", "error"))
+            self.assertEqual([line["time"] for line in lines], sorted(line["time"] for line in lines))
+            seen[name] = [line["message"] for line in lines]
+            self.assertRegex("\n".join(seen[name]), rf"(?m)^muster \S+ has started, pid {daemons[name].pid}$")
+            self.assertEqual(seen[name][-1], "stopped")
+        told = "\n".join(seen["coordinator"])
+        self.assertRegex(told, r"(?m)^j1 default/j created")
+        self.assertRegex(told, r"(?m)^j1 default/j is over: Failed \(FailedIndexes\): 2 of 3 succeeded, 1 failed, 3 attempts$")
+        self.assertRegex(told, rf"(?m)^delete jobs default/j by \S+ \(uid {os.getuid()}\)$")
+        self.assertIn("SIGTERM: shutting down; pods keep running", seen["coordinator"])
+
+
 class Bash:
     """Asks bash for completions."""
 
@@ -207,7 +329,7 @@ class Version(cli.Case):
         self.assertIn("RocksDB", said["libraries"])
         schema = (ROOT / "schema/journal.capnp").read_text()
         self.assertEqual(said["formats"]["journal"], int(re.search(r"journalFormat :UInt32 = (\d+)", schema).group(1)))
-        self.assertEqual(set(said["protocols"]), {"agent", "keeper", "keeperOldest", "spool"})
+        self.assertEqual(set(said["protocols"]), {"agent", "keeper", "keeperOldest", "spool", "standby", "standbyOldest"})
         self.assertEqual(yaml.safe_load(self.muster("version", "--client", "-o", "yaml").stdout)["client"], said)
         self.assertRegex(self.muster("version", "--client").stdout, r"^muster \d")
 

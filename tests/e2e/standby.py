@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Several coordinators: what a follower has and does, how the lead changes, and that nothing acknowledged is lost meanwhile.
 
-    MUSTER=build/release/muster tests/e2e/standby.py [TEST…]
+    MUSTER=build/release/muster tests/e2e/standby.py [TEST…]      MUSTER_LONG=1 freezes for a minute, too
 
 Needs etcd and etcdctl. The coordinators are processes on loopback addresses.
 """
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -22,10 +23,11 @@ import urllib.request
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import prometheus  # noqa: E402
-from coordinators import MUSTER, Coordinator, Coordinators, free_ports  # noqa: E402
-from world import ROOT, Memory, Witness, condition, eventually, finished, processes_of, sh_job  # noqa: E402
+from coordinators import MUSTER, Coordinator, Coordinators, Seen, free_ports  # noqa: E402
+from world import ROOT, Memory, Witness, condition, eventually, finished, processes_of, sh_job, start_daemon  # noqa: E402
 
 SERVES_AGAIN = 15  # seconds; how long it takes is measured by `muster drill` and in bench/, not here
+LONG = bool(os.environ.get("MUSTER_LONG"))
 
 
 class Site(unittest.TestCase):
@@ -199,7 +201,7 @@ class Metrics(Site):
         part = (ROOT / "docs/metrics.md").read_text().split("## Of a coordinator that follows")[1].split("\n## ")[0]
         documented = {name: kind for names, kind in re.findall(r"^\| (`[^|]*`) \| (\w+) \|", part, re.M) for name in re.findall(r"`(\w+)`", names)}
         self.assertEqual(prometheus.types(self.read(follower)), documented)
-        for path, code in (("/healthz", 200), ("/apis", 404), ("/metrics?x", 200)):
+        for path, code in (("/healthz", 200), ("/readyz", 200), ("/apis", 404), ("/metrics?x", 200)):
             with self.subTest(path=path):
                 self.assertEqual(self.status(follower, "GET", path), code)
         self.assertEqual(self.status(follower, "POST", "/metrics"), 405)
@@ -212,6 +214,7 @@ class Metrics(Site):
         eventually(lambda: self.values(follower)["muster_coordinator_store_answers"] == 0, "the store is silent", 30)
         self.assertEqual(self.values(follower)["muster_follower_connected"], 1)
         leader.kill()
+        self.assertEqual(self.status(follower, "GET", "/readyz"), 503)
         eventually(lambda: self.values(follower)["muster_follower_connected"] == 0, "nobody leads", 30)
         self.assertNotIn("muster_follower_lag_commits", self.values(follower))
         self.site.etcd.go_on()
@@ -219,6 +222,51 @@ class Metrics(Site):
         self.assertGreater(self.values(follower)["muster_coordinator_term"], term)
         leader.start("--metrics-listen", self.at[leader])
         eventually(lambda: self.values(leader)["muster_follower_in_sync"] == 1, "the former leader follows", 30)
+        self.assertEqual(self.status(leader, "GET", "/readyz"), 200)
+
+    def test_a_store_that_is_wiped_is_told_until_it_is_written_anew(self):
+        self.restart_with_metrics()
+        leader, follower = self.site.leader(), self.site.follower()
+        # The store is silent first, and the lines about that say nothing of what it holds later.
+        self.site.etcd.stop()
+        leader.says("the store does not renew the lease")
+        self.site.etcd.wipe()
+        leader.says("the store no longer holds the configuration")
+        eventually(lambda: self.values(leader)["muster_coordinator_store_wiped"] == 1, "the leader's metrics tell")
+        eventually(lambda: self.values(follower)["muster_coordinator_store_wiped"] == 1, "the follower's metrics tell")
+        self.assertEqual(self.values(follower)["muster_follower_in_sync"], 0)
+        self.assertEqual(self.status(follower, "GET", "/readyz"), 503)
+        self.assertIn("no coordinator can take over: the consensus store was wiped", self.site.muster("get", "coordinators", of=leader).stderr)
+        for one in self.site.all:
+            self.assertIn("the consensus store was wiped: restart the leader with --new-store, once",
+                          self.site.muster("describe", "coordinator", one.peers, of=leader).stdout)
+        self.create("meanwhile", of=leader)  # as long as its replica answers
+        follower.kill()
+        self.assertEqual(leader.process.wait(20), 1)
+        self.assertIn("start this coordinator with --new-store, once", leader.log())
+        leader.start("--new-store", "--metrics-listen", self.at[leader])
+        self.site.wait_serving(leader, SERVES_AGAIN)
+        follower.start("--metrics-listen", self.at[follower])
+        self.site.wait_in_sync()
+        self.assertEqual(self.names(follower), {"meanwhile"})
+        self.assertEqual(self.values(leader)["muster_coordinator_store_wiped"], 0)
+        self.assertEqual(self.site.muster("get", "coordinators", of=leader).stderr, "")
+
+    def test_the_lead_goes_back_and_forth(self):
+        self.restart_with_metrics()
+        processes = [one.process.pid for one in self.site.all]
+        for _ in range(2):
+            before, after = self.site.leader(), self.site.follower()
+            done = self.site.muster("demote", of=before)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            eventually(lambda after=after: self.values(after)["muster_coordinator_leader"] == 1, "the other one leads", SERVES_AGAIN)
+            eventually(lambda before=before: self.values(before).get("muster_follower_in_sync") == 1, "the former leader follows", SERVES_AGAIN)
+            self.assertEqual(self.values(before)["muster_coordinator_leader"], 0)
+            self.assertNotIn("muster_jobs", self.values(before))
+            self.assertNotIn("muster_follower_commit", self.values(after))
+            for one in self.site.all:
+                self.assertIsNone(one.process.poll(), one.log())
+        self.assertEqual([one.process.pid for one in self.site.all], processes)
 
 
 class Leading(Site):
@@ -229,7 +277,7 @@ class Leading(Site):
         job["spec"]["backoffLimit"] = None
         code, answer = self.site.api.create(job)
         self.assertEqual(code, 201, answer)
-        memories = [Memory(_Seen(one), "load") for one in self.site.all]
+        memories = [Memory(Seen(one), "load") for one in self.site.all]
         for _ in range(3):
             done = len(witness.ends())
             eventually(lambda done=done: len(witness.ends()) >= min(done + 40, 470), "pods end", 60)
@@ -280,34 +328,75 @@ class Leading(Site):
         self.site.wait_in_sync(leader)
         self.assertEqual(self.names(leader), {"before", "after"})
 
+    @unittest.skipUnless(LONG, "takes more than a minute")
+    def test_a_leader_that_was_frozen_for_a_minute_ends_and_follows(self):
+        leader, follower = self.site.all
+        self.create("before")
+        leader.freeze()
+        eventually(lambda: self.site.leader() is follower, "the follower leads", SERVES_AGAIN)
+        until = time.monotonic() + 60
+        made = {"before"}
+        while time.monotonic() < until:
+            name = f"meanwhile-{len(made)}"
+            self.create(name, of=follower)
+            made.add(name)
+            time.sleep(0.5)
+        leader.thaw()
+        self.assertEqual(leader.process.wait(10), 1)
+        leader.start()
+        self.site.wait_in_sync(leader)
+        self.assertEqual(self.names(leader), made)
+        self.assertIs(self.site.leader(), follower)
+
     def test_a_leader_that_ends_in_order_hands_over_and_no_request_fails(self):
         first, second = self.site.all
-        stop = threading.Event()
-        failed, made = [], []
-
-        def ask(number):
-            i = 0
-            while not stop.is_set():
-                i += 1
-                name = f"job-{number}-{i}"
-                try:
-                    code, answer = second.api.create(sh_job(name, "true", 1, suspend=True))
-                    (made if code == 201 else failed).append(name if code == 201 else (name, code, answer))
-                except OSError as e:
-                    failed.append((name, e))
-        asking = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
-        for one in asking:
-            one.start()
-        eventually(lambda: len(made) > 20, "jobs are created")
+        asking = Asking(second, second, second)
+        asking.goes_on()
         first.process.terminate()
         self.assertEqual(first.process.wait(20), 0)
-        before = len(made)
-        eventually(lambda: len(made) > before + 20, "jobs are created by the other one", SERVES_AGAIN)
-        stop.set()
-        for one in asking:
-            one.join()
-        self.assertEqual(failed[:5], [])
-        self.assertLessEqual(set(made), self.names(second))
+        asking.goes_on()
+        self.assertEqual(asking.end(), [])
+        self.assertLessEqual(set(asking.made()), self.names(second))
+
+    def test_a_demoted_leader_follows_at_once_and_no_request_fails_at_either_address(self):
+        asking = Asking(*self.site.all, *self.site.all)
+        for _ in range(4):
+            asking.goes_on()
+            before, after = self.site.leader(), self.site.follower()
+            done = self.site.muster("demote", of=before)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            eventually(lambda after=after: self.site.leader() is after, "the other one leads", SERVES_AGAIN)
+            asking.goes_on()
+            self.site.wait_in_sync()
+            # What is not serving yet refuses nobody: a refusal is an error in the log, and delays the next attempt.
+            self.assertNotIn("refuses this coordinator", before.log())
+        self.assertEqual(asking.end(), [])
+        for one in self.site.all:
+            self.assertLessEqual(set(asking.made()), self.names(one))
+
+    def test_whoever_has_connected_before_a_demotion_and_asks_late_is_answered(self):
+        before = self.site.leader()
+        late = []
+        for one in self.site.all:
+            late.append(http.client.HTTPConnection(one.api_addr, timeout=SERVES_AGAIN))
+            self.addCleanup(late[-1].close)
+            late[-1].connect()
+        demoting = subprocess.Popen([MUSTER, "demote"], stdout=subprocess.DEVNULL, env={**os.environ, "MUSTER_API": before.api_addr})
+        eventually(lambda: not self.answers(before), "it accepts no connection for half a second")
+        for i, one in enumerate(late):
+            one.request("POST", before.api.jobs(), json.dumps(sh_job(f"late-{i}", "true", 1, suspend=True)), {"Content-Type": "application/json"})
+            self.assertEqual(one.getresponse().status, 201, i)
+        self.assertEqual(demoting.wait(SERVES_AGAIN), 0)
+
+    @staticmethod
+    def answers(one):
+        """On a new connection."""
+        try:
+            with contextlib.closing(http.client.HTTPConnection(one.api_addr, timeout=0.5)) as asking:
+                asking.request("GET", "/readyz")
+                return asking.getresponse() is not None
+        except OSError:
+            return False
 
     def test_without_a_store_the_leader_goes_on_with_its_replicas_only(self):
         leader, follower = self.site.all
@@ -339,6 +428,133 @@ class Leading(Site):
         leader.says("in term 2")
         self.site.wait_serving(leader, SERVES_AGAIN)
         self.assertEqual(self.names(leader), {"kept"})
+
+
+class Remote(Coordinators):
+    """Coordinators that serve other machines, too."""
+
+    def make(self, name):
+        one = super().make(name)
+        one.api_tls, one.listen_tls = (f"{one.host}:{port}" for port in free_ports(2))
+        plain = one.command
+        one.command = lambda *more: plain("--api-tls", one.api_tls, "--listen-tls", one.listen_tls, *more)
+        return one
+
+
+class Elsewhere(unittest.TestCase):
+    """Users and agents of other machines, with tokens and certificates, over TLS."""
+
+    def test_tokens_and_certificates_count_after_a_takeover(self):
+        site = Remote(2)
+        self.addCleanup(site.close)
+        leader, follower = site.all
+        token, joins = site.dir / "user.token", site.dir / "node.token"
+        token.touch(0o600)
+        made = site.muster("token", "create")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        token.write_text(made.stdout)
+        made = site.muster("token", "create", "--node", "far", "--out", joins)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        folder = site.dir / "far.d"
+        folder.mkdir()
+        site.agents["far"] = start_daemon([MUSTER, "agent", "--coordinator", ",".join(one.listen_tls for one in site.all), "--name", "far",
+                                           "--work-dir", site.dir / "far", "--slots", 2, "--token-file", joins], folder)
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(site.dir), "MUSTER_API": ",".join(f"https://{one.api_tls}" for one in site.all)}
+
+        def muster(*words, api=None):
+            return subprocess.run([MUSTER, words[0], "--token-file", token, *map(str, words[1:])], text=True, capture_output=True, timeout=120, cwd=site.dir,
+                                  env={**env, **({"MUSTER_API": f"https://{api}"} if api else {})})
+        eventually(lambda: "far" in muster("get", "nodes", "-o", "name").stdout, "the agent is there")
+        manifest = site.dir / "long.json"
+        manifest.write_text(json.dumps(sh_job("long", "sleep 0.2", 40, parallelism=2)))
+        done = muster("create", "-f", manifest)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        eventually(lambda: site.api.job("long")["status"].get("succeeded", 0) >= 4, "pods end")
+        site.wait_in_sync()
+        leader.kill()
+        eventually(lambda: site.leader() is follower, "the other one leads", SERVES_AGAIN)
+        waited = muster("wait", "job/long", "--timeout", "90s")
+        self.assertEqual(waited.returncode, 0, waited.stdout + waited.stderr)
+        status = follower.api.job("long")["status"]
+        self.assertEqual((status["succeeded"], status.get("failed", 0)), (40, 0), status)
+        self.assertEqual(muster("get", "nodes", "-o", "name", api=follower.api_tls).stdout.strip(), "node/far")
+        # At the former leader, too, which passes the connection on.
+        leader.start()
+        site.wait_in_sync(leader)
+        after = muster("run", "-n", 2, "--", "true", api=leader.api_tls)
+        self.assertEqual(after.returncode, 0, after.stderr)
+        self.assertIn("2/2 succeeded", after.stderr)
+
+
+class Strays(Site):
+    """Replicas that leave the store of their cluster, and come back."""
+
+    def test_a_replica_makes_no_cluster_of_its_own_on_a_wiped_store(self):
+        leader, follower = self.site.all  # the follower has joined in this process
+        leader.freeze()
+        self.site.etcd.wipe()
+        eventually(lambda: follower.process.poll() is not None, "it ends")
+        self.assertIn("start the coordinator that led last", follower.log())
+        self.assertIsNone(self.site.etcd.get("configuration"))
+
+    def test_two_leaders_by_configuration_are_refused(self):
+        for leader, stray in (self.site.all, self.site.all[::-1]):
+            with self.subTest(stray=stray.name):
+                self.site.wait_in_sync()
+                self.assertIs(self.site.leader(), leader)
+                stray.kill()
+                self.site.wait_out_of_sync(stray)
+                store, self.site.store = self.site.store, self.site.store + "/elsewhere"
+                done = subprocess.run([*map(str, stray.command("--new-store"))], text=True, capture_output=True, timeout=60)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(done.stderr, f"with --new-store .* but coordinator {leader.peers} leads cluster .*: use its --store, or stop it first")
+                self.site.store = store
+                stray.start()
+                self.site.wait_in_sync(stray)
+                self.assertEqual(self.site.muster("demote", of=leader).returncode, 0)
+                eventually(lambda stray=stray: self.site.leader() is stray, "it leads", SERVES_AGAIN)
+
+    def test_what_a_replica_gives_up_is_told(self):
+        leader, stray = self.site.all
+        stray.kill()
+        self.site.wait_out_of_sync(stray)
+        leader.kill()
+        store, self.site.store = self.site.store, self.site.store + "/elsewhere"
+        for more in (["--new-store"], []):  # it leads twice
+            stray.start(*more)
+            self.site.wait_serving(stray, SERVES_AGAIN)
+            self.create("given-up" + "-again" * (not more), of=stray)
+            stray.kill()
+        self.site.store = store
+        leader.start()
+        self.site.wait_serving(leader, SERVES_AGAIN)
+        stray.start()
+        stray.says("it has been used with another store")  # the leader's term is not above its own
+        for _ in range(2):
+            leader.kill()
+            leader.start()
+            self.site.wait_serving(leader, SERVES_AGAIN)
+        self.site.wait_in_sync(stray)
+        self.assertRegex(stray.log(), r"lacks term \d+, which this data-dir had: commits \d+ to \d+ are given up")
+        self.assertEqual(self.names(stray), set())
+
+    def test_a_coordinator_that_is_removed_is_gone_at_once(self):
+        leader, follower = self.site.all
+        follower.process.terminate()
+        follower.process.wait(10)
+        for i in range(5):
+            with self.subTest(i=i):
+                removed = self.site.muster("remove", f"coordinator/{follower.peers}")
+                self.assertEqual(removed.returncode, 0, removed.stderr)
+                self.assertNotIn(follower.peers, self.site.muster("get", "coordinators").stdout)
+                self.assertNotIn(follower.peers, self.site.etcd.get("configuration")["members"])
+                follower.start()
+                self.site.wait_in_sync(follower)
+                follower.process.terminate()
+                follower.process.wait(10)
+        self.site.etcd.stop()
+        removed = self.site.muster("remove", f"coordinator/{follower.peers}")
+        self.assertNotEqual(removed.returncode, 0, removed.stdout)
 
 
 class Refusals(Site):
@@ -395,8 +611,15 @@ class Refusals(Site):
         second = Coordinator(self.site, "c2")
         second.start("--join-token", other.join_token(second))
         second.says("cannot be followed: its certificate was not issued by this cluster's authority")
+        self.assertRegex(second.log(), "warning coordinator: the leader, .*: make one with `muster token create --coordinator")
         self.addCleanup(second.kill)
         self.assertNotIn(second.peers, self.site.etcd.get("configuration")["members"])
+
+    def test_a_taken_port_of_the_peers_offers_no_other_than_by_name(self):
+        second = Coordinator(self.site, "c2")
+        second.peers = self.site.all[0].peers
+        why = self.refused(of=second)
+        self.assertIn(f"--peers {second.peers}: address already in use; choose another port or stop", why)
 
     def test_flags(self):
         for words, why in (
@@ -453,11 +676,45 @@ class Docs(unittest.TestCase):
             self.assertIn("10/10 succeeded", done.stderr)
 
 
-class _Seen:
-    """What Memory expects of a cluster."""
+class Asking:
+    """Creates jobs at each of these coordinators, one after the other and all at once."""
 
-    def __init__(self, one):
-        self.api = one.api
+    def __init__(self, *ends):
+        self.stop, self.failed = threading.Event(), []
+        self.acknowledged = [[] for _ in ends]  # names
+        self.threads = [threading.Thread(target=self.ask, args=(number, one)) for number, one in enumerate(ends)]
+        for one in self.threads:
+            one.start()
+
+    def ask(self, number, one):
+        i = 0
+        while not self.stop.is_set():
+            i += 1
+            name = f"job-{number}-{i}"
+            try:
+                code, answer = one.api.create(sh_job(name, "true", 1, suspend=True))
+            except OSError as e:
+                code, answer = None, e
+            if code == 201:
+                self.acknowledged[number].append(name)
+            else:
+                self.failed.append((name, code, answer))
+
+    def made(self):
+        return [name for names in self.acknowledged for name in names]
+
+    def goes_on(self, more=10):
+        """At each address."""
+        before = [len(names) for names in self.acknowledged]
+        eventually(lambda: all(len(names) >= was + more for names, was in zip(self.acknowledged, before)) or self.failed,
+                   "jobs are created", SERVES_AGAIN)
+
+    def end(self):
+        """The requests that have failed."""
+        self.stop.set()
+        for one in self.threads:
+            one.join()
+        return self.failed[:5]
 
 
 def _backlog(address):

@@ -18,35 +18,75 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from coordinators import Coordinator, Coordinators  # noqa: E402
-from world import ROOT, eventually, sh_job  # noqa: E402
+from coordinators import Coordinator, Coordinators, Seen  # noqa: E402
+from world import ROOT, Memory, Witness, eventually, finished, sh_job  # noqa: E402
 
 SERVES_AGAIN = 20  # seconds; how long it takes is measured elsewhere
 
 
 class Load:
-    """Creates jobs one after the other at any coordinator that answers, and remembers which were acknowledged."""
+    """Creates jobs one after the other at any coordinator that answers, and remembers which were acknowledged. Others run on an agent, whose
+    pods are witnesses of what ran, and whose statuses are remembered as clients see them at each coordinator."""
+
+    witnesses = itertools.count()
 
     def __init__(self, site, threads=2, bytes_each=0):
         self.site, self.made, self.stopping = site, [], threading.Event()
         self.text = "x" * bytes_each
         self.numbers = itertools.count()
+        if not site.agents:
+            site.start_agent("n1")
+        self.number = next(self.witnesses)
+        self.witness = Witness(site.dir / f"witness-{self.number}")
+        self.ran, self.memories = [], []  # names of jobs that run, and what was seen of them
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(threads)]
-        for one in self.threads:
+        self.runner = threading.Thread(target=self.run_pods, daemon=True)
+        for one in [*self.threads, self.runner]:
             one.start()
 
     def run(self):
         while not self.stopping.is_set():
             name = f"load-{next(self.numbers)}"
-            job = sh_job(name, "true", 1, suspend=True, annotations={"text": self.text})
-            for one in self.site.all:
-                try:
-                    code, _ = one.api.call("POST", one.api.jobs(), job, timeout=3)
-                except OSError:
-                    continue
-                if code in (201, 409):  # 409: an earlier attempt had succeeded, but its answer was lost
-                    self.made.append(name)
-                    break
+            if self.created(sh_job(name, "true", 1, suspend=True, annotations={"text": self.text})):
+                self.made.append(name)
+
+    def created(self, job):
+        """Whether a coordinator has acknowledged it."""
+        for one in self.site.all:
+            try:
+                code, _ = one.api.call("POST", one.api.jobs(), job, timeout=3)
+            except OSError:
+                continue
+            if code in (201, 409):  # 409: an earlier attempt had succeeded, but its answer was lost
+                return True
+        return False
+
+    def run_pods(self):
+        """One job after the other. All have their indexes in one witness, so the indexes of each are numbers of their own."""
+        while not self.stopping.is_set():
+            name = f"pods-{self.number}-{len(self.ran)}"
+            job = self.witness.job(name, "sleep 0.0$((i % 7)); code=$((i % 5 == 0 && a == 0))", 60, parallelism=4, backoffLimitPerIndex=3)
+            job["spec"]["backoffLimit"] = None
+            env = job["spec"]["template"]["spec"]["containers"][0]["env"]
+            env.append({"name": "FIRST", "value": str(1000 * len(self.ran))})
+            script = job["spec"]["template"]["spec"]["containers"][0]["command"]
+            script[-1] = script[-1].replace("i=${JOB_COMPLETION_INDEX:-$MUSTER_POD_NAME};", "i=$((JOB_COMPLETION_INDEX + FIRST));")
+            if not self.created(job):
+                continue
+            self.ran.append(name)
+            self.memories += [Memory(Seen(one), name) for one in self.site.all]
+            while not self.stopping.is_set() and not self.is_over(name):
+                self.stopping.wait(0.1)
+
+    def is_over(self, name):
+        for one in self.site.all:
+            try:
+                code, job = one.api.call("GET", f"{one.api.jobs()}/{name}", timeout=3)
+            except OSError:
+                continue
+            if code == 200:
+                return finished(job)
+        return False
 
     def goes_on(self, test, more=10):
         before = len(self.made)
@@ -55,13 +95,30 @@ class Load:
     def end(self, test):
         """All that was acknowledged is there."""
         self.stopping.set()
-        for one in self.threads:
+        for one in [*self.threads, self.runner]:
             one.join(30)
         test.site.wait_serving(timeout=SERVES_AGAIN)
+        self.check_pods(test)
         for one in self.site.all:
             code, jobs = one.api.call("GET", one.api.jobs(), timeout=30)
             test.assertEqual(code, 200, jobs)
             test.assertLessEqual(set(self.made), {job["metadata"]["name"] for job in jobs["items"]})
+
+
+    def check_pods(self, test):
+        """Nothing ran twice, nothing that was shown was taken back, and each end counts as it was."""
+        test.assertGreater(len(self.ran), 0)
+        for name in self.ran:
+            eventually(lambda name=name: self.is_over(name), f"{name} ends", 60)
+        for memory in self.memories:
+            memory.end(test)
+        self.witness.check(test)
+        ends = self.witness.ends()
+        for number, name in enumerate(self.ran):
+            status = self.site.leader().api.job(name)["status"]
+            test.assertEqual(status.get("succeeded"), 60, status)
+            failed = sum(1 for index, _, _, code in ends if index // 1000 == number and code != 0)
+            test.assertEqual(status.get("failed", 0), failed, name)
 
 
 class Faults(unittest.TestCase):
@@ -76,7 +133,7 @@ class Faults(unittest.TestCase):
 
     def end(self):
         outcome = self._outcome.result
-        if any(test is self for test, _ in [*outcome.failures, *outcome.errors]):
+        if any(getattr(test, "test_case", test) is self for test, _ in [*outcome.failures, *outcome.errors]):
             for log in sorted(self.site.dir.glob("*.d/*.log")):
                 print(f"---- {log.parent.name}\n" + "\n".join(line for line in log.read_text(errors="replace").splitlines()
                                                               if " created" not in line)[-4000:])
@@ -155,6 +212,32 @@ class Disks(Faults):
         self.back(leader)
         load.end(self)
 
+    def test_a_replica_killed_while_it_catches_up_by_the_stream(self):
+        leader, follower = self.site.leader(), self.site.follower()
+        load = Load(self.site)
+        follower.env["SLOW_MS"] = "20"  # so that it takes a while
+        for _ in range(4):
+            follower.kill()
+            self.site.wait_out_of_sync(follower)
+            load.goes_on(self, 100)
+            follower.start()
+            follower.says("follows " + leader.peers)
+        follower.kill()
+        del follower.env["SLOW_MS"]
+        self.back(follower)
+        self.assertIs(self.site.leader(), leader)
+        self.assertNotIn("has a copy of the journal", self.stream_log(follower))
+        leader.kill()
+        self.another_leads(leader)
+        load.goes_on(self)
+        self.back(leader)
+        load.end(self)
+
+    @staticmethod
+    def stream_log(one):
+        """Since it first followed: it may have copied the journal when it joined."""
+        return one.log().partition("follows ")[2]
+
     def test_a_follower_whose_clock_is_wrong_is_refused_until_it_is_right(self):
         leader, follower = self.site.leader(), self.site.follower()
         follower.kill()
@@ -187,7 +270,10 @@ class Disks(Faults):
                 if of == "leader":
                     self.assertEqual(self.site.muster("promote", one.peers, of=one).returncode, 0)
                     eventually(lambda one=one: self.site.leader() is one, "it leads", SERVES_AGAIN)
+                    self.site.wait_in_sync()
                 load = Load(self.site, bytes_each=100_000)
+                load.goes_on(self)
+                self.fill(small, leave=2_000_000)
                 eventually(lambda one=one: one.process.poll() is not None, "it ends", 60)
                 self.assertIn("no space left", one.log())
                 load.goes_on(self)
@@ -197,6 +283,13 @@ class Disks(Faults):
                 one.start("--join-token", self.token(one))
                 self.site.wait_in_sync(one, timeout=SERVES_AGAIN)
                 load.end(self)
+
+    @staticmethod
+    def fill(folder, leave):
+        """Fills the file system of this folder, except for so many bytes."""
+        with open(folder / "ballast", "wb") as ballast:
+            disk = os.statvfs(folder)
+            os.posix_fallocate(ballast.fileno(), 0, max(disk.f_bavail * disk.f_bsize - leave, 1))
 
     def token(self, one):
         path = self.site.dir / f"again-{one.name}.token"
@@ -239,6 +332,23 @@ class Stores(Faults):
         self.back(leader)
         load.end(self)
 
+    def test_all_members_of_etcd_restart_at_once_and_the_leader_dies_meanwhile(self):
+        load = Load(self.site)
+        load.goes_on(self)
+        self.site.wait_in_sync()
+        leader = self.site.leader()
+        self.site.etcd.kill()
+        leader.says("the store does not renew the lease")
+        load.goes_on(self)
+        leader.kill()
+        for i in range(len(self.site.etcd.members)):
+            self.site.etcd.start(i, "existing")
+        eventually(self.site.etcd.answers, "etcd answers")
+        self.another_leads(leader)
+        load.goes_on(self)
+        self.back(leader)
+        load.end(self)
+
     def test_a_replica_killed_while_it_copies(self):
         leader, follower = self.site.all
         follower.kill()
@@ -268,6 +378,7 @@ class Spaces(Coordinators):
     """Each coordinator in its network namespace, all on one bridge, which has an address for the tests and one for etcd."""
     NET = "10.79.3"
     HOST = f"{NET}.250"
+    AGENT_FLAGS = ("--insecure",)
 
     made = itertools.count()
 

@@ -120,7 +120,8 @@ class OnATerminal(cli.Cluster):
         t.process.send_signal(signal.SIGINT)
         self.assertEqual(t.end(), 130)
         self.assertIn("detached: job/seen keeps running on", t.text)
-        self.assertIn("muster wait job/seen", t.text)
+        for verb in ("wait", "logs -f", "cancel", "delete"):
+            self.assertIn(f"muster {verb} job/seen", t.text)
         w = Terminal(self, "wait", "job/seen", NO_COLOR="1")
         cli.poll("the line is there", lambda: "running 3" in w.text)
         w.process.send_signal(signal.SIGINT)

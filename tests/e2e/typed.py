@@ -22,6 +22,22 @@ import cli
 from cli import MUSTER, poll
 
 
+def until_the_reader_leaves(case, *words, lines=2):
+    """What a verb does when its output is read for this many lines only: its exit code and stderr."""
+    p = subprocess.Popen([MUSTER, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=case.env, cwd=case.dir, stdin=subprocess.DEVNULL)
+    case.addCleanup(p.wait)
+    case.addCleanup(p.kill)
+    for _ in range(lines):
+        case.assertTrue(p.stdout.readline())
+    p.stdout.close()
+    timer = threading.Timer(cli.DEADLINE, p.kill)
+    timer.start()
+    err = p.stderr.read()
+    p.stderr.close()
+    timer.cancel()
+    return p.wait(cli.DEADLINE), err
+
+
 class Typed(cli.Case):
     def test_p14_stdout_has_the_output_of_the_pods_only(self):
         self.assertEqual(self.muster("run", "-n", "1", "--", "echo", "42").stdout, "42\n")
@@ -39,6 +55,19 @@ class Typed(cli.Case):
             self.assertEqual(r.returncode, 1, r.stderr)
             self.assertIn("muster: cannot write to standard output", r.stderr)
 
+    def test_p14_a_reader_that_leaves_stops_the_job_as_ctrl_c_does(self):
+        marker = f"muster-typed-{os.getpid()}-unread"
+        code, err = until_the_reader_leaves(self, "run", "--data-dir", "d", "-n", "1000", "-j", "2", "--", "sh", "-c",
+                                            f": {marker}; [ -e go ] || while echo x; do sleep 0.1; done")
+        self.assertEqual(code, -signal.SIGPIPE, err)
+        self.assertIn("nobody reads the output: stopping job/", err)
+        self.assertNotIn("Broken pipe", err)
+        self.assertNotIn("cannot write", err)
+        self.assertEqual(cli.alive(marker), [])
+        (self.dir / "go").touch()
+        self.assertIn("Complete", self.muster("run", "--data-dir", "d", "-n", "1000", "-j", "2", "--", "sh", "-c",
+                                              f": {marker}; [ -e go ] || while echo x; do sleep 0.1; done").stderr)
+
     def test_p14_quiet_says_nothing_of_a_job_that_succeeds(self):
         r = self.muster("run", "-q", "-n", "2", "--", "echo", "x")
         self.assertEqual((r.stdout, r.stderr), ("0 | x\n1 | x\n" if r.stdout[0] == "0" else "1 | x\n0 | x\n", ""))
@@ -55,10 +84,25 @@ class Typed(cli.Case):
         self.assertEqual(r.stdout, "0 | [a]\n1 | [b]\n")
         self.assertIn("end in CR LF", r.stderr)
 
-    def test_p17_an_input_that_is_too_long_fails_only_its_index(self):
+    def test_p17_an_input_that_is_too_long_is_refused_before_anything_runs(self):
         (self.dir / "list").write_text("one\n" + "y" * 200_000 + "\ntwo\n")
-        for words in (["sh", "-c", "echo got $1", "sh", "{}"], ["sh", "-c", "echo got $(printf %.3s $MUSTER_INPUT)"]):
-            r = self.muster("run", "-j", "1", "--retries", "1", "--each", "list", "--output", "plain", "--", *words, code=1)
+        (self.dir / "grid.csv").write_text("lr,seed,lr\n1,2,3\n")
+        for flags, wrong in ((["--each", "list"], "list: line 2 has 200000 bytes, and an input at most 131058"),
+                             (["--commands", "list"], "list: line 2 has 200000 bytes"),
+                             (["--each-csv", "grid.csv"], "grid.csv: line 1: columns 1 and 3 are both called lr")):
+            r = self.muster("run", *flags, *([] if "--commands" in flags else ["--", "touch", "ran-{#}"]), code=5)
+            self.assertIn(wrong, r.stderr)
+        self.assertEqual(list(self.dir.glob("ran-*")), [])
+
+    def test_p17_an_input_of_a_manifest_that_is_too_long_fails_only_its_index(self):
+        (self.dir / "list").write_text("one\n" + "y" * 200_000 + "\ntwo\n")
+        for words in (["sh", "-c", "echo got $1", "sh", "$(MUSTER_INPUT)"], ["sh", "-c", "echo got $(printf %.3s $MUSTER_INPUT)"]):
+            job = {"apiVersion": "batch/v1", "kind": "Job",
+                   "metadata": {"name": "long", "annotations": {"muster.dev/inputs-file": str(self.dir / "list")}},
+                   "spec": {"completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimitPerIndex": 0,
+                            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "command": words}]}}}}
+            (self.dir / "j.json").write_text(json.dumps(job))
+            r = self.muster("run", "--slots", "1", "--output", "plain", "j.json", code=1)
             self.assertEqual(r.stdout, "got one\ngot two\n")
             self.assertIn("the input of this index: longer than 128 KiB", r.stderr)
 
@@ -123,6 +167,21 @@ class Mpi(cli.Case):
         self.assertIn("job/aborts Failed", r.stderr)
 
 
+class Unread(cli.Cluster):
+    def test_p14_a_reader_that_leaves_ends_other_verbs_silently(self):
+        self.muster("submit", "--name", "a", "-n", "1", "--wait", "--", "seq", "1000000")
+        for words in (["logs", "job/a"], ["logs", "-f", "job/a"], ["logs", "job/a", "--prefix"]):
+            self.assertEqual(until_the_reader_leaves(self, *words), (-signal.SIGPIPE, ""), words)
+
+    def test_p14_a_reader_that_leaves_detaches_from_a_coordinator(self):
+        code, err = until_the_reader_leaves(self, "run", "--name", "a", "-n", "2", "--", "sh", "-c", "while echo x; do sleep 0.1; done")
+        self.assertEqual(code, -signal.SIGPIPE, err)
+        self.assertIn("nobody reads the output, so detached: job/a keeps running on", err)
+        self.assertNotIn("cannot write", err)
+        self.muster("wait", "job/a", "--timeout", "200ms", code=124)
+        self.muster("cancel", "job/a")
+
+
 class Repairs(cli.Cluster):
     def test_p21_an_attempt_shows_before_its_next_one_exists(self):
         self.muster("submit", "--name", "r", "--retries", "1", "-n", "1", "--", "false")
@@ -143,6 +202,45 @@ class Repairs(cli.Cluster):
         self.muster("wait", "job/late")
         after = json.loads(self.muster("get", "job", "late", "-o", "json").stdout)["metadata"]["annotations"]["muster.dev/after"]
         self.assertEqual(after, "ok:a-r2,any:b")
+
+    def test_what_a_later_round_has_done_is_not_retried_again(self):
+        self.muster("submit", "--name", "a", "--array", "1-3", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID >>ran; [ -e fixed-$SLURM_ARRAY_TASK_ID ]")
+        self.muster("wait", "job/a", code=1)
+        (self.dir / "ran").unlink()
+        self.file("fixed-1", "")
+        self.muster("retry", "job/a", "--index", "0-1", "--wait", code=1)
+        self.file("fixed-2", "")
+        self.file("fixed-3", "")
+        self.assertIn(": round 3 of job/a, indexes 1,2 (tasks 2,3 of its array)", self.muster("retry", "job/a", "--failed", "--wait").stdout)
+        r = self.muster("retry", "job/a", "--failed", code=5)
+        self.assertIn("job/a cannot be retried: what it has left is done, or runs, in job/a-r2, job/a-r3; to run indexes again, choose them with --index",
+                      r.stderr)
+        self.assertEqual(sorted((self.dir / "ran").read_text().split()), ["1", "2", "2", "3"])
+        self.muster("retry", "job/a", "--task", "1", "--wait")
+
+    def test_dependents_of_a_retried_job_go_on(self):
+        fails = ["--", "sh", "-c", "[ $SLURM_ARRAY_TASK_ID != 2 ] || [ -e fixed ]"]
+        self.muster("submit", "--name", "a", "--array", "1-3", *fails)
+        self.muster("submit", "--name", "other", "-n", "1", "--", "sh", "-c", "[ -e fixed ]")
+        self.muster("submit", "--name", "b", "--after", "ok:a", "-n", "1", "--", "true")
+        self.muster("submit", "--name", "c", "--after", "ok:b", "-n", "1", "--", "true")
+        # Task 3 fails by itself, task 2 because that of `a` did.
+        self.muster("submit", "--name", "each", "--array", "1-3", "--after", "each:a", "--", "sh", "-c", "[ $SLURM_ARRAY_TASK_ID != 3 ]")
+        self.muster("submit", "--name", "both", "--after", "ok:a,ok:other", "-n", "1", "--", "true")
+        self.muster("submit", "--name", "not", "--after", "notok:a", "-n", "1", "--", "true")
+        for name in ("c", "each", "both"):
+            self.muster("wait", f"job/{name}", code=1)
+        self.file("fixed", "")
+        r = self.muster("retry", "job/a", "--failed", "--dependents", "--wait")
+        made = [line.split()[0] for line in r.stdout.splitlines() if " created: round 2" in line]
+        self.assertEqual((made[0], sorted(made)), ("job.batch/a-r2", ["job.batch/a-r2", "job.batch/b-r2", "job.batch/c-r2", "job.batch/each-r2"]))
+        self.assertIn("not retried: job/both: job/other has not succeeded\n", r.stderr)
+        notes = json.loads(self.muster("get", "job", "each-r2", "-o", "json").stdout)["metadata"]["annotations"]
+        self.assertEqual((notes["muster.dev/indexes"], notes["muster.dev/after"]), ("1", "each:a-r2"))
+        # Those that have gone on are not retried again; the others are named.
+        r = self.muster("retry", "job/other")
+        self.assertIn("job/both failed because of job/other and can go on now: muster retry job/NAME, or all at once with --dependents\n", r.stderr)
+        self.muster("retry", "job/both", "--wait")
 
     def test_p21_why_shows_bound_pods_as_not_started(self):
         self.agent.send_signal(signal.SIGSTOP)
@@ -204,12 +302,26 @@ class Cancel(cli.Cluster):
         self.assertNotIn("TASK", r.stderr, "nothing has failed")
         self.assertEqual((self.status("a")["completedIndexes"], self.status("a")["cancelledIndexes"]), ("1,2", "0,3"))
         described = self.muster("describe", "job", "a").stdout
-        self.assertRegex(described, r"\nFailed: +<none>\nCancelled: +0,3\n")
+        self.assertRegex(described, r"\nFailed tasks: +<none>\nCancelled tasks: +1,4\n")
         self.assertNotIn("Failures:", described)
         self.assertIn("none of its indexes has failed; run those that were cancelled with --task 1,4", self.muster("retry", "job/a", "--failed", code=5).stderr)
         self.assertIn("cancelled the index", self.muster("why", "job/a", "--task", "4").stdout)
         attempts = self.muster("get", "attempts", "job/a").stdout.splitlines()[1:]
         self.assertEqual(sorted((line.split()[0], "cancelled" in line) for line in attempts), [("0", True), ("1", False), ("2", False)])
+
+    def test_a_set_of_indexes_is_taken_in_any_order(self):
+        self.muster("submit", "--name", "a", "-n", "8", "--", "sh", "-c", "[ $JOB_COMPLETION_INDEX -gt 3 ] || exit 3; exec sleep 1000")
+        poll("four have failed", lambda: self.status("a").get("failedIndexes") == "0-3")
+        attempts = json.loads(self.muster("get", "attempts", "job/a", "--index", "3,1,1-2", "-o", "json").stdout)["items"]
+        self.assertEqual(sorted(a["index"] for a in attempts), [1, 2, 3])
+        self.assertEqual(self.muster("cancel", "job/a", "--index", "7,5-6,6").stdout, "job.batch/a indexes 5-7 cancelled\n")
+        self.assertEqual(self.muster("logs", "job/a", "--index", "2,0-1").stdout, "")
+        for verb in (["cancel", "job/a"], ["logs", "job/a"], ["get", "attempts", "job/a"], ["retry", "job/a"]):
+            self.assertIn("--index", self.muster(*verb, "--index", ",", code=2).stderr)
+            self.assertIn("is not a set of numbers such as 3,7-9", self.muster(*verb, "--index", "3-1", code=2).stderr)
+        self.muster("cancel", "job/a")
+        poll("it has failed", lambda: any(c["type"] == "Failed" for c in self.status("a").get("conditions", [])))
+        self.assertIn("indexes 0-2", self.muster("retry", "job/a", "--index", "2,0-1").stdout)
 
     def test_p21_what_cannot_be_cancelled_is_refused(self):
         self.muster("submit", "--name", "g", "-n", "2", "--gang", "--", "sleep", "1000")
@@ -302,9 +414,11 @@ if [ -e down ]; then echo 'mail queue is full' >&2; exit 75; fi
         self.muster("wait", "job/fit", code=1)
         self.muster("wait", "job/fine")
         poll("the mail is sent", lambda: "muster.dev/notified" in self.annotations("fit"))
+        self.assertRegex(self.muster("describe", "job", "fit").stdout, r"(?m)^Mail: +ada@example.org,bob, at its end: done \d{4}-")
+        self.assertRegex(self.muster("describe", "job", "fine").stdout, r"(?m)^Mail: +ada, if it fails: not needed, as it has not failed$")
         [mail] = self.mails()
         self.assertTrue(mail.startswith("-i -- ada@example.org bob\nTo: ada@example.org, bob\nSubject: muster: job fit failed\n"), mail)
-        self.assertIn("Succeeded:  2 of 3\nFailed:     1\n            indexes 1\n", mail)
+        self.assertIn("Succeeded:  2 of 3\nFailed:     1\n            tasks 2\n", mail)
         self.assertNotIn("muster.dev/notified", self.annotations("fine"))
 
     def test_a_crash_loses_no_mail(self):
@@ -330,6 +444,21 @@ if [ -e down ]; then echo 'mail queue is full' >&2; exit 75; fi
         poll("it has written", lambda: (self.dir / "told").read_text() == "fit Failed 1 y\n")
         uid = json.loads(self.muster("get", "job", "fit", "-o", "json").stdout)["metadata"]["uid"]
         self.muster("wait", f"job/fit-end-{uid[:8]}")
+
+    def test_who_is_told_can_be_set_while_the_job_runs(self):
+        self.muster("submit", "--name", "late", "-n", "1", "--mail", "ada", "--", "sh", "-c", "until [ -e go ]; do sleep 0.1; done")
+        for wrong, flags in (("one of --mail, --notify and --notify-on is required", []), ("`a b` is not a mail address", ["--mail", "a b"]),
+                             ("--mail: the value is empty", ["--mail", ""]), ("`never`", ["--notify-on", "never"])):
+            self.assertIn(wrong, self.muster("notify", "job/late", *flags, code=2).stderr)
+        said = self.muster("notify", "job/late", "--mail", "none", "--notify", 'echo "$MUSTER_ENDED_STATE" >told').stdout
+        self.assertEqual(said, "job.batch/late annotated: who is told of its end\n")
+        (self.dir / "go").touch()
+        self.muster("wait", "job/late")
+        poll("the command has written", lambda: (self.dir / "told").exists() and (self.dir / "told").read_text() == "Complete\n")
+        self.assertRegex(self.muster("describe", "job", "late").stdout, r"(?m)^Notify: +echo .* >told, at its end: done \d{4}-")
+        self.assertIn("job/late has finished, so nobody will be told of its end", self.muster("notify", "job/late", "--mail", "bob", code=5).stderr)
+        self.assertIn("not found", self.muster("notify", "job/none", "--mail", "bob", code=3).stderr)
+        self.assertEqual(self.mails(), [])
 
     def test_a_script_of_slurm_asks_for_mail(self):
         script = self.file("job.sh", "#!/bin/sh\n#SBATCH --mail-type=END --mail-user=ada\ntrue\n")
@@ -519,6 +648,9 @@ class Lists(cli.Cluster):
         self.assertEqual(self.muster("delete", "jobs", "--failed").stdout, "job.batch/bad deleted\n")
         self.assertEqual(self.muster("delete", "jobs", "--done").stdout, "job.batch/good deleted\n")
         self.assertEqual(self.names(), ["long"])
+        for words in (["why", "job/good"], ["logs", "job/good"], ["describe", "job", "good"], ["wait", "job/good"]):
+            self.assertIn("it was deleted; what is kept of it: muster history job/good", self.muster(*words, code=3).stderr)
+        self.assertNotIn("history", self.muster("why", "job/never", code=3).stderr)
 
     def test_indexes_are_cancelled_not_deleted(self):
         self.assertIn("muster cancel job/NAME --index", self.muster("delete", "job/x", "--index", "3", code=2).stderr)
@@ -526,6 +658,7 @@ class Lists(cli.Cluster):
     def test_a_ttl_deletes_the_finished_job(self):
         self.muster("submit", "--name", "brief", "-n", "1", "--ttl", "0s", "--", "true")
         poll("it is gone", lambda: self.names() == [])
+        self.assertIn("it was removed after its TTL; what is kept of it: muster history job/brief", self.muster("why", "brief", code=3).stderr)
 
     def test_commands_of_others_are_answered(self):
         for theirs, ours in (("sbatch", "muster submit"), ("squeue", "muster get jobs"), ("scancel", "muster cancel")):
@@ -548,6 +681,25 @@ class Followers(cli.Cluster):
         self.muster("submit", "--name", "a", "--array", "1-4", "--", "sh", "-c", self.FIRST)
         self.muster("submit", "--name", "b", "--array", "1-4", "--after", "corr:a", "--", "sh", "-c", self.SECOND)
 
+    def test_the_way_on_begins_at_the_cause(self):
+        """However long the chain is; and what was cancelled is not retried as a failure."""
+        for name, after, what in (("k1", (), "[ -e fixed ]"), ("k2", ("--after", "ok:k1"), "true"), ("k3", ("--after", "ok:k2"), "true")):
+            self.muster("submit", "--name", name, "-n", "1", *after, "--", "sh", "-c", what)
+        self.muster("wait", "job/k3", code=1)
+        self.assertIn("the way on is: muster retry job/k1 --failed --dependents\n", self.muster("why", "job/k3").stdout)
+        self.file("fixed", "")
+        self.muster("retry", "job/k1", "--failed", "--dependents")
+        self.muster("wait", "job/k3-r2")
+        self.muster("submit", "--name", "w1", "--array", "5-6", "--", "sh", "-c", "[ $SLURM_ARRAY_TASK_ID = 5 ] || [ -e go6 ] || exec sleep 300")
+        self.muster("submit", "--name", "w2", "--array", "5-6", "--after", "each:w1", "--", "true")
+        self.muster("cancel", "job/w1", "--task", "6")
+        self.muster("wait", "job/w2", code=1)
+        way = "muster retry job/w1 --dependents"
+        self.assertIn(f"  task 6 never ran, because it did not succeed in job w1; the way on is: {way}\n", self.muster("why", "job/w2").stdout)
+        self.file("go6", "")
+        self.muster(*way.split()[1:])
+        self.muster("wait", "job/w2-r2")
+
     def test_each_task_waits_for_its_own(self):
         self.submit()
         self.assertIn("b Held: the job is waiting for job a to succeed index by index", self.muster("why", "job/b").stdout)
@@ -559,13 +711,13 @@ class Followers(cli.Cluster):
         self.assertIn("the index is waiting for index 0 of job a to succeed", self.muster("why", "job/b", "--task", "1").stdout)
         self.file("go2", "")
         poll("task 2 of b has failed", lambda: self.status("b").get("failedIndexes") == "1")
-        self.assertIn("never ran, because index 1 of job a failed", self.muster("why", "job/b", "--task", "2").stdout)
+        self.assertIn("never ran, because index 1 of job a failed or was cancelled", self.muster("why", "job/b", "--task", "2").stdout)
         self.file("go1", "")
         self.file("go4", "")
         self.muster("wait", "job/b", code=1)
         self.assertEqual(sorted(self.ran()), ["a1", "a3", "a4", "b1", "b3", "b4"])
-        first = "the way on is: muster retry job/a --failed, then muster retry job/b --failed\n"
-        self.assertIn("  index 1 never ran, because it did not succeed in job a; " + first, self.muster("why", "job/b").stdout)
+        first = "the way on is: muster retry job/a --failed --dependents\n"
+        self.assertIn("  task 2 never ran, because it did not succeed in job a; " + first, self.muster("why", "job/b").stdout)
         self.assertIn("  " + first, self.muster("why", "job/b", "--task", "2").stdout)
         self.file("fixed", "")
         # The repair of `a` still runs when the dependents name it.
@@ -648,12 +800,13 @@ class Arrays(cli.Cluster):
         for words in (["logs", "job/a"], ["get", "attempts", "job/a"], ["why", "job/a"]):
             self.assertIn("there is no task 11", self.muster(*words, "--task", "11", code=5).stderr)
         self.assertIn("there is no task 11", self.muster("exec", "job/a", "--task", "11", "--", "true", code=5).stderr)
+        self.assertIn("job/a task 20 has no running pod", self.muster("exec", "job/a", "--task", "20", "--", "true", code=5).stderr)
         self.muster("submit", "--name", "b", "-n", "1", "--", "true")
         self.assertIn("was not submitted with --array", self.muster("logs", "job/b", "--task", "0", code=5).stderr)
         for words, why in ((["logs", "job/a", "--task", "10", "--index", "1"], "--index"), (["logs", "a-1", "--task", "10"], "apply to jobs only"),
                            (["logs", "job/a", "--attempt", "0"], "--attempt requires --index or --task"),
                            (["get", "jobs", "--task", "1"], "apply to attempts only"), (["why", "job/a/1", "--task", "1"], "names an index already"),
-                           (["logs", "job/a", "--task", "x"], "write a set like")):
+                           (["logs", "job/a", "--task", "x"], "is not a set of numbers such as 3,7-9")):
             self.assertIn(why, self.muster(*words, code=2).stderr)
 
     def test_failures_are_told_of_tasks(self):
@@ -666,7 +819,19 @@ class Arrays(cli.Cluster):
         self.assertRegex(why, r"TASK +ATTEMPT[^\n]*\n +11 +0 ")
         self.assertNotIn("index 1", waited + why)
         self.assertRegex(self.muster("get", "attempts", "job/a", "--failed").stdout, r"INDEX +TASK[^\n]*\n1 +11 ")
-        self.assertTrue(self.muster("why", "job/a", "--index", "1").stdout.startswith("job/a/1 Failed"))
+        shown = self.muster("describe", "job/a").stdout
+        self.assertIn("failed tasks: 11\n", shown)
+        self.assertRegex(shown, r"(?m)^Completed tasks: +10,12\nFailed tasks: +11$")
+        pods = json.loads(self.muster("get", "pods", "-o", "json").stdout)["items"]
+        pod = next(p["metadata"]["name"] for p in pods if p["metadata"]["name"].startswith("a-1-"))
+        self.assertRegex(self.muster("describe", "pod", pod).stdout, r"(?m)^Task: +11 \(index 1\), attempt 0$")
+        for words in (["job/a", "--index", "1"], ["job/a/1"]):
+            self.assertTrue(self.muster("why", *words).stdout.startswith("job/a/1 (task 11) Failed"))
+        self.assertRegex(self.muster("history", "job/a", "--attempts").stdout, r"(?s)NAME +INDEX +TASK +ATTEMPT.*\na +1 +11 +0 ")
+        rows = [line.split("\t") for line in self.muster("history", "job/a", "--attempts", "-o", "tsv").stdout.splitlines()]
+        self.assertEqual({(row[3], row[-1]) for row in rows}, {("Index", "Task"), ("0", "10"), ("1", "11"), ("2", "12")})
+        items = json.loads(self.muster("history", "job/a", "--attempts", "-o", "json").stdout)["items"]
+        self.assertEqual(sorted((one["index"], one["task"]) for one in items), [(0, 10), (1, 11), (2, 12)])
         self.assertIn("has no index 11: it has 3, from 0; tasks are chosen with --task 11",
                       self.muster("logs", "job/a", "--index", "11", code=3).stderr)
         for words in (["logs", "a_11"], ["logs", "a11"], ["exec", "a-11", "--", "true"], ["cancel", "a_11"], ["retry", "a_11"], ["why", "a_11"]):
@@ -681,6 +846,11 @@ class Arrays(cli.Cluster):
         self.assertEqual(self.muster(*run, *show, OMP_NUM_THREADS="1").stdout, "1 2\n", "the user's own")
         self.assertEqual(self.muster(*run, "--export", "NONE", "--env", "OMP_NUM_THREADS=3", *show, OMP_NUM_THREADS="1").stdout, "3 2\n")
         self.assertEqual(self.muster("run", "-n", "1", *show).stdout, "\n")
+        show[-1] = "echo $MKL_NUM_THREADS $NUMEXPR_NUM_THREADS $OPENBLAS_NUM_THREADS"
+        self.assertEqual(self.muster(*run, *show).stdout, "2 2 2\n")
+        self.assertEqual(self.muster(*run, *show, MKL_NUM_THREADS="1").stdout, "1 2 2\n")
+        self.assertEqual(self.muster(*run, *show, OMP_NUM_THREADS="1").stdout, "\n", "libraries follow the user's own")
+        self.assertEqual(self.muster(*run, "--env", "OMP_NUM_THREADS=1", *show).stdout, "\n")
 
     def test_p16_retry_takes_tasks(self):
         self.muster("submit", "--name", "sweep", "--array", "1-10", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID >>ran; [ $SLURM_ARRAY_TASK_ID != 7 ]")
@@ -841,6 +1011,19 @@ class ScriptsThere(cli.Cluster):
         names = [self.muster("submit", "-o", "name", "job.sh").stdout for _ in range(2)]
         self.assertEqual(names, ["job.batch/again\n", "job.batch/again-2\n"])
         self.assertIn("already exists", self.muster("submit", "-J", "again", "job.sh", code=5).stderr, "a typed name is kept")
+
+    def test_the_file_for_output_of_the_command_line_wins_over_the_scripts(self):
+        for line in ("#SBATCH -o of-script", "#SBATCH --output=of-script", "#MUSTER -o of-script", "#MUSTER --output of-script"):
+            self.file("job.sh", f"#!/bin/sh\n{line}\necho hi\n")
+            for typed in (["-o", "typed"], ["--output", "typed"]):
+                with self.subTest(line=line, typed=typed):
+                    self.muster("submit", "--wait", *typed, "job.sh")
+                    self.assertEqual((self.dir / "typed").read_text(), "hi\n")
+                    (self.dir / "typed").unlink()
+                    self.assertFalse((self.dir / "of-script").exists())
+            shown = self.muster("submit", "--dry-run", "-o", "json", "job.sh").stdout
+            if "#SBATCH" in line:
+                self.assertIn("of-script", shown, "-o json says how the manifest is printed")
 
 
 class Later(cli.Cluster):

@@ -34,7 +34,7 @@ KEPT = sorted((ROOT / "tests" / "journals").glob("*.tar.xz"))
 OTHER = os.environ.get("MUSTER_OTHER")
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 # Files that even a process that only reads may write: locks, messages, and the list of starts.
-PASSING = {"lock", "LOCK", "LOG", "endpoints.json", "keeper.log", "crashes"}
+PASSING = {"lock", "LOCK", "LOG", "endpoints.json", "settings.json", "keeper.log", "crashes"}
 
 
 def free_address():
@@ -484,8 +484,7 @@ class TwoBuildsForUsers(users.RootKeeper):
 
     @classmethod
     def setUpClass(cls):
-        cls.addClassCleanup(users.remove_users)
-        users.make_users()
+        users.for_class(cls)
 
     def setUp(self):
         self.of = dict.fromkeys(("coordinator", "agent", "keeper"), "old")  # which build each daemon runs

@@ -52,6 +52,14 @@ def possible():
     return os.geteuid() == 0 and shutil.which("useradd") is not None
 
 
+def for_class(cls):
+    """For setUpClass: the users exist until its tests have ended."""
+    if not possible():
+        raise unittest.SkipTest("only root can make the users that it needs")
+    cls.addClassCleanup(remove_users)
+    make_users()
+
+
 def name(user):
     return PREFIX + user
 
@@ -265,7 +273,7 @@ class Users(Served):
             self.create(user, job)
         for user in ("alice", "olga"):
             eventually(lambda user=user: self.ask(user, "GET", f"{JOBS}/{user}")[1]["status"].get("succeeded") == 1, f"{user} is in the course")
-        eventually(lambda: "is reserved until" in self.run_as("bob", "why", "job/bob").stdout, "why says so")
+        eventually(lambda: "reserved until" in self.run_as("bob", "why", "job/bob").stdout, "why says so")
         self.assertEqual(self.run_as("olga", "reserve", "course", "--delete").returncode, 0)
         eventually(lambda: self.ask("bob", "GET", f"{JOBS}/bob")[1]["status"].get("succeeded") == 1, "the node is open")
 
@@ -592,12 +600,14 @@ class RootKeeper(Served):
         self.start_agent()
         eventually(lambda: self.ask("alice", "GET", "/api/v1/nodes")[1]["items"], "the node")
 
-    def keeper(self, key, **env):
+    def keeper(self, key, node="n1", work="work", within=(), **env):
+        """`within`: a command that runs it in surroundings of its own."""
         daemon = pwd.getpwnam(name("daemon"))
         log = open(self.dir / "keeper.log", "ab")
-        process = subprocess.Popen([pathlib.Path(self.muster).with_name("muster-keeper"), str(self.dir / "work"), ""], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        process = subprocess.Popen([*within, pathlib.Path(self.muster).with_name("muster-keeper"), str(self.dir / work), ""],
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                    cwd="/", env={"PATH": "/usr/bin:/bin", "MUSTER_KEEPER_AGENT": str(daemon.pw_uid), "MUSTER_KEEPER_PERMIT_KEY": key,
-                                                 "MUSTER_KEEPER_NODE": "n1", "MUSTER_KEEPER_UMASK": "022", **env})
+                                                 "MUSTER_KEEPER_NODE": node, "MUSTER_KEEPER_UMASK": "022", **env})
         log.close()
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -615,10 +625,10 @@ class RootKeeper(Served):
             self.start_agent()
         return self.root
 
-    def start_agent(self, *flags):
+    def start_agent(self, *flags, node="n1", work="work"):
         """Waits for a keeper first: without one, the agent would start its own."""
-        eventually(lambda: (self.dir / "work/keeper/socket").exists(), "the keeper")
-        return self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4",
+        eventually(lambda: (self.dir / work / "keeper/socket").exists(), "the keeper")
+        return self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / work, "--name", node, "--slots", "4",
                            *flags)
 
     def finish(self, user, job):
@@ -647,7 +657,78 @@ class RootKeeper(Served):
         agent.wait()
 
 
+class TwoNodes(RootKeeper):
+    """n2 sees its own, empty directory in the place of the homes."""
+
+    def setUp(self):
+        super().setUp()
+        self.homes, empty = self.dir / "homes", self.dir / "empty"
+        for folder in (self.homes, empty, self.dir / "work2"):
+            folder.mkdir()
+        for user in ("alice", "bob"):
+            (self.homes / user).mkdir()
+            shutil.chown(self.homes / user, name(user))
+        shutil.chown(self.dir / "work2", name("daemon"))
+        self.keeper((self.dir / "data/permit.pub").read_text().strip(), "n2", "work2",
+                    ("unshare", "--mount", "sh", "-c", f'mount --bind {empty} {self.homes} && exec "$@"', "sh"))
+        self.start_agent(node="n2", work="work2")
+        eventually(lambda: all(self.condition(node, "Ready")["status"] == "True" for node in ("n1", "n2")), "both nodes")
+
+    def condition(self, node, kind):
+        found = self.ask("olga", "GET", f"/api/v1/nodes/{node}")[1].get("status", {}).get("conditions", [])
+        return next((one for one in found if one["type"] == kind), {"status": "Unknown"})
+
+    def test_a_node_that_lacks_the_homes_costs_nobody_anything(self):
+        for user in ("alice", "bob"):
+            job = sh_job(f"of-{user}", "sleep 0.1", 50, parallelism=50, backoffLimitPerIndex=0)
+            job["spec"]["template"]["spec"]["containers"][0]["workingDir"] = str(self.homes / user)
+            self.create(user, job)
+        for user in ("alice", "bob"):
+            self.assertEqual(self.end(user, f"of-{user}"), "Complete", (self.dir / "keeper.log").read_text())
+            attempts = self.attempts(user, f"of-{user}")
+            self.assertEqual(({one["node"] for one in attempts}, len(attempts)), ({"n1"}, 50), "what did not start there is no attempt")
+        failing = eventually(lambda: (found := self.condition("n2", "StartsFailing"))["status"] == "True" and found, "n2 is closed")
+        self.assertIn("pods of 2 users cannot start here: working directory: No such file or directory", failing["message"])
+        self.assertNotIn(str(self.homes), json.dumps(self.ask("alice", "GET", "/api/v1/nodes/n2")[1]), "paths are the users' own")
+        self.assertIn("StartsFailing", self.run_as("olga", "get", "nodes", "-o", "wide").stdout)
+        self.assertEqual(self.run_as("olga", "uncordon", "n2").returncode, 0)
+        eventually(lambda: self.condition("n2", "Ready")["status"] == "True", "an operator opens it")
+
+    def test_a_users_work_survives_a_drain_and_a_preemption(self):
+        """Neither is charged to a typed job, whatever other users' work causes it."""
+        self.ask("olga", "POST", "/apis/muster.dev/v1/queues", {"apiVersion": "muster.dev/v1", "kind": "Queue", "metadata": {"name": "urgent"},
+                                                                "spec": {"priority": {"default": 10, "max": 10}}})
+        made = self.run_as("alice", "submit", "--name", "long", "-n", "8", "--chdir", "/", command=("sleep", "2"))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        eventually(lambda: self.ask("alice", "GET", f"{JOBS}/long")[1]["status"].get("ready") == 8, "all of it runs")
+        made = self.run_as("bob", "submit", "--name", "now", "-n", "2", "-p", "urgent", "--chdir", "/", command=("true",))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(self.end("bob", "now"), "Complete")
+        self.assertEqual(self.run_as("olga", "drain", "n2", "--now").returncode, 0)
+        self.assertEqual(self.run_as("olga", "uncordon", "n2").returncode, 0)
+        self.assertEqual(self.end("alice", "long"), "Complete")
+        status = self.ask("alice", "GET", f"{JOBS}/long")[1]["status"]
+        self.assertEqual((status["succeeded"], status.get("failed", 0)), (8, 0))
+        reasons = {one.get("disruption") for one in self.attempts("alice", "long") if one["counted"] == "ignored"}
+        self.assertIn("PreemptionByScheduler", reasons)
+
+
 class Owners(RootKeeper):
+    def test_a_node_whose_keeper_is_gone_says_so(self):
+        """Its agent goes on to answer while it looks for another one, however long that takes."""
+        def ready():
+            node, = self.ask("olga", "GET", "/api/v1/nodes")[1]["items"]
+            return next((c["status"], c["reason"]) for c in node["status"]["conditions"] if c["type"] == "Ready")
+
+        eventually(lambda: ready()[0] == "True", "the node is ready")
+        self.root.kill()
+        self.root.wait()
+        eventually(lambda: ready() == ("False", "KeeperNotRunning"), "the node says what is missing")
+        (self.dir / "work/keeper/socket").unlink(missing_ok=True)
+        self.root = self.keeper((self.dir / "data/permit.pub").read_text().strip())
+        eventually(lambda: ready()[0] == "True", "the node is ready again")
+        self.assertEqual(self.finish("alice", sh_job("again", "true", 1)), "Complete")
+
     def test_pods_run_as_who_submitted_them(self):
         script = ("id -u; id -g; id -G; pwd; echo $HOME $USER; grep -E 'NoNewPrivs|CapEff|CapPrm' /proc/self/status; "
                   "echo $JOB_COMPLETION_INDEX $MUSTER_NODE_NAME; cat %s/data/permit.pub 2>&- || echo closed; cat %s/work/identity 2>&- || echo closed"
@@ -684,10 +765,36 @@ class Owners(RootKeeper):
             share = eventually(lambda: (rows := self.run_as("alice", "share").stdout.splitlines())[2:] and rows, "both users")
             self.assertEqual(share[0].split(), ["USER", "HELD", "RECENT", "WEIGHT", "WAITING"])
             self.assertEqual({line.split()[0] for line in share[1:]}, {name("alice"), name("bob")})
-            eventually(lambda: "2 users share the cluster" in self.run_as("bob", "why", f"job/b-{seconds[-1]}").stdout, "why")
+            eventually(lambda: re.search(r"(1 of 2 users is|no other user is) ahead: \S+ holds .*% of the cluster",
+                                         self.run_as("bob", "why", f"job/b-{seconds[-1]}").stdout), "why")
             for job, user in jobs.items():
                 self.ask(user, "DELETE", f"{JOBS}/{job}")
             eventually(lambda: not self.ask("olga", "GET", JOBS)[1]["items"], "the end of all", 60)
+
+    def test_an_operator_moves_a_users_job_to_another_queue(self):
+        for words in (("lab", "--limit", "pods=1", "--user-weight", f"{name('alice')}=3"), ("other", "--users", name("olga"))):
+            self.assertEqual(self.run_as("olga", "queue", *words).returncode, 0)
+        for user, count in (("bob", "1"), ("alice", "2")):
+            made = self.run_as(user, "submit", "--name", f"of-{user}", "-n", count, "-p", "lab", "--chdir", "/", command=("sleep", "1000"))
+            self.assertEqual(made.returncode, 0, made.stderr)
+            eventually(lambda: self.ask("bob", "GET", f"{JOBS}/of-bob")[1]["status"].get("ready") == 1, "bob's pod runs")
+        eventually(lambda: "the pods in queue lab have 1 of at most 1 pods" in self.run_as("alice", "why", "job/of-alice").stdout, "alice waits")
+        rows = eventually(lambda: (rows := self.run_as("alice", "share").stdout.splitlines())[2:] and rows, "both users")
+        self.assertEqual(rows[0].split(), ["USER", "QUEUE", "HELD", "RECENT", "WEIGHT", "WAITING"])
+        self.assertEqual(rows[1].split()[:3] + rows[1].split()[4:], [name("alice"), "lab", "0.0%", "3.00", "2"])
+        self.assertEqual(rows[2].split()[:3], [name("bob"), "lab", "25.0%"])
+        for user, queue, says in (("alice", "default", "only operators may do that"), ("bob", "default", "only operators may do that"),
+                                  ("olga", "nowhere", "nowhere")):
+            refused = self.run_as(user, "set", "job/of-alice", "--queue", queue)
+            self.assertIn(says, refused.stderr)
+            self.assertNotEqual(refused.returncode, 0)
+        for queue in ("other", "default"):  # also one that is not open to her
+            moved = self.run_as("olga", "set", "job/of-alice", "--queue", queue)
+            self.assertIn(f"has queue {queue}", moved.stdout, moved.stderr)
+            eventually(lambda: self.ask("alice", "GET", f"{JOBS}/of-alice")[1]["status"].get("ready") == 2, "both pods run")
+        job = self.ask("alice", "GET", f"{JOBS}/of-alice")[1]
+        self.assertEqual(job["metadata"]["annotations"]["muster.dev/queue"], "lab", "her object is as it was")
+        self.assertIn(f"set by {name('olga')}: queue default", self.run_as("alice", "why", "job/of-alice").stdout)
 
     def succeeded(self, jobs):
         """How many pods of these jobs have succeeded, by user."""
@@ -822,6 +929,25 @@ class Owners(RootKeeper):
             self.assertIn(why, str(self.ask("alice", "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{title}/why?index=0")[1]))
         self.assertEqual((shared / "diary").read_text(), "precious\n")
         self.assertFalse(pathlib.Path("/etc/root-0").exists())
+        # Of links on the way, alice's and root's are followed, and bob's is not.
+        home = shared / "home"
+        home.mkdir()
+        os.chown(home, alice, -1)
+        (shared / "roots").symlink_to("home")
+        for who in ("alice", "bob"):
+            subprocess.run(["ln", "-s", "home", str(shared / who)], check=True, preexec_fn=become(who))
+        for way in ("roots", "alice"):
+            job = sh_job(f"by-{way}", "echo mine", 1)
+            job["metadata"]["annotations"] = {"muster.dev/stdout": f"{shared}/{way}/%j"}
+            self.assertEqual(self.finish("alice", job), "Complete")
+            self.assertEqual((home / f"by-{way}").read_text(), "mine\n")
+        job = sh_job("by-bob", "echo stolen", 1)
+        job["metadata"]["annotations"] = {"muster.dev/stdout": f"{shared}/bob/%j", "muster.dev/start-failure": "FailJob"}
+        self.assertEqual(self.finish("alice", job), "Failed")
+        self.assertIn(f"open {shared}/bob/by-bob: {shared}/bob is a symbolic link of uid {pwd.getpwnam(name('bob')).pw_uid}; output follows only those of "
+                      "the pod's user and of root: name the directory that it points to (--output, --error)",
+                      str(self.ask("alice", "GET", "/apis/muster.dev/v1/namespaces/default/jobs/by-bob/why?index=0")[1]))
+        self.assertFalse((home / "by-bob").exists())
 
     def test_logs_of_files_show_only_the_owners_own(self):
         shared = self.dir / "shared"

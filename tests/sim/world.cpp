@@ -277,6 +277,12 @@ class World::Link final : public actors::AgentLink {
       agent.node->kill(term, {{pod, grace_ms}}, world_.boot_ms_);
     });
   }
+  void limit(NodeId node, PodId pod, std::optional<Millis> limit_ms) override {
+    core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
+    world_.to_agent(node, [this, term, pod, limit_ms](Agent& agent) {
+      agent.node->limit(term, {{pod, limit_ms}}, world_.boot_ms_);
+    });
+  }
   void ask(NodeId node, JobId job, uint64_t question) override {
     world_.to_agent(node, [this, node, job, question](Agent& agent) {
       actors::JobHears hears{job, {node, question, {}}};

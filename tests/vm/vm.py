@@ -26,6 +26,7 @@ BUILD = ROOT / "build" / "vm"
 MUSTER = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build" / "release" / "muster")
 TIMEOUT = float(os.environ.get("VM_TIMEOUT", "300"))
 STALLED = 60  # seconds without a sign of life (tests/vm/init) after which the emulator, not the scenario, hangs
+OF_KERNEL = re.compile(rb"\[ *[0-9]+\.[0-9]+\] ")  # no sign of life: the kernel of a guest whose emulator hangs still complains of that
 WITH_SYSTEMD = {"units", "packages"}  # scenarios that run as a systemd unit in Debian (debian.py); in the others, busybox is PID 1
 MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in load order
 
@@ -124,9 +125,10 @@ def attempt(command, signs_of_life):
                 continue
             if not chunk:
                 break
-            last_sign = now
             *lines, rest = (rest + chunk).split(b"\n")
             for raw in lines:
+                if not OF_KERNEL.match(raw):
+                    last_sign = now
                 line = raw.decode(errors="replace").rstrip("\r")
                 if line == "alive":
                     continue

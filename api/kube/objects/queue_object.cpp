@@ -15,6 +15,7 @@ namespace {
 
 constexpr int32_t kQueueWeightDefault = 1;
 constexpr int32_t kQueueWeightLargest = 1'000'000;
+constexpr const char* kWeightRange = "must be between 1 and 1000000, inclusive";
 constexpr const char* kPreemptLower = "PreemptLowerPriority";
 constexpr const char* kPreemptNever = "Never";
 constexpr size_t kAccountNameMax = 256;                  // bytes
@@ -113,6 +114,17 @@ void check_preemption(const Json& spec, core::Violations& found) {
   }
 }
 
+void check_user_weights(const Json& spec, core::Violations& found) {
+  const Json weights = part_of(spec, "userWeights");
+  for (const auto& [user, weight] : weights.items()) {
+    const std::string path = "spec.userWeights[" + user + "]";
+    if (user.empty()) found.required(path);
+    if (user.size() > kAccountNameMax) found.too_long(path, kAccountNameMax);
+    const auto number = weight.get<int64_t>();
+    if (number < 1 || number > kQueueWeightLargest) found.invalid(path, number, kWeightRange);
+  }
+}
+
 core::QueueLimits limits_of(const Json& spec, const char* name) {
   core::QueueLimits limits;
   const Json given = part_of(spec, name);
@@ -156,7 +168,8 @@ void settle_queue(Json& queue, core::Violations& found) {
   check_limits(spec, "userLimits", found);
   if (const auto weight = member_number<int64_t>(spec, "weight"))
     if (*weight < 1 || *weight > kQueueWeightLargest)
-      found.invalid("spec.weight", *weight, "must be between 1 and 1000000, inclusive");
+      found.invalid("spec.weight", *weight, kWeightRange);
+  check_user_weights(spec, found);
   check_preemption(spec, found);
 }
 
@@ -202,6 +215,7 @@ core::Queue queue_of(const Json& queue, const GroupIds& groups) {
   out.total = limits_of(spec, "limits");
   out.per_user = limits_of(spec, "userLimits");
   out.weight = member_number<int32_t>(spec, "weight").value_or(kQueueWeightDefault);
+  out.user_weights = spec.value("userWeights", std::map<std::string, double>());
   if (spec.contains("preemption"))
     out.preempts = part_of(spec, "preemption").value("queues", std::vector<std::string>());
   return out;

@@ -113,11 +113,12 @@ class ProtobufWalk {
                  int depth) {
     std::string key;
     const bool text = field.type == "string" || field.type == "quantity" || field.type == "bytes";
-    Json found = text ? Json("") : Json();
+    const bool number = field.type == "int32" || field.type == "int64";
+    Json found = text ? Json("") : number ? Json(0) : Json();
     WireReader reader(wire.bytes);
     while (problem.empty() && !reader.done()) {
       const auto part = reader.next();
-      if (!part || !part->is_bytes) return void(broken(path));
+      if (!part || (part->number == 1 && !part->is_bytes)) return void(broken(path));
       if (part->number == 1) key = part->bytes;
       if (part->number == 2) found = value(*part, field, path, depth);
     }

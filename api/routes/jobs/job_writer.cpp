@@ -14,6 +14,21 @@
 #include <algorithm>
 
 namespace muster::api {
+namespace {
+
+// The addresses to mail to; empty: none.
+std::string mail_of(const core::JobMeta& meta) {
+  const auto mail = meta.annotations.find(std::string(core::kMailKey));
+  return mail == meta.annotations.end() ? "" : mail->second;
+}
+
+// For a job that asks for mail where none is sent.
+std::string no_mail_warning() {
+  return "metadata.annotations[" + std::string(core::kMailKey) +
+         "]: no mail will be sent, as the coordinator has no mail program (its --mail-program)";
+}
+
+}  // namespace
 
 core::ObservedStatus observed(const core::Job& job) {
   return {job.suspended(), static_cast<int64_t>(job.active()), job.state().started_at.has_value(),
@@ -49,10 +64,8 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
   if (admitted.refused) return send_refused(exchange, *admitted.refused, admitted.name);
   const core::JobObjectPtr job = admitted.job;
   const std::string name = admitted.name;
-  if (job->meta.annotations.contains(std::string(core::kMailKey)) && !backend_.sends_mail())
-    exchange.warnings.push_back("metadata.annotations[" + std::string(core::kMailKey) +
-                                "]: no mail will be sent, as the coordinator has no mail program "
-                                "(its --mail-program)");
+  if (!mail_of(job->meta).empty() && !backend_.sends_mail())
+    exchange.warnings.push_back(no_mail_warning());
   if (const auto nodes = unlimited_nodes(view_, core::demand_of(*job)); !nodes.empty())
     exchange.warnings.push_back("the memory limit is not enforced on " + nodes);
   if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);
@@ -203,6 +216,9 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
           if (auto error = cannot_enter(*job)) return send_refused(exchange, *error, target.name);
         if (auto why = notifies_as_another(exchange.caller, before->meta, job->meta))
           return AccessGate::forbid(exchange, *why);
+        if (const std::string mail = mail_of(job->meta);
+            !mail.empty() && mail != mail_of(before->meta) && !backend_.sends_mail())
+          exchange.warnings.push_back(no_mail_warning());
         if (moves || job->spec.pod.priority != before->spec.pod.priority ||
             job->spec.pod.priority_class_name != before->spec.pod.priority_class_name)
           if (auto refused = refuse_privileges(exchange, *job)) return kj::mv(*refused);

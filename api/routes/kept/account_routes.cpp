@@ -78,11 +78,11 @@ OrderedJson table(const Spaces& spaces, uint64_t version, bool columns) {
 }
 
 OrderedJson shown(const std::string& ns, uint64_t version, Form form, bool columns = true) {
-  return form == Form::table ? table({ns}, version, columns) : object(ns, version, form);
+  return is_table(form) ? table({ns}, version, columns) : object(ns, version, form);
 }
 
 OrderedJson list(const Spaces& spaces, uint64_t version, Form form) {
-  if (form == Form::table) return table(spaces, version, true);
+  if (is_table(form)) return table(spaces, version, true);
   const bool bare = form != Form::plain;
   OrderedJson list = {{"kind", bare ? "PartialObjectMetadataList" : "ServiceAccountList"},
                       {"apiVersion", bare ? kMeta : "v1"},
@@ -241,8 +241,8 @@ class AccountWatch {
   }
 
   void bookmark(std::string& text, bool initial_end) const {
-    OrderedJson mark = form_ == Form::table ? table({}, context_.view.version(), false)
-                                            : object("", context_.view.version(), form_);
+    OrderedJson mark = is_table(form_) ? table({}, context_.view.version(), false)
+                                       : object("", context_.view.version(), form_);
     OrderedJson meta = {{"resourceVersion", mark["metadata"]["resourceVersion"]},
                         {"creationTimestamp", nullptr}};
     if (initial_end) meta["annotations"] = {{"k8s.io/initial-events-end", "true"}};

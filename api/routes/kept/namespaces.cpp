@@ -39,8 +39,8 @@ kj::Promise<void> list(Exchange& exchange, const View& view, const Viewer& viewe
     show(view, name, [&](const Shown& shown) {
       if (!query.matches_kept(*shown.kept)) return;
       if (!std::exchange(first, false)) text += ',';
-      if (form == Form::table)
-        renderer.row(text, shown);
+      if (is_table(form))
+        renderer.row(text, shown, form);
       else
         renderer.object(text, shown, form);
     });

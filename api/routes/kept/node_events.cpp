@@ -4,15 +4,11 @@
 #include "base/log.hpp"
 #include "base/text/json.hpp"
 
-#include <cinttypes>
-#include <cstdio>
 #include <memory>
 
 namespace muster::api {
 namespace {
 
-constexpr auto kNodesPause = 1 * kj::SECONDS;
-constexpr Millis kNodesHourMs = 3'600'000;
 constexpr const char* kNodesNamespace = "default";
 
 }  // namespace
@@ -35,23 +31,10 @@ std::shared_ptr<core::Kept> node_event(const core::NodeInfo& node, const std::st
 }
 
 void NodeEvents::start() {
-  if (std::exchange(running_, true)) return;
-  work_ = rounds().eagerlyEvaluate([this](kj::Exception&& failed) {
-    running_ = false;
-    log::error("events of nodes are no longer written: {}", failed.getDescription().cStr());
-  });
-}
-
-kj::Promise<void> NodeEvents::rounds() {
-  return timer_.afterDelay(kNodesPause).then([this] {
-    look();
-    return rounds();
-  });
+  pace_.start([this] { look(); });
 }
 
 void NodeEvents::look() {
-  const Millis now = now_();
-  while (!made_.empty() && made_.front() + kNodesHourMs <= now) made_.pop_front();
   view_.each(Kind::node, "", nullptr, [this](const Shown& shown) {
     const core::NodeInfo& node = *shown.node;
     if (node.gone) {  // the next incarnation begins anew
@@ -69,7 +52,7 @@ void NodeEvents::look() {
 void NodeEvents::tell(std::set<std::string>& told, const core::NodeInfo& node, bool is_so,
                       const char* reason, const std::string& message, const char* over,
                       const char* over_message) {
-  if (is_so == told.contains(node.name) || made_.size() >= kNewInAnHour) return;
+  if (is_so == told.contains(node.name) || pace_.in_an_hour(now_()) >= kNewInAnHour) return;
   if (is_so) {
     told.insert(node.name);
     write(node, true, reason, message);
@@ -82,12 +65,8 @@ void NodeEvents::tell(std::set<std::string>& told, const core::NodeInfo& node, b
 void NodeEvents::write(const core::NodeInfo& node, bool warning, const char* reason,
                        const std::string& message) {
   const Millis now = now_();
-  made_.push_back(now);
-  // As Kubernetes' clients name events, from the time; two of one millisecond differ in the rest.
-  char unique[24];
-  std::snprintf(unique, sizeof unique, "%016" PRIx64,
-                static_cast<uint64_t>(now) * 1'000'000 + ++last_ % 1'000'000);
-  auto event = node_event(node, unique, {warning, reason, message}, now);
+  pace_.count(now);
+  auto event = node_event(node, pace_.unique(now), {warning, reason, message}, now);
   backend_.write_kept(nullptr, std::move(event), {}, [name = node.name](const Status& written) {
     if (!written.ok())
       log::debug("an event of node {} was not written: {}", name, written.error().message);

@@ -10,12 +10,11 @@
 #pragma once
 
 #include "api/request/backend.hpp"
+#include "api/routes/kept/event_pace.hpp"
 #include "api/view/model/view.hpp"
 
-#include <kj/async.h>
 #include <kj/timer.h>
 
-#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -36,28 +35,23 @@ class NodeEvents {
   static constexpr size_t kNewInAnHour = 500;
 
   NodeEvents(kj::Timer& timer, const View& view, Backend& backend, WallClock now)
-      : timer_(timer), view_(view), backend_(backend), now_(std::move(now)) {}
+      : pace_(timer, "events of nodes"), view_(view), backend_(backend), now_(std::move(now)) {}
   // Looks once a second from now on.
   void start();
   void look();
 
  private:
-  kj::Promise<void> rounds();
   // `told`: the nodes of which the event was written that they are so.
   void tell(std::set<std::string>& told, const core::NodeInfo& node, bool is_so, const char* reason,
             const std::string& message, const char* over, const char* over_message);
   void write(const core::NodeInfo& node, bool warning, const char* reason,
              const std::string& message);
 
-  kj::Timer& timer_;
+  EventPace pace_;
   const View& view_;
   Backend& backend_;
   const WallClock now_;
   std::set<std::string> starts_failing_, unhealthy_;
-  std::deque<Millis> made_;  // events in the last hour
-  uint64_t last_ = 0;
-  bool running_ = false;
-  kj::Promise<void> work_ = kj::READY_NOW;
 };
 
 }  // namespace muster::api

@@ -15,8 +15,6 @@
 namespace muster::api {
 namespace {
 
-constexpr auto kEventsPause = 1 * kj::SECONDS;
-constexpr Millis kHourMs = 3'600'000;
 constexpr const char* kScheduler = "default-scheduler";
 
 // As Kubernetes' clients name events, from the time of the first; here of the pod's creation, which
@@ -50,24 +48,11 @@ bool is_due(const SchedulingEvent& event, const std::string& message, Millis now
 }
 
 void SchedulingEvents::start() {
-  if (std::exchange(running_, true)) return;
-  work_ = rounds().eagerlyEvaluate([this](kj::Exception&& failed) {
-    running_ = false;
-    log::error("events of pods without a node are no longer written: {}",
-               failed.getDescription().cStr());
-  });
-}
-
-kj::Promise<void> SchedulingEvents::rounds() {
-  return timer_.afterDelay(kEventsPause).then([this] {
-    look();
-    return rounds();
-  });
+  pace_.start([this] { look(); });
 }
 
 void SchedulingEvents::look() {
   const Millis now = now_();
-  while (!made_.empty() && made_.front() + kHourMs <= now) made_.pop_front();
   std::erase_if(jobs_, [this](const auto& one) {
     const JobView* job = view_.jobs().in_memory(one.first);
     return job == nullptr || job->job.finished() || job->job.hidden();
@@ -91,9 +76,9 @@ void SchedulingEvents::look_at(const core::Job& job, Millis now) {
     if (message.empty()) continue;
     auto known = told.pods.find(key);
     if (known == told.pods.end()) {
-      if (told.made >= kPodsOfJob || made_.size() >= kNewInAnHour) return;
+      if (told.made >= kPodsOfJob || pace_.in_an_hour(now) >= kNewInAnHour) return;
       ++told.made;
-      made_.push_back(now);
+      pace_.count(now);
       known = told.pods.emplace(key, SchedulingEvent{}).first;
     }
     write(job, key, known->second, message, now);

@@ -12,13 +12,12 @@
 #pragma once
 
 #include "api/request/backend.hpp"
+#include "api/routes/kept/event_pace.hpp"
 #include "api/view/model/view.hpp"
 #include "api/view/render/render.hpp"
 
-#include <kj/async.h>
 #include <kj/timer.h>
 
-#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -42,7 +41,11 @@ class SchedulingEvents {
 
   SchedulingEvents(kj::Timer& timer, const View& view, Renderer& renderer, Backend& backend,
                    WallClock now)
-      : timer_(timer), view_(view), renderer_(renderer), backend_(backend), now_(std::move(now)) {}
+      : pace_(timer, "events of pods without a node"),
+        view_(view),
+        renderer_(renderer),
+        backend_(backend),
+        now_(std::move(now)) {}
   // Looks once a second from now on.
   void start();
   void look();
@@ -53,21 +56,17 @@ class SchedulingEvents {
     size_t made = 0;                         // events in the life of the job
   };
 
-  kj::Promise<void> rounds();
   void look_at(const core::Job& job, Millis now);
   void write(const core::Job& job, PodKey pod, SchedulingEvent& event, const std::string& message,
              Millis now);
 
-  kj::Timer& timer_;
+  EventPace pace_;
   const View& view_;
   Renderer& renderer_;
   Backend& backend_;
   const WallClock now_;
   std::map<JobId, OfJob> jobs_;  // of which a pod has waited, as long as they are not over
-  std::deque<Millis> made_;      // events in the last hour
   std::set<std::string> asked_;  // names of events that are being written
-  bool running_ = false;
-  kj::Promise<void> work_ = kj::READY_NOW;
 };
 
 }  // namespace muster::api

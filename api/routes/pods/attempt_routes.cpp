@@ -17,8 +17,10 @@ constexpr size_t kPageMax = 1000, kPageDefault = 500;
 kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   const core::JobMeta& meta = job.object().meta;
-  return list(exchange, job.id(),
-              {meta.name, meta.uid, job.indexed(), &job.spec().pod, &job.object()}, &job);
+  return list(
+      exchange, job.id(),
+      {meta.name, meta.uid, job.indexed(), &job.spec().pod, &job.object(), job.state().admitted_ms},
+      &job);
 }
 
 kj::Promise<void> AttemptRoutes::list(Exchange& exchange, JobId id, const AttemptOf& job,
@@ -44,16 +46,18 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, JobId id, const Attemp
   }
   const bool failed = url.flag("failed");
   request.wanted = [&](const core::Pod& pod) {
-    if (failed && pod.end.succeeded()) return false;
+    if (failed && (!pod.ended || pod.end.succeeded())) return false;
     return set.empty() || indexes.contains(pod.key.index);
   };
   auto page = backend_.read_attempts(request);
   if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
-  // Those whose replacement does not exist yet (deferred) are not in the history.
-  if (url.flag("uncounted") && now != nullptr && !page->next)
+  // Those whose replacement does not exist yet (deferred) are not in the history, nor are those
+  // that have not ended.
+  const bool uncounted = url.flag("uncounted"), open = url.flag("open");
+  if ((uncounted || open) && now != nullptr && !page->next)
     now->each_pod([&](const core::Pod& pod) {
-      if (pod.ended && pod.counted == core::Counted::not_yet && request.wanted(pod))
-        page->attempts.push_back(pod);
+      const bool more = pod.ended ? uncounted && pod.counted == core::Counted::not_yet : open;
+      if (more && request.wanted(pod)) page->attempts.push_back(pod);
     });
   return exchange.send(200, dumped(attempt_list(view_, job, *page)) + "\n");
 }
@@ -137,6 +141,9 @@ kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
   out["details"] = why.details;
   if (why.until_ms != 0) out["until"] = core::instant_text(why.until_ms);
   if (why.next_retry_ms != 0) out["nextRetry"] = core::instant_text(why.next_retry_ms);
+  const auto pairs = view_.unreached().find(job.id());
+  if (pairs != view_.unreached().end() && !pairs->second.empty())
+    out["unreached"] = core::reach_lines(pairs->second);
   const std::string queue = core::queue_of(core::placed_object(job)->meta.annotations);
   if (queue != core::kDefaultQueue || !queues_.all()->queues.empty()) out["queue"] = queue;
   return exchange.send(200, dumped(out) + "\n");

@@ -61,8 +61,9 @@ class LogStream {
 
   // Finds the beginning, if that takes the node's knowledge of lines and processes.
   kj::Promise<void> begin() {
-    // Of all processes, the last lines are those of each output.
-    const bool ordered = query_.tail_lines.value_or(0) > 0 && query_.run >= 0;
+    // Of a single output, they are found by its offset.
+    const bool ordered =
+        query_.tail_lines.value_or(0) > 0 && (query_.run >= 0 || parts_.size() > 1);
     if (query_.tail_lines == 0 || (query_.run <= 0 && query_.since == 0 && !ordered))
       return next(0);
     auto call = new_call<Result<LogBegins>>();

@@ -20,6 +20,15 @@ std::string note_of(const core::Job& job, const core::JobEvent& event) {
   return note == job.state().notes.end() ? "" : note->second;
 }
 
+// "olga set priority 100, queue gpu". `note`: what was set, and by whom.
+std::string overridden_text(const std::string& note) {
+  const std::string_view by = " by ";
+  const size_t at = note.rfind(by);
+  if (at == std::string::npos) return "An operator set " + note;
+  const std::string what = note.substr(0, at), who = note.substr(at + by.size());
+  return who + (what == "nothing" ? " removed all overrides" : " set " + what);
+}
+
 }  // namespace
 
 std::string event_reason(const core::Job& job, const core::JobEvent& event) {
@@ -83,7 +92,7 @@ std::string event_message(const core::Job& job, const core::JobEvent& event) {
     case Kind::released:
       return "Released by " + note_of(job, event);
     case Kind::overridden:
-      return "An operator set " + note_of(job, event);
+      return overridden_text(note_of(job, event));
     case Kind::cancelled:
       return "Cancelled " + note_of(job, event);
   }

@@ -19,6 +19,7 @@
 #include "api/view/model/shown.hpp"
 #include "core/cluster/fold/effect.hpp"
 #include "core/cluster/nodes/node_info.hpp"
+#include "core/cluster/nodes/reach.hpp"
 #include "core/job/fold/batch.hpp"
 
 #include <array>
@@ -96,6 +97,16 @@ class View {
     const auto found = shares_.queue_waits.find(job);
     return found == shares_.queue_waits.end() ? nullptr : &found->second;
   }
+  // The nodes of MPI jobs that did not reach each other a short while ago. None: they do again.
+  using UnreachedNodes = std::map<JobId, std::vector<core::Unreached>>;
+  // nullopt: nothing is known about the nodes of this job any more.
+  void set_unreached(JobId job, std::optional<std::vector<core::Unreached>> pairs) {
+    if (pairs)
+      unreached_.insert_or_assign(job, std::move(*pairs));
+    else
+      unreached_.erase(job);
+  }
+  const UnreachedNodes& unreached() const { return unreached_; }
   // Called after commit() and health(); set by the server.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
 
@@ -225,6 +236,7 @@ class View {
   mutable std::map<std::string, std::shared_ptr<const KeptView>, std::less<>> provided_;
   mutable std::unordered_map<uint64_t, std::string> provided_by_id_;
   core::cluster::ShowShares shares_;
+  UnreachedNodes unreached_;
   std::function<void()> listener_;
   RecordObserver* observer_ = nullptr;
 };

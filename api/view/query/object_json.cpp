@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace muster::api {
 namespace {
@@ -49,6 +50,13 @@ OrderedJson limits_condition(const core::NodeInfo& node, const std::string& sinc
 
 }  // namespace
 
+core::NodeTrouble reported_trouble(const core::NodeInfo& node) {
+  if (node.trouble) return node.trouble;
+  if (node.check.fails()) return {"HealthCheckFailed", node.check.failure};
+  if (!node.starts_failing.empty()) return {"StartsFailing", node.starts_failing};
+  return {};
+}
+
 ReadyCondition ready_condition(const core::NodeInfo& node) {
   using Health = core::NodeInfo::Health;
   if (has_left(node))
@@ -58,9 +66,8 @@ ReadyCondition ready_condition(const core::NodeInfo& node) {
     case Health::ready:
       if (node.draining)
         return {"False", "AgentDraining", "the agent is terminating its pods and shutting down"};
-      if (node.trouble) return {"False", node.trouble.reason, node.trouble.message};
-      if (node.check.fails()) return {"False", "HealthCheckFailed", node.check.failure};
-      if (!node.starts_failing.empty()) return {"False", "StartsFailing", node.starts_failing};
+      if (core::NodeTrouble found = reported_trouble(node))
+        return {"False", std::move(found.reason), std::move(found.message)};
       return {"True", "AgentReady", "the agent is connected"};
     case Health::suspect:
       return {"Unknown", "NodeStatusUnknown", unresponsive(node)};

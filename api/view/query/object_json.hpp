@@ -17,6 +17,10 @@ namespace muster::api {
 // Whether its agent announced its shutdown and is gone; survives a restart of the coordinator.
 bool has_left(const core::NodeInfo& node);
 
+// What its agent reports that keeps pods from a node whose agent is connected: the trouble of the
+// agent, a failed health check or starts that fail, in this order; empty: nothing.
+core::NodeTrouble reported_trouble(const core::NodeInfo& node);
+
 // A node's Ready condition: whether it may get pods, unless an operator prevents it, and why not.
 struct ReadyCondition {
   const char* status;  // True, False, Unknown

@@ -14,15 +14,19 @@ std::string token_text(const core::AttemptCursor& next) {
   return std::to_string(next.sequence) + "." + std::to_string(next.skip);
 }
 
-OrderedJson attempt_json(const View& view, const AttemptOf& job, const core::Pod& pod) {
+// `closed_ms`: when it was closed, if it has been.
+OrderedJson attempt_json(const View& view, const AttemptOf& job, const core::Pod& pod,
+                         std::optional<Millis> closed_ms) {
   OrderedJson out;
   out[job.indexed ? "index" : "number"] = pod.key.index;
   out["attempt"] = core::shown_attempt(job.indexed, pod.key);
   out["pod"] = core::pod_name(job.name, job.uid, job.indexed, pod.key);
   out["podUID"] = core::pod_uid(job.uid, pod.key);
   out["node"] = view.node_name(pod.node);
-  out["cause"] = core::name(pod.end.cause);
-  out["exitCode"] = pod.end.exit_code;
+  if (pod.ended) {
+    out["cause"] = core::name(pod.end.cause);
+    out["exitCode"] = pod.end.exit_code;
+  }
   if (pod.end.signal != 0) out["signal"] = pod.end.signal;
   std::string message = pod.end.message;
   for (const core::PodCondition& condition : core::pod_conditions(pod)) {
@@ -40,9 +44,11 @@ OrderedJson attempt_json(const View& view, const AttemptOf& job, const core::Pod
       out["timeLimitSeconds"] = *time_s;
   }
   out["created"] = core::instant_text(pod.created_ms);
-  out["bound"] = core::instant_text(pod.bound_ms);
+  if (pod.bound()) out["bound"] = core::instant_text(pod.bound_ms);
   if (pod.started_at) out["started"] = core::instant_text(*pod.started_at);
-  out["ended"] = core::instant_text(pod.end.ended_at);
+  if (pod.stopping_at) out["stopping"] = core::instant_text(*pod.stopping_at);
+  if (pod.ended) out["ended"] = core::instant_text(pod.end.ended_at);
+  if (closed_ms) out["recorded"] = core::instant_text(*closed_ms);
   if (pod.end.used.known()) put_usage(out["usage"], pod.end.used);
   if (!pod.runs.empty() && job.pod != nullptr) out["runs"] = runs_json(*job.pod, pod);
   return out;
@@ -66,8 +72,12 @@ OrderedJson attempt_list(const View& view, const AttemptOf& job, const core::Att
   list["metadata"] = OrderedJson::object();
   if (page.next) list["metadata"]["continue"] = token_text(*page.next);
   list["metadata"]["next"] = token_text(page.end);
+  list["metadata"]["jobCreated"] = core::instant_text(job.created_ms);
   list["items"] = OrderedJson::array();
-  for (const core::Pod& pod : page.attempts) list["items"].push_back(attempt_json(view, job, pod));
+  for (size_t i = 0; i < page.attempts.size(); ++i)
+    list["items"].push_back(
+        attempt_json(view, job, page.attempts[i],
+                     i < page.closed_ms.size() ? std::optional(page.closed_ms[i]) : std::nullopt));
   return list;
 }
 

@@ -17,6 +17,7 @@ struct AttemptOf {
   const core::PodTemplate* pod = nullptr;  // null: unknown; then runs are not shown
   // Null: unknown; then what the attempt was limited to is not shown.
   const core::JobObject* object = nullptr;
+  Millis created_ms = 0;
 };
 
 // An AttemptList.

@@ -1,5 +1,6 @@
 #include "api/view/render/misfits.hpp"
 
+#include "api/view/query/object_json.hpp"
 #include "base/text/time_text.hpp"
 #include "core/cluster/nodes/node_reasons.hpp"
 #include "core/cluster/slots/free_node.hpp"
@@ -50,6 +51,14 @@ std::string limit_text(const core::Stay& stay) {
          core::duration_text(stay.grace_ms) + " to end";
 }
 
+// "olga: replace DIMM, since 2027-01-31T08:15:00Z". Whole minutes, so that nodes that were closed
+// together are listed together.
+std::string given_text(const core::NodeReason& reason) {
+  constexpr Millis kMinuteMs = 60'000;
+  return core::who_and_why(reason) + ", since " +
+         time_text(reason.at_ms - reason.at_ms % kMinuteMs);
+}
+
 // The node ends, or is reserved for others, before such a pod would have ended.
 std::optional<Misfit> ends_too_soon(const core::NodeInfo& node, const core::Stay& stay,
                                     Millis now) {
@@ -58,7 +67,7 @@ std::optional<Misfit> ends_too_soon(const core::NodeInfo& node, const core::Stay
   if (!end) return std::nullopt;
   if (end->window == nullptr)
     return Misfit{"ending",
-                  "ends at " + time_text(end->at_ms) + "; " +
+                  "ending at " + time_text(end->at_ms) + "; " +
                       (stay.limit_ms ? limit_text(stay)
                                      : "the job's pods take " + core::duration_text(stay.grace_ms) +
                                            " to end")};
@@ -66,8 +75,8 @@ std::optional<Misfit> ends_too_soon(const core::NodeInfo& node, const core::Stay
   const std::string what = "(" + window.name + (window.by.empty() ? "" : " by " + window.by) +
                            (window.reason.empty() ? "" : ": " + window.reason) + ")";
   if (window.from_ms <= now)
-    return Misfit{"reserved", "is reserved until " + time_text(window.until_ms) + " " + what};
-  return Misfit{"reserved", "is reserved from " + time_text(window.from_ms) + " " + what + "; " +
+    return Misfit{"reserved", "reserved until " + time_text(window.until_ms) + " " + what};
+  return Misfit{"reserved", "reserved from " + time_text(window.from_ms) + " " + what + "; " +
                                 limit_text(stay)};
 }
 
@@ -76,14 +85,11 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
                              const core::Demand& demand, Millis now) {
   if (node.health != core::NodeInfo::Health::ready) return Misfit{"not ready", "not ready"};
   if (node.draining) return Misfit{"draining", "draining, its agent is shutting down"};
-  if (node.trouble) return Misfit{"not ready", node.trouble.reason + ": " + node.trouble.message};
-  if (node.check.fails()) return Misfit{"not ready", "HealthCheckFailed: " + node.check.failure};
-  if (!node.starts_failing.empty())
-    return Misfit{"not ready", "StartsFailing: " + node.starts_failing};
+  if (const core::NodeTrouble found = reported_trouble(node))
+    return Misfit{"not ready", found.reason + ": " + found.message};
   if (node.spec.unschedulable) {
     const core::NodeReason* const why = core::reason_of(node.spec, core::kCordon);
-    return Misfit{"cordoned",
-                  why == nullptr ? "cordoned" : "cordoned by " + core::who_and_why(*why)};
+    return Misfit{"cordoned", why == nullptr ? "cordoned" : "cordoned by " + given_text(*why)};
   }
   if (!core::enforces(node, demand))
     return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
@@ -103,9 +109,15 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
   if (!core::admits(node, labels, demand)) {
     std::string why;
     for (const core::NodeReason& one : node.spec.reasons)
-      why += (why.empty() ? " (" : "; ") + one.what + " by " + core::who_and_why(one);
+      why += (why.empty() ? " (" : "; ") + one.what + " by " + given_text(one);
+    const bool by_right =
+        demand.of_user && std::ranges::any_of(node.spec.taints, [](const auto& t) {
+          return t.effect == "NoExecute";
+        });
     return Misfit{"tainted",
-                  "has taints that the job does not tolerate" + why + (why.empty() ? "" : ")")};
+                  std::string(by_right ? "NoExecute taints, which users' jobs cannot tolerate"
+                                       : "taints that the job does not tolerate") +
+                      why + (why.empty() ? "" : ")")};
   }
   if (auto ends = ends_too_soon(node, demand.stay, now)) return ends;
   core::Amounts room = core::capacity_of(node);

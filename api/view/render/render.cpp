@@ -34,13 +34,13 @@ const char* kind_name(Kind kind) {
 }
 
 const char* kind_in(Kind kind, Form form) {
-  return form == Form::table      ? "Table"
+  return is_table(form)           ? "Table"
          : form == Form::metadata ? "PartialObjectMetadata"
                                   : kind_name(kind);
 }
 
 const char* api_version(Kind kind, Form form) {
-  if (form == Form::table || form == Form::metadata) return "meta.k8s.io/v1";
+  if (is_table(form) || form == Form::metadata) return "meta.k8s.io/v1";
   if (kind == Kind::lease) return "coordination.k8s.io/v1";
   if (kind == Kind::event && form == Form::events_v1) return "events.k8s.io/v1";
   if (kind == Kind::queue) return "muster.dev/v1";
@@ -126,11 +126,14 @@ std::string_view Renderer::unplaced(const Shown& shown) {
                                             : scheduling_.of(*shown.job, pod.steps, now);
 }
 
-void Renderer::row(std::string& out, const Shown& shown) {
+void Renderer::row(std::string& out, const Shown& shown, Form form) {
   out += "{\"cells\":";
   out += dumped(table_cells(view_, shown, now_()));
   out += ",\"object\":";
-  metadata(out, shown);
+  if (form == Form::cells)
+    out += "null";
+  else
+    metadata(out, shown);
   out += "}";
 }
 
@@ -155,17 +158,17 @@ void Renderer::metadata(std::string& out, const Shown& shown) {
 }
 
 void Renderer::whole(std::string& out, const Shown& shown, Form form, bool columns) {
-  if (form != Form::table) return object(out, shown, form);
+  if (!is_table(form)) return object(out, shown, form);
   out += R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":")" +
          std::to_string(shown.version) + "\"},\"columnDefinitions\":";
   out += columns ? dumped(table_columns(shown.kind)) : "null";
   out += ",\"rows\":[";
-  row(out, shown);
+  row(out, shown, form);
   out += "]}";
 }
 
 std::string Renderer::list_head(Kind kind, Form form) const {
-  if (form == Form::table)
+  if (is_table(form))
     return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":)" +
            dumped(table_columns(kind)) + ",\"rows\":[";
   return std::string("{\"kind\":\"") + kind_in(kind, form) + "List\",\"apiVersion\":\"" +
@@ -186,7 +189,7 @@ std::string Renderer::list_tail(const ListMeta& list) const {
 std::string Renderer::bookmark(Kind kind, Form form, uint64_t version) const {
   const std::string meta = "\"metadata\":{\"resourceVersion\":\"" + std::to_string(version) +
                            "\",\"creationTimestamp\":null}";
-  if (form == Form::table)
+  if (is_table(form))
     return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1",)" + meta +
            ",\"columnDefinitions\":null,\"rows\":[]}";
   return std::string("{\"kind\":\"") + kind_in(kind, form) + "\",\"apiVersion\":\"" +

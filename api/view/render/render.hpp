@@ -11,8 +11,11 @@
 namespace muster::api {
 
 // metadata: kind PartialObjectMetadata. events_v1: plain, but events with the field names of
-// events.k8s.io/v1.
-enum class Form { plain, table, metadata, events_v1 };
+// events.k8s.io/v1. cells: a table whose rows have no objects (includeObject=None).
+enum class Form { plain, table, metadata, events_v1, cells };
+inline bool is_table(Form form) {
+  return form == Form::table || form == Form::cells;
+}
 // How that is encoded. YAML includes JSON, so it is the same text.
 enum class Encoding { json, yaml, protobuf };
 
@@ -23,8 +26,8 @@ class Renderer {
 
   // In any form but table.
   void object(std::string& out, const Shown& shown, Form form = Form::plain);
-  // A table row: the cells and the object's metadata.
-  void row(std::string& out, const Shown& shown);
+  // A row of a table of this form: the cells and perhaps the object's metadata.
+  void row(std::string& out, const Shown& shown, Form form);
   // The object in this form: plain, or a table of one row. `columns`: include the column
   // definitions.
   void whole(std::string& out, const Shown& shown, Form form, bool columns = true);

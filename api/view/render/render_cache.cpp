@@ -34,7 +34,7 @@ std::string RenderCache::made(const Shown& shown, Form form, Encoding encoding, 
 void RenderCache::append_event(std::string& out, std::string_view type, const Shown& shown,
                                Form form, Encoding encoding, bool columns) {
   const bool removed = type == "DELETED";  // it may be a stub with the version of another change
-  if (form == Form::table || shown.kind == Kind::node || removed)
+  if (is_table(form) || shown.kind == Kind::node || removed)
     return append_watch_event(out, type, made(shown, form, encoding, columns), encoding);
   append_watch_event(out, type, kept(shown, form, encoding), encoding);
 }

@@ -64,6 +64,37 @@ Later later_rounds(const Others& others, const core::Job& job) {
   return later;
 }
 
+// Which job let job `name`, and so those that follow it, down; `name` itself if none did. Empty
+// `lost`: as a whole.
+std::string root_cause(const Others& others, std::string name, const core::IndexSet& lost) {
+  for (int i = 0; i < kRepairsMax; ++i) {
+    const auto shown = others.find(name);
+    if (!shown) return name;
+    const core::Job& job = *shown->job;
+    const core::IndexSet& wanted = lost.empty() ? job.state().failed_indexes : lost;
+    std::string cause;
+    for (const core::Followed& one : job.state().followed)
+      if (!wanted.empty() && wanted.without(job.own_indexes().without(one.known.passed)).empty())
+        cause = one.name;
+    const core::Condition* const end = job.condition(core::ConditionType::failed);
+    if (end && end->reason == core::ConditionReason::dependency_never_satisfied)
+      for (const core::After& one : core::after_of(job.object().meta.annotations))
+        if (one.needed == core::Needed::ok) cause = one.job;
+    if (cause.empty()) return name;
+    name = cause;
+  }
+  return name;
+}
+
+// "muster retry job/prep --failed --dependents". What was cancelled has not failed.
+std::string retry_with_dependents(const core::Job& job, const core::IndexSet& lost) {
+  const core::JobState& s = job.state();
+  const core::IndexSet& wanted = lost.empty() ? s.failed_indexes : lost;
+  const bool failed = !wanted.without(s.cancelled_indexes).empty();
+  return "muster retry job/" + job.object().meta.name + (failed ? " --failed" : "") +
+         " --dependents";
+}
+
 // What `job` needs where job `name` let it down; empty `lost`: it as a whole.
 std::string needed_text(const Others& others, const core::Job& job, const std::string& name,
                         const core::IndexSet& lost) {
@@ -81,7 +112,12 @@ std::string needed_text(const Others& others, const core::Job& job, const std::s
             : one        ? " runs it again"
                          : " runs them again") +
            ", so the way on is: " + retry;
-  return "the way on is: muster retry job/" + name + " --failed, then " + retry;
+  const std::string root = root_cause(others, name, lost);
+  const auto cause = others.find(root);
+  if (!cause) return it + (one || lost.empty() ? " runs" : " run") + " only with a new job";
+  if (root != name && !later_rounds(others, *cause->job).newest.empty())
+    return "the way on is: muster retry job/" + name + " --dependents";
+  return "the way on is: " + retry_with_dependents(*cause->job, lost);
 }
 
 std::string lost_text(const core::IndexSet& lost, const std::string& name) {

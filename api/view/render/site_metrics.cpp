@@ -1,6 +1,7 @@
 #include "api/view/render/site_metrics.hpp"
 
 #include "api/kube/objects/queue_object.hpp"
+#include "api/view/render/waiting.hpp"
 #include "base/text/json.hpp"
 #include "core/queue/queue.hpp"
 #include "core/spec/fields/owner.hpp"
@@ -33,21 +34,6 @@ std::string_view node_state(const core::NodeInfo& node) {
   if (!node.starts_failing.empty()) return "starts_failing";
   if (node.spec.unschedulable) return "cordoned";
   return "ready";
-}
-
-std::string_view why_queued(const core::Slots::QueueWait& wait) {
-  using Why = core::Slots::QueueWait::Why;
-  switch (wait.why) {
-    case Why::limit:
-      return wait.per_user ? "user_limit" : "queue_limit";
-    case Why::no_node:
-      return "queue_nodes";
-    case Why::no_queue:
-    case Why::not_open:
-    case Why::time_limit:
-      break;
-  }
-  return "queue";
 }
 
 // The pods of all jobs, in one pass.
@@ -89,11 +75,7 @@ void add_job(const View& view, const core::Job& job, PodSums& sums) {
     since_ms = since_ms == 0 ? pod->created_ms : std::min(since_ms, pod->created_ms);
   }
   if (pending > 0) {
-    const core::Slots::QueueWait* queued = view.queue_wait(job.id());
-    PodSums::Waiting& waiting = sums.waiting[std::string(job.on_hold()       ? "hold"
-                                                         : job.gated()       ? "scheduling_gate"
-                                                         : queued != nullptr ? why_queued(*queued)
-                                                                             : "slots")];
+    PodSums::Waiting& waiting = sums.waiting[std::string(waits_for(view, job))];
     waiting.pods += pending;
     waiting.since_ms = waiting.since_ms == 0 ? since_ms : std::min(waiting.since_ms, since_ms);
   }
@@ -176,6 +158,9 @@ struct SiteMetrics::Gauges {
                              "them.");
   LabeledGauges store = of("muster_coordinator_store_answers",
                            "1: the consensus store has answered the last request; 0: it has not.");
+  LabeledGauges wiped = of("muster_coordinator_store_wiped",
+                           "1: the consensus store holds no configuration, so nobody can take "
+                           "over; 0: it does.");
   LabeledGauges replica_in_sync =
       of("muster_coordinator_replica_in_sync", "1: this follower may take over; 0: it may not.");
   LabeledGauges lag =
@@ -191,11 +176,10 @@ struct SiteMetrics::Gauges {
   void show_lead(const core::standby::LeadFigures& figures);
   void show_all() {
     for (LabeledGauges* one :
-         {&pods,        &pending,        &oldest,      &slots_used,    &slots_free,
-          &node_states, &agents,         &user_pods,   &user_pods_max, &user_share,
-          &queue_pods,  &queue_pods_max, &disk_free,   &disk,          &backup,
-          &leader,      &term,           &in_sync,     &store,         &replica_in_sync,
-          &lag,         &round_trip,     &certificates})
+         {&pods,      &pending,   &oldest,          &slots_used, &slots_free, &node_states,
+          &agents,    &user_pods, &user_pods_max,   &user_share, &queue_pods, &queue_pods_max,
+          &disk_free, &disk,      &backup,          &leader,     &term,       &in_sync,
+          &store,     &wiped,     &replica_in_sync, &lag,        &round_trip, &certificates})
       one->show();
   }
 };
@@ -249,6 +233,7 @@ void SiteMetrics::Gauges::show_lead(const core::standby::LeadFigures& figures) {
   leader[{}] = 1;
   term[{}] = static_cast<double>(figures.term);
   store[{}] = figures.store_answers ? 1 : 0;
+  wiped[{}] = figures.store_wiped ? 1 : 0;
   for (const core::standby::MemberFigures& member : figures.members) {
     if (member.in_sync) ++in_sync[{}];
     if (member.leads) continue;
@@ -278,7 +263,7 @@ void SiteMetrics::fill(const View& view, Millis now_ms) {
     for (const auto& [of, count] : sums.of_users)
       g.user_pods[{{"user", of.first}, {"state", of.second}}] = count;
     for (const core::Slots::Standing& one : view.shares().standings)
-      if (!one.name.empty()) g.user_share[{{"user", one.name}}] = one.held;
+      if (!one.name.empty()) g.user_share[{{"user", one.name}}] += one.held;
   }
   if (facts_.user_pods_max != 0) g.user_pods_max[{}] = static_cast<double>(facts_.user_pods_max);
   g.show_disk(facts_.data_dir);

@@ -224,9 +224,11 @@ std::string taints_text(const core::NodeSpec& spec) {
 }
 
 // "cordon by olga, 5m ago: replace DIMM"
-std::string reasons_text(const core::NodeSpec& spec, Millis now_ms) {
+std::string reasons_text(const core::NodeInfo& node, Millis now_ms) {
   std::string text;
-  for (const core::NodeReason& one : spec.reasons)
+  if (const core::NodeTrouble found = reported_trouble(node))
+    text = found.reason + ": " + found.message;
+  for (const core::NodeReason& one : node.spec.reasons)
     text += (text.empty() ? "" : "; ") + one.what + " by " + one.by + ", " +
             span_text(now_ms - one.at_ms) + " ago" + (one.text.empty() ? "" : ": " + one.text);
   return text.empty() ? "<none>" : text;
@@ -264,7 +266,7 @@ OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
           node.boot_id,
           node.keeper_version,
           taints_text(node.spec),
-          reasons_text(node.spec, now_ms),
+          reasons_text(node, now_ms),
           ends_text(node, now_ms)};
 }
 

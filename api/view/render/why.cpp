@@ -53,6 +53,7 @@ std::string end_text(const core::Pod& pod) {
   const core::PodEnd& end = pod.end;
   std::string text = exit_text(end.exit_code, end.signal);
   if (end.cause == core::EndCause::out_of_memory) text += ", OOMKilled";
+  if (end.cause == core::EndCause::deadline) text += ", DeadlineExceeded";
   for (const core::PodCondition& c : core::pod_conditions(pod))
     if (c.type == core::kDisruptionTarget && c.status == "True") text += ", " + c.reason;
   if (!end.message.empty()) text += ": " + end.message;
@@ -130,12 +131,39 @@ void explain_line(const core::cluster::ShowShares& shares, const core::Job& job,
   const core::Expectation& one = found->second;
   const bool known = one.start_ms && *one.start_ms > now;
   if (one.ahead == 0 && !known) return;
-  std::string text = one.ahead == 0   ? "no waiting job goes first"
+  std::string text = one.ahead == 0   ? "next in line"
                      : one.ahead == 1 ? "1 waiting job goes first"
                                       : std::to_string(one.ahead) + " waiting jobs go first";
-  if (known)
-    text += "; it is expected to start in about " + span_text(*one.start_ms - now + kRoundUpMs);
+  if (known) text += "; expected to start in about " + span_text(*one.start_ms - now + kRoundUpMs);
   out.details.push_back(std::move(text));
+}
+
+// Less recent use than this, a part of the cluster, is not worth a word.
+constexpr double kLeastUse = 0.001;
+
+// How the user stands among those in the queue, of `users` in the cluster. `queues`: there are
+// users in others.
+std::string standing_text(const std::vector<core::Slots::Standing>& standings,
+                          const core::Slots::Standing& own, size_t users, bool queues) {
+  size_t all = 0, ahead = 0;
+  for (const core::Slots::Standing& one : standings) {
+    if (one.queue != own.queue) continue;
+    ++all;
+    ahead += one.waiting > 0 && one.level() < own.level();
+  }
+  const std::string where = queues ? " in queue " + own.queue : "";
+  std::string text = (ahead == 0 ? "no other user" + where + " is ahead: "
+                                 : std::to_string(ahead) + " of " + std::to_string(all) + " users" +
+                                       where + (ahead == 1 ? " is ahead: " : " are ahead: ")) +
+                     (own.name.empty() ? "its owner" : own.name) + " holds " + percent(own.held) +
+                     " of the cluster" + (queues ? " there" : "");
+  if (own.use >= kLeastUse) {
+    char times[16];
+    std::snprintf(times, sizeof times, "%.1f", own.use * static_cast<double>(users));
+    text += ", and lately had " + percent(own.use) + (queues ? " in all queues, " : ", ") + times +
+            " times an equal share";
+  }
+  return text;
 }
 
 // How the job's owner stands among those who want slots, and what is kept for the job.
@@ -148,21 +176,28 @@ void explain_share(const View& view, const core::Job& job, Millis now, Explanati
   else
     explain_line(shares, job, now, out);
   const auto owner = core::owner_uid(job.object().meta.annotations);
+  const std::string queue = core::queue_of(core::placed_object(job)->meta.annotations);
   const core::Slots::Standing* own = nullptr;
-  size_t users = 0, ahead = 0;
+  std::set<core::UserId> users;
+  std::set<std::string> queues;
   for (const core::Slots::Standing& one : shares.standings) {
-    if (owner == one.user) own = &one;
-    users += one.held > 0 || one.waiting > 0;
+    if (one.queue.empty()) continue;
+    if (owner == one.user && one.queue == queue) own = &one;
+    users.insert(one.user);
+    queues.insert(one.queue);
   }
-  if (!own || users < 2) return;
+  if (!own || users.size() < 2) return;
+  out.details.push_back(standing_text(shares.standings, *own, users.size(), queues.size() > 1));
+  std::set<std::string> first;
   for (const core::Slots::Standing& one : shares.standings)
-    ahead += one.waiting > 0 && one.held / one.weight < own->held / own->weight;
-  out.details.push_back(std::to_string(users) + " users share the cluster: its owner has " +
-                        percent(own->held) + " of it and lately had " + percent(own->use) + "; " +
-                        (ahead == 0 ? "no waiting user has less"
-                         : ahead == 1
-                             ? "1 waiting user has less and goes first"
-                             : std::to_string(ahead) + " waiting users have less and go first"));
+    if (one.waiting > 0 && !one.queue.empty() && one.queue_level < own->queue_level)
+      first.insert(one.queue);
+  if (first.empty()) return;
+  std::string names;
+  for (const std::string& name : first) names += (names.empty() ? "" : ", ") + name;
+  out.details.push_back((first.size() == 1 ? "a queue that holds less for its weight goes first: "
+                                           : "queues that hold less for their weights go first: ") +
+                        names);
 }
 
 // What operators have set for its pods instead of what its object says.
@@ -175,21 +210,42 @@ void tell_overrides(const core::Job& job, Explanation& out) {
              : ""));
 }
 
+// " (gpu=a100, rack=7)": the nodes that a queue selects.
+std::string labels_text(const Json& queue_spec) {
+  std::string text;
+  const Json selector = queue_spec.value("nodeSelector", Json::object());
+  for (const auto& [label, value] : selector.items())
+    text += (text.empty() ? " (" : ", ") + label + "=" +
+            (value.is_string() ? value.get<std::string>() : value.dump());
+  return text.empty() ? "" : text + ")";
+}
+
 // Why the job's queue lets nothing of it start.
-std::string queue_wait_text(const core::Slots::QueueWait& wait) {
+std::string queue_wait_text(const View& view, const core::Job& job,
+                            const core::Slots::QueueWait& wait) {
   using Why = core::Slots::QueueWait::Why;
   const std::string queue = "queue " + wait.queue;
+  const auto spec = [&] {
+    const auto stored = view.kept(core::KeptKind::queue, "", wait.queue);
+    const Json object = stored ? Json::parse(stored->kept->kept->json) : Json::object();
+    return object.value("spec", Json::object());
+  };
   switch (wait.why) {
     case Why::no_queue:
       return queue + " does not exist (muster get queues)";
     case Why::not_open:
       return queue + " is not open to its owner; an operator may change that";
-    case Why::time_limit:
-      return queue +
-             " allows only shorter time limits; an operator may raise its limit or the "
-             "job's (muster set job/NAME --time)";
+    case Why::time_limit: {
+      const auto limit_s = core::placed_object(job)->spec.pod.active_deadline_s;
+      return queue + " allows " +
+             spec().value(Json::json_pointer("/timeLimit/max"), "only shorter time limits") +
+             ", and the job's pods " +
+             (limit_s ? "may run " + core::duration_text(*limit_s * 1000) : "have no time limit") +
+             "; an operator may raise its limit or set the job's (muster set job/" +
+             job.object().meta.name + " --time)";
+    }
     case Why::no_node:
-      return "no node has the labels of " + queue;
+      return "no node has the labels of " + queue + labels_text(spec());
     case Why::limit:
       break;
   }
@@ -236,6 +292,17 @@ void tell_raised(const View& view, const core::Job& job, Millis now, Explanation
   }
 }
 
+// "2 nodes: cordoned by olga: replace DIMM (c1, c2)"
+std::string nodes_text(const std::pair<std::string, std::string>& reason,
+                       const Misfits::Nodes& nodes) {
+  constexpr size_t kNamesMax = 5;
+  std::string line = count(nodes.names.size(), "node") + ": " +
+                     reason_text(reason.first, reason.second, nodes) + " (";
+  for (size_t i = 0; i < nodes.names.size() && i < kNamesMax; ++i)
+    line += (i ? ", " : "") + nodes.names[i];
+  return line + (nodes.names.size() > kNamesMax ? ", …)" : ")");
+}
+
 // Why a gang could not start on the nodes that there are, were these empty; empty: it could.
 std::string too_large_text(const View& view, const core::Demand& demand, uint64_t wanted) {
   if (!demand.gang || wanted < 2) return "";
@@ -267,7 +334,7 @@ void explain_place(const View& view, const core::Job& job, core::Steps steps,
     return;
   }
   if (const auto* wait = view.queue_wait(job.id())) {
-    out.summary += ": " + queue_wait_text(*wait);
+    out.summary += ": " + queue_wait_text(view, job, *wait);
     return;
   }
   const Misfits found = misfits(view, demand, taken, now);
@@ -282,15 +349,9 @@ void explain_place(const View& view, const core::Job& job, core::Steps steps,
   } else {
     out.summary += ": " + fit_text(found);
   }
-  for (const auto& [reason, nodes] : found.reasons) {
-    if (!too_large.empty() && reason.first.empty()) continue;  // it fits one pod
-    std::string line = count(nodes.names.size(), "node") + ": " +
-                       reason_text(reason.first, reason.second, nodes) + " (";
-    for (size_t i = 0; i < nodes.names.size() && i < 5; ++i)
-      line += (i ? ", " : "") + nodes.names[i];
-    if (nodes.names.size() > 5) line += ", …";
-    out.details.push_back(line + ")");
-  }
+  for (const auto& [reason, nodes] : found.reasons)
+    if (too_large.empty() || !reason.first.empty())  // else it fits one pod
+      out.details.push_back(nodes_text(reason, nodes));
   if (!demand.node_name.empty() && all > 0)
     out.details.push_back("spec.nodeName is " + demand.node_name +
                           ": its pods run on no other node");
@@ -309,7 +370,8 @@ bool explain_hold(const core::Job& job, Millis now, Explanation& out) {
                   "; muster release job/" + job.object().meta.name + ")";
     const uint64_t on_nodes = job.active() - job.pending().size();
     if (on_nodes > 0)
-      out.details.push_back(count_of(on_nodes, "pod") + " on a node, and not ended by the hold");
+      out.details.push_back(count(on_nodes, "pod") +
+                            (on_nodes == 1 ? " keeps running" : " keep running"));
     if (!begins.empty()) out.details.push_back("the job " + begins);
     return true;
   }
@@ -545,8 +607,8 @@ void tell_most_runs(const core::Job& job, Explanation& out) {
   if (most != nullptr) tell_runs(job, *most, out);
 }
 
-// Reports missing configuration of the job's bound pods, or only of this index's, and trouble on
-// their nodes.
+// Reports missing configuration of the job's bound pods, or only of this index's, trouble on their
+// nodes, and nodes of an MPI job that do not reach each other: then any of its indexes may hang.
 void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
                   Explanation& out) {
   std::set<NodeId> seen;
@@ -564,6 +626,9 @@ void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t
     out.details.push_back("node " + shown->node->name + " is not ready: " + why.reason + ": " +
                           why.message);
   }
+  if (const auto pairs = view.unreached().find(job.id()); pairs != view.unreached().end())
+    for (std::string& line : core::reach_lines(pairs->second))
+      out.details.push_back(std::move(line));
 }
 
 void tell_lost_indexes(const core::JobState& s, Explanation& out) {
@@ -673,10 +738,13 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.details.push_back(parked_text(parked));
   if ((out.state == "Running" || out.state == "Starting") && pending > 0) {
     const auto* const wait = view.queue_wait(job.id());
-    out.details.push_back(
-        count_of(pending, "pod") + " waiting for a slot" +
-        (wait ? ": " + queue_wait_text(*wait)
-              : ": " + fit_text(misfits(view, demand_now(job, {}, now), taken_now(view), now))));
+    const Misfits found =
+        wait ? Misfits{} : misfits(view, demand_now(job, {}, now), taken_now(view), now);
+    out.details.push_back(count_of(pending, "pod") + " waiting for a slot: " +
+                          (wait ? queue_wait_text(view, job, *wait) : fit_text(found)));
+    for (const auto& [reason, nodes] : found.reasons)
+      if (!reason.first.empty() && reason.first != "full")
+        out.details.push_back(nodes_text(reason, nodes));
     if (!wait) explain_share(view, job, now, out);
     tell_raised(view, job, now, out);
   }

@@ -5,10 +5,14 @@
 #include "agent/run/environment.hpp"
 #include "base/files/private_files.hpp"
 #include "base/log.hpp"
+#include "base/version.hpp"
+#include "cli/doctor/look.hpp"
 #include "cli/verbs/daemons/daemon_options.hpp"
+#include "cli/verbs/daemons/running_settings.hpp"
 #include "client/terminal/exit_codes.hpp"
 
 #include <csignal>
+#include <unistd.h>
 
 namespace muster::cli {
 
@@ -17,17 +21,26 @@ int execute(const AgentOptions& options) {
   close_umask();
   agent::AgentOptions with = options.options;
   with.manager = ServiceManager::take();
+  const std::string& dir = with.work_dir;
+  if (!dir.empty()) with.at_start = [&] { tell_settings(options.source, dir); };
   if (reloads_at_hangup())
-    with.at_hangup = [source = options.source]() mutable {
-      read_again(source, [](const Settings& settings) -> Status {
+    with.at_hangup = [&dir, source = options.source]() mutable {
+      const auto taken = read_again(source, [](const Settings& settings) -> Status {
         auto read = agent_options(settings);
         return read ? Status(Nothing{}) : read.error();
       });
+      if (taken && !dir.empty()) tell_settings(source, dir);
     };
   agent::forget_environment();
-  log::setup_queued("agent", options.log_level);
+  log::setup_queued("agent", options.log_level, options.log_format);
+  log::info("muster {} has started, pid {}", kVersion, getpid());
+  if (!with.hollow)
+    for (const doctor::Finding& one :
+         breaking_pods(doctor::look_at_node(with, doctor::Depth::breaking_pods)))
+      log::warn("{}: {}; {}", one.check, one.found, one.advice);
   auto code = agent::run_agent(with);
   if (!code) return fail_daemon(code.error(), "agent");
+  log::info("stopped");
   return *code;
 }
 

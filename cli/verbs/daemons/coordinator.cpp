@@ -9,13 +9,16 @@
 #include "base/log.hpp"
 #include "base/peer/local_sockets.hpp"
 #include "base/process/service_manager.hpp"
+#include "base/version.hpp"
 #include "cli/verbs/daemons/daemon_options.hpp"
+#include "cli/verbs/daemons/running_settings.hpp"
 #include "client/follow/signals.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/starved.hpp"
 #include "standby/standby.hpp"
 
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <functional>
 #include <string>
@@ -64,7 +67,8 @@ void tell_serving(const coordinator::Coordinator& coordinator, const std::string
   if (out) LineQueue(std::move(out), [](uint64_t) { return ""; }).write(std::move(line));
 }
 
-void take_again(coordinator::Coordinator& coordinator, SettingsSource& source) {
+void take_again(coordinator::Coordinator& coordinator, SettingsSource& source,
+                const std::string& data_dir) {
   const auto valid = [](const Settings& settings) -> Status {
     auto options = coordinator_options(settings);
     return options ? Status(Nothing{}) : options.error();
@@ -73,20 +77,38 @@ void take_again(coordinator::Coordinator& coordinator, SettingsSource& source) {
   if (!settings) return;
   if (auto options = coordinator_options(*settings))
     coordinator.reload(options->options.roles, options->options.quotas);
+  tell_settings(source, data_dir);
+}
+
+// Once it holds its data directory: one that may not start has one line to say.
+void tell_start() {
+  log::info("muster {} has started, pid {}", kVersion, getpid());
+}
+
+void tell_end(int signal) {
+  log::info("SIG{}: shutting down; pods keep running", sigabbrev_np(signal));
+}
+
+int stopped() {
+  log::info("stopped");
+  return kDone;
 }
 
 // Until a signal ends us, or `over` once something has woken us. The watchdog hears of us only
 // while the API's thread is not stuck. False: it is over.
 bool serve(coordinator::Coordinator& coordinator, Signals& signals, const ServiceManager& manager,
-           SettingsSource source, const std::function<bool()>& over) {
+           const CoordinatorOptions& options, const std::function<bool()>& over) {
+  SettingsSource source = options.source;
   const bool reloads = reloads_at_hangup();
   const Millis each_ms = manager.alive_each_ms();
   while (!over()) {
     const int signal = signals.next(each_ms > 0 ? each_ms : Signals::kForever);
-    if (signal == SIGHUP && reloads)
-      take_again(coordinator, source);
-    else if (signal != 0)
+    if (signal == SIGHUP && reloads) {
+      take_again(coordinator, source, options.options.data_dir);
+    } else if (signal != 0) {
+      tell_end(signal);
       return true;
+    }
     if (each_ms > 0 && coordinator.responds(each_ms)) manager.alive();
   }
   return false;
@@ -97,7 +119,10 @@ bool follow(const standby::Standby& standby, Signals& signals, const ServiceMana
   const Millis each_ms = manager.alive_each_ms();
   while (standby.lead() == nullptr) {
     const int signal = signals.next(each_ms > 0 ? each_ms : Signals::kForever);
-    if (signal != 0 && (signal != SIGHUP || !reloads_at_hangup())) return false;
+    if (signal != 0 && (signal != SIGHUP || !reloads_at_hangup())) {
+      tell_end(signal);
+      return false;
+    }
     if (each_ms > 0) manager.alive();
   }
   return true;
@@ -108,27 +133,30 @@ int take_part(const CoordinatorOptions& options, const coordinator::Options& ser
               Signals& signals, const ServiceManager& manager) {
   auto standby = standby::Standby::start(*options.standby, serves, [&signals] { signals.wake(); });
   if (!standby) return fail_daemon(standby.error(), "coordinator");
+  tell_start();
+  tell_settings(options.source, serves.data_dir);
   manager.ready();
   while (follow(**standby, signals, manager)) {
     coordinator::Options leads = serves;
     leads.lead = (*standby)->lead();
     auto coordinator = coordinator::Coordinator::start(leads);
     if (!coordinator) {
-      leads.lead = nullptr;
-      (*standby)->resign(true);
+      (*standby)->hand_over();
       return fail_daemon(coordinator.error(), "coordinator");
     }
     tell_serving(**coordinator, serves.data_dir);
-    const bool ends = serve(**coordinator, signals, manager, options.source,
+    const bool ends = serve(**coordinator, signals, manager, options,
                             [&standby] { return (*standby)->hands_over(); });
     if (ends) manager.stopping();
     (*coordinator)->stop();
+    (*standby)->hand_over();  // before the teardown, for which nobody waits
     coordinator->reset();
-    (*standby)->resign(ends);
-    if (ends) return kDone;
+    if (ends) return stopped();
+    (*standby)->follow_again();
+    tell_settings(options.source, serves.data_dir);  // what it has taken since is not in use
   }
   manager.stopping();
-  return kDone;
+  return stopped();
 }
 
 }  // namespace
@@ -137,7 +165,7 @@ int execute(const CoordinatorOptions& options) {
   const ServiceManager manager = ServiceManager::take();
   Signals signals;  // before the first thread
   close_umask();
-  log::setup_queued("coordinator", options.log_level);
+  log::setup_queued("coordinator", options.log_level, options.log_format);
   raise_open_files();
   if (const Status enough = want_descriptors(kDescriptorsToServe); !enough)
     return fail_daemon(enough.error(), "coordinator");
@@ -147,12 +175,14 @@ int execute(const CoordinatorOptions& options) {
     return fail_daemon(*refused, "coordinator");
   auto coordinator = coordinator::Coordinator::start(serves);
   if (!coordinator) return fail_daemon(coordinator.error(), "coordinator");
-  tell_serving(**coordinator, options.options.data_dir);
+  tell_start();
+  tell_settings(options.source, serves.data_dir);
+  tell_serving(**coordinator, serves.data_dir);
   manager.ready();
-  serve(**coordinator, signals, manager, options.source, [] { return false; });
+  serve(**coordinator, signals, manager, options, [] { return false; });
   manager.stopping();
   (*coordinator)->stop();
-  return kDone;
+  return stopped();
 }
 
 Verb coordinator_verb() {

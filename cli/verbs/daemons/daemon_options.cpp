@@ -4,6 +4,7 @@
 #include "base/peer/local_sockets.hpp"
 #include "base/peer/users.hpp"
 #include "cli/verbs/when.hpp"
+#include "client/terminal/text.hpp"
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
 #include "core/spec/values/well_known.hpp"
@@ -179,6 +180,17 @@ void read_mail_program(Reader& read, std::string& program) {
                                   std::string(kSendmail) + ", or none");
 }
 
+// A program that runs before or after each pod, and its time limit.
+void read_hook(Reader& read, const char* name, const char* limit_name, std::string& program,
+               Millis& limit_ms) {
+  read.text(name, program);
+  read.filled(name, "the path of a program; leave it out to run none");
+  if (!program.empty() && program[0] != '/')
+    read.fail(name, "`" + program + "`: must be an absolute path");
+  read.span(limit_name, limit_ms);
+  if (limit_ms < 1'000 || limit_ms > 86'400'000) read.fail(limit_name, "must be 1s to 24h");
+}
+
 // What no single setting says.
 Status check_coordinator(const coordinator::Options& o, const Settings& settings) {
   if (o.data_dir.empty())
@@ -244,6 +256,11 @@ Result<std::optional<standby::Options>> standby_options(const Settings& settings
 
 }  // namespace
 
+std::string daemon_file(Section section, const std::string& given) {
+  const std::string usual = std::string("/etc/muster/") + name_of(section) + ".yaml";
+  return given.empty() && access(usual.c_str(), F_OK) == 0 ? usual : given;
+}
+
 Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   CoordinatorOptions all;
   coordinator::Options& o = all.options;
@@ -285,6 +302,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.whole("user-pods-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.pods_max);
   read.whole("user-requests-max", 1, 1'000'000, o.quotas.requests_max);
   read.text("log-level", all.log_level);
+  if (settings.text("log-format") == "json") all.log_format = log::Format::json;
   read_mail_program(read, o.mail_program);
   read.span("pod-failure-backoff-base", o.backoff_base_ms);
   read.span("pod-failure-backoff-max", o.backoff_max_ms);
@@ -342,6 +360,19 @@ Result<std::optional<Millis>> end_of(const std::string& text) {
   return std::optional(at);
 }
 
+// "46000-46099", "any" or "none".
+Result<std::optional<agent::PortRange>> peer_ports_of(const std::string& text) {
+  if (text == "any") return std::optional(agent::PortRange{});
+  if (text == "none") return std::optional<agent::PortRange>();
+  const size_t hyphen = text.find('-');
+  const auto first = whole_number(text.substr(0, hyphen));
+  const auto last = hyphen == std::string::npos ? first : whole_number(text.substr(hyphen + 1));
+  if (!first || !last || *first < 1 || *first > *last || *last > UINT16_MAX)
+    return invalid("`" + text + "`: must be ports, such as 46000-46099, or any, or none");
+  return std::optional(
+      agent::PortRange{static_cast<uint16_t>(*first), static_cast<uint16_t>(*last)});
+}
+
 }  // namespace
 
 Result<AgentOptions> agent_options(const Settings& settings) {
@@ -355,8 +386,13 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.text("token-file", o.token_file);
   read.text("name", o.name);
   read.ip("node-ip", o.node_ip);
+  if (auto ports = peer_ports_of(settings.text("peer-ports")); ports)
+    o.peer_ports = *ports;
+  else
+    read.fail("peer-ports", ports.error().message);
   read.text("work-dir", o.work_dir);
   read.text("log-level", all.log_level);
+  if (settings.text("log-format") == "json") all.log_format = log::Format::json;
   read.whole("slots", 1, std::numeric_limits<int32_t>::max(), o.slots);
   read.quantity("cpu", 1, o.cpu_millis);
   read.quantity("memory", 1000, o.memory_bytes);
@@ -378,6 +414,8 @@ Result<AgentOptions> agent_options(const Settings& settings) {
     read.fail("until", until.error().message);
   read.text("scratch-dir", o.scratch_dir);
   read.toggle("private-tmp", o.private_tmp);
+  read_hook(read, "prolog", "prolog-timeout", o.prolog, o.prolog_timeout_ms);
+  read_hook(read, "epilog", "epilog-timeout", o.epilog, o.epilog_timeout_ms);
   o.binds_cpus = settings.text("cpu-binding") == "cores";
   read.span("log-keep", o.log_keep_ms);
   read.toggle("hollow", o.hollow);

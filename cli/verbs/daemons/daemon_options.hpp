@@ -4,6 +4,7 @@
 #pragma once
 
 #include "agent/agent.hpp"
+#include "base/lines/log_format.hpp"
 #include "base/result.hpp"
 #include "cli/verbs/verb.hpp"
 #include "client/settings/config.hpp"
@@ -22,12 +23,14 @@ struct CoordinatorOptions {
   bool default_api_socket = false, default_listen_socket = false;
   std::optional<standby::Options> standby;  // none: it is alone
   std::string log_level;
+  log::Format log_format = log::Format::text;
   SettingsSource source{};
 };
 
 struct AgentOptions {
   agent::AgentOptions options;
   std::string log_level;
+  log::Format log_format = log::Format::text;
   SettingsSource source{};
 };
 
@@ -40,6 +43,9 @@ std::optional<Settings> read_again(SettingsSource& source,
                                    const std::function<Status(const Settings&)>& valid);
 // A daemon on a terminal ends with it, as any program does; a service reads its configuration.
 bool reloads_at_hangup();
+
+// The file of a daemon's --config, if `given`; else that of its package, if it exists; else empty.
+std::string daemon_file(Section section, const std::string& given);
 
 Result<CoordinatorOptions> coordinator_options(const Settings& settings);
 Result<AgentOptions> agent_options(const Settings& settings);

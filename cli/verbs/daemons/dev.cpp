@@ -8,11 +8,13 @@
 
 #include "base/exec_exit.hpp"
 #include "base/fd.hpp"
+#include "base/process/own_executable.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/follow/ephemeral.hpp"
 #include "client/follow/signals.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "client/terminal/safe_output.hpp"
 #include "drill/process/scratch.hpp"
 
 #include <cerrno>
@@ -39,20 +41,16 @@ constexpr Millis kDevLook = 50;          // between two checks of the daemons
 constexpr Millis kDevGrace = 40'000;     // --node-grace, its default
 constexpr Millis kDevDrainMax = 60'000;  // twice the usual grace period of pods
 
-std::string own_path_of_muster() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
-}
-
 class Dev {
  public:
   explicit Dev(const DevOptions& options) : o_(options) {}
 
   int run() {
+    outlive_reader();  // the cluster runs until it is stopped
     if (Status s = make_directory(); !s) return fail(s.error(), "dev");
     signals_.emplace();
     auto made = drill::Scratch::start({.dir = folder_,
-                                       .executable = own_path_of_muster(),
+                                       .executable = own_executable(),
                                        .nodes = o_.nodes,
                                        .slots = o_.slots,
                                        .grace_ms = kDevGrace,

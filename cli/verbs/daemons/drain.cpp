@@ -148,6 +148,9 @@ Verb drain_verb() {
               "Exit codes: 0 drained, 130 interrupted (the node stays cordoned).",
           .finish = [w](const Given&) -> Judged {
             w->o.node = node_name(w->o.node);
+            if (auto wrong = check_reason(w->o.reason)) return *wrong;
+            if (w->o.now && !w->deadline.empty())
+              return Usage{"--now and --deadline are mutually exclusive"};
             return judged(read_limit("--deadline", w->deadline, w->o.deadline_ms), w->o);
           }};
 }

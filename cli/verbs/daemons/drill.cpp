@@ -5,6 +5,7 @@
 #include "cli/verbs/verb.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/terminal/exit_codes.hpp"
+#include "client/terminal/safe_output.hpp"
 #include "client/terminal/table.hpp"
 #include "core/spec/values/duration.hpp"
 #include "drill/drill_options.hpp"
@@ -99,6 +100,7 @@ int execute(const DrillOptions& options) {
     case DrillOptions::What::list:
       return list_scenarios();
     case DrillOptions::What::run:
+      outlive_reader();  // it has to undo its faults
       return drill::run_drills(options);
     case DrillOptions::What::history: {
       auto table = drill::history(options.report_dir);

@@ -43,14 +43,17 @@ std::optional<TaintOptions::Change> taint_of(std::string word) {
   return change;
 }
 
+bool concerns(const TaintOptions::Change& change, const Json& taint) {
+  return text_at(taint, {"key"}) == change.key &&
+         (change.effect.empty() || text_at(taint, {"effect"}) == change.effect);
+}
+
 // The taints after the changes.
 Json changed(const Json& taints, const std::vector<TaintOptions::Change>& changes) {
   Json all = Json::array();
   for (const Json& taint : taints) {
-    const bool goes = std::ranges::any_of(changes, [&taint](const auto& change) {
-      return text_at(taint, {"key"}) == change.key &&
-             (change.effect.empty() || text_at(taint, {"effect"}) == change.effect);
-    });
+    const bool goes = std::ranges::any_of(
+        changes, [&taint](const auto& change) { return concerns(change, taint); });
     if (!goes) all.push_back(taint);
   }
   for (const auto& [key, value, effect, add] : changes) {
@@ -61,11 +64,27 @@ Json changed(const Json& taints, const std::vector<TaintOptions::Change>& change
   return all;
 }
 
+// Fails if the node has none of the taints that a change removes.
+Status removable(const std::string& node, const Json& taints,
+                 const std::vector<TaintOptions::Change>& changes) {
+  for (const TaintOptions::Change& change : changes) {
+    const auto this_one = [&change](const Json& taint) { return concerns(change, taint); };
+    if (change.add || std::ranges::any_of(taints, this_one)) continue;
+    return Error{Errc::not_found,
+                 "node/" + node + " has no taint " + change.key +
+                     (change.effect.empty() ? "" : ":" + change.effect),
+                 {}};
+  }
+  return Nothing{};
+}
+
 Status taint(ApiClient& client, const std::string& node, const TaintOptions& options) {
   const std::string path = object_path(Kind::node, "", node);
   for (int tries = kTries;; --tries) {
     auto found = object(client, path);
     if (!found) return found.error();
+    if (Status there = removable(node, at(*found, {"spec", "taints"}), options.changes); !there)
+      return there;
     Json patch = {
         {"metadata", {{"resourceVersion", text_at(*found, {"metadata", "resourceVersion"})}}},
         {"spec", {{"taints", changed(at(*found, {"spec", "taints"}), options.changes)}}}};
@@ -124,7 +143,7 @@ Verb taint_verb() {
             if (w->o.nodes.empty()) return Usage{"taint what? a node before the taints"};
             if (w->o.changes.empty())
               return Usage{"taint how? KEY[=VALUE]:EFFECT, or KEY- to remove it"};
-            return w->o;
+            return judged(check_reason(w->o.reason), w->o);
           }};
 }
 

@@ -31,9 +31,7 @@ Status cancel(ApiClient& client, const CancelOptions& options, const std::string
     asked = std::move(*found);
     tasks = std::move(*of);
   } else if (!options.index.empty()) {
-    auto found = core::IndexSet::parse_strict(options.index, kIndexMax + 1);
-    if (!found) return invalid("--index: " + found.error().message);
-    asked = std::move(*found);
+    asked = core::IndexSet::parse_lenient(options.index, core::kAnyIndex);
   }
   if (!asked.empty()) body["indexes"] = asked.text();
   const auto answer = client.replace(own_path(options.target.ns, name, "cancel"), dumped(body));
@@ -91,7 +89,7 @@ Verb cancel_verb() {
         if (auto empty = check_filled(given, {{"--index", {w->o.index}}, {"--task", {w->o.task}}}))
           return *empty;
         if (!w->o.index.empty())
-          if (auto wrong = check_set("--index", w->o.index)) return *wrong;
+          if (auto wrong = read_set("--index", w->o.index)) return *wrong;
         return judged(read_job_names(w->what, w->o.names), w->o);
       }};
 }

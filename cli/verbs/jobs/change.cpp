@@ -58,7 +58,7 @@ const char* done_word(const ChangeOptions& options) {
     case What::scale:
       return "scaled";
     case What::throttle:
-      return "throttled: pods that run go on";
+      return "throttled: running pods continue";
     case What::cordon:
       return "cordoned: it gets no new pods";
     case What::uncordon:
@@ -146,7 +146,7 @@ Verb change_of_nodes(What change, const char* name, const char* help, const std:
           .footer = "Example:\n  " + example,
           .finish = [w](const Given&) -> Judged {
             for (const std::string& word : w->what) w->o.names.push_back(node_name(word));
-            return w->o;
+            return judged(check_reason(w->o.reason), w->o);
           }};
 }
 

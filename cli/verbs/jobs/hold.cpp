@@ -11,13 +11,17 @@
 #include "core/spec/values/duration.hpp"
 
 #include <charconv>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <limits>
+#include <memory>
 
 namespace muster::cli {
 namespace {
 
 constexpr const char* kNone = "none";
+constexpr int64_t kPriorityMax = 1'000'000'000;  // as in Kubernetes; above are the system's classes
 
 // The request for the job whose path is given.
 using Send = std::function<Result<Response>(ApiClient& client, const std::string& path)>;
@@ -48,9 +52,8 @@ std::string overrides_shown(const Json& overrides) {
     if (value.is_null())
       text += "the " + what + " of its object";
     else if (value.is_number() && what == "time limit")
-      text += (value == 0 ? "no time limit"
-                          : what + " " + core::duration_text(value.get<int64_t>() * 1000)) +
-              " for pods that start from now on";
+      text += value == 0 ? "no time limit"
+                         : what + " " + core::duration_text(value.get<int64_t>() * 1000);
     else
       text += what + " " + (value.is_string() ? value.get<std::string>() : value.dump());
   }
@@ -93,6 +96,7 @@ Verb hold_verb() {
           "holds.\nTo see who holds a job, since when and why, use `muster why`.\n"
           "Example:\n  muster hold job/sweep --reason 'the license server is down'",
       .finish = [w](const Given&) -> Judged {
+        if (auto wrong = check_reason(w->o.reason)) return *wrong;
         return judged(read_job_names(w->what, w->o.names), w->o);
       }};
 }
@@ -120,19 +124,20 @@ Verb set_verb() {
   return {
       .title = {"Jobs", "set",
                 "Override the priority, queue or time limit of a job (operators only)"},
-      .rows = {{"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything, kRequired},
-               {"--priority", "N",
-                "Priority that replaces the one in the job's template, or none for the "
-                "template's again",
-                &w->priority},
-               {"-p,--queue", "NAME",
-                "Queue that replaces the job's, even one that is not open to its owner, or none "
-                "for the job's own again",
-                &w->queue},
-               {"-t,--time", "T",
-                "Time limit of pods that start from now on, such as 90m or 1:30:00, unlimited, or "
-                "none for the template's again",
-                &w->time}},
+      .rows =
+          {{"what", "job/NAME...", "Jobs, as job/NAME or NAME", &w->what, kAnything, kRequired},
+           {"--priority", "N",
+            "Priority that replaces the one in the job's template, or none for the "
+            "template's again",
+            &w->priority},
+           {"-p,--queue", "NAME",
+            "Queue that replaces the job's, even one that is not open to its owner, or none "
+            "for the job's own again",
+            &w->queue},
+           {"-t,--time", "T",
+            "Time limit of each pod, also of those that run, such as 90m or 1:30:00, unlimited, "
+            "or none for the template's again",
+            &w->time}},
       .asks = {&w->o.target},
       .footer =
           "The job's object stays as it is, and its owner cannot undo the override.\n"
@@ -146,8 +151,11 @@ Verb set_verb() {
           const std::string& text = w->priority;
           int32_t number = 0;
           const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-          if (text != kNone && (read.ec != std::errc() || read.ptr != text.data() + text.size()))
-            return Usage{"--priority: `" + text + "`: must be a whole number, or none"};
+          const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+          if (text != kNone && (!whole || std::abs(int64_t{number}) > kPriorityMax))
+            return Usage{"--priority: `" + text + "`: must be a whole number from " +
+                         std::to_string(-kPriorityMax) + " to " + std::to_string(kPriorityMax) +
+                         ", or none"};
           overrides["priority"] = text == kNone ? Json() : Json(number);
         }
         if (given.flags.contains("--queue"))
@@ -157,6 +165,9 @@ Verb set_verb() {
           if (w->time != kNone && w->time != "unlimited")
             if (Status right = read_time(w->time, wishes); !right)
               return Usage{right.error().message};
+          if (wishes.time_s > std::numeric_limits<int32_t>::max())
+            return Usage{"--time: `" + w->time + "`: must be at most " +
+                         std::to_string(std::numeric_limits<int32_t>::max()) + "s"};
           overrides["timeLimitSeconds"] = w->time == kNone ? Json() : Json(wishes.time_s);
         }
         if (overrides.empty()) return Usage{"one of --priority, --queue and --time is required"};

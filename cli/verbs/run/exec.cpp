@@ -73,7 +73,10 @@ Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
       index.empty() ? "" : "batch.kubernetes.io/job-completion-index=" + index;
   auto pods = pods_of(client, o.target.ns, o.job, label, "");
   if (!pods) return pods.error();
-  const std::string shown = "job/" + o.job + (index.empty() ? "" : " index " + index);
+  const std::string which = o.task          ? " task " + std::to_string(*o.task)
+                            : index.empty() ? ""
+                                            : " index " + index;
+  const std::string shown = "job/" + o.job + which;
   if (pods->empty()) return Error{Errc::not_found, shown + " has no pod", {}};
   std::erase_if(*pods, [&o](const Json& pod) { return !may_join(pod, o); });
   if (pods->empty())
@@ -85,7 +88,8 @@ Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
   if (pods->size() > 1 && index.empty())
     return Error{Errc::invalid,
                  shown + " has " + std::to_string(pods->size()) +
-                     " running pods: choose one with --index I, or by its name",
+                     " running pods: choose one with " +
+                     (tasks_of(*job) ? "--task T" : "--index I") + ", or by its name",
                  {}};
   return text_at(pods->back(), {"metadata", "name"});
 }

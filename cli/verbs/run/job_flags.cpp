@@ -37,7 +37,8 @@ struct ResourceFlag {
 constexpr ResourceFlag kResourceFlags[] = {
     {"--cpus", "N",
      "CPUs that each index needs free on its node, such as 2 or 0.5; CMD gets them as "
-     "OMP_NUM_THREADS, unless that is set, and SLURM_CPUS_PER_TASK",
+     "OMP_NUM_THREADS, unless that is set, its relatives (MKL, OpenBLAS, NumExpr) and "
+     "SLURM_CPUS_PER_TASK",
      read_cpus, false, "-c,"},
     {"--mem", "SIZE",
      "Memory for each index, such as 4Gi; both its request and its limit, with a warning where "
@@ -361,11 +362,9 @@ std::optional<Usage> read_short_output(std::string& text, const std::vector<std:
 
 std::optional<Usage> read_err_file(const std::string& text, RunOptions& o) {
   if (text.empty()) return std::nullopt;
-  if (!o.files)
-    return Usage{"--error needs --output FILE; stderr that is shown goes to a file with 2>FILE"};
   auto pattern = own_pattern("--error", text);
   if (!pattern) return Usage{pattern.error().message};
-  if (*pattern != *o.files) o.err_files = std::move(*pattern);
+  if (!o.files || *pattern != *o.files) o.err_files = std::move(*pattern);
   return std::nullopt;
 }
 

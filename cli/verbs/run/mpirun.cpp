@@ -68,6 +68,7 @@ std::optional<Usage> read_mpirun(MpirunWords& w, const std::vector<std::string>&
   if (auto wrong = read_limit("--timeout", w.timeout, o.timeout_ms)) return wrong;
   if (auto wrong = read_surroundings(w)) return wrong;
   if (auto wrong = read_resources(w)) return wrong;
+  if (Status right = settle_cpus(*o.mpi, o.resources); !right) return Usage{right.error().message};
   if (!w.printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
   if (o.resources.placement.empty()) o.resources.placement = "spread";
   o.output = read_output(w.printed);
@@ -90,6 +91,10 @@ Verb mpirun_verb() {
        &w->o.completions, whole(1, kNumberMax)},
       {"--slots,--ppn,--npernode", "S", "Ranks on each host (default); also -ppn and -npernode",
        &w->wishes.slots, whole(1, core::kMpiSlotsMax)},
+      {"--cpus-per-rank", "C",
+       "CPUs of each rank, also its OMP_NUM_THREADS, unless that is set; a host requests those of "
+       "its slots (default: 1, without OMP_NUM_THREADS)",
+       &w->wishes.cpus_per_rank, whole(1, kCpusPerRankMax)},
       {"-n,--np", "P", "Number of ranks (default: one for each slot of each host); also -np",
        &w->wishes.ranks, whole(1, kNumberMax)},
       {"-x", "NAME[=VALUE]", "Pass a variable of this shell to the ranks, or set one; repeatable",
@@ -100,7 +105,9 @@ Verb mpirun_verb() {
        &w->wishes.map_by},
       {"--mca", "NAME VALUE", "Set a parameter of Open MPI; repeatable", &w->wishes.mca, kAnything,
        kSeveral},
-      {"--oversubscribe", "", "Allow more ranks than slots", &w->wishes.oversubscribe},
+      {"--oversubscribe", "",
+       "Allow more ranks than slots, and request no CPUs for them: hosts then share CPUs",
+       &w->wishes.oversubscribe},
       {"--tag-output", "", "Prefix each line of output with its rank", &w->wishes.tag_output},
       {"--mpi", "MPI",
        "Which MPI starts the program: openmpi, mpich (or another with its launcher, Hydra), "
@@ -128,7 +135,8 @@ Verb mpirun_verb() {
           "  muster mpirun -N 2 --mpi mpich -x OMP_NUM_THREADS=4 --tag-output -- ./solver\n"
           "  muster mpirun -N 2 --mca btl tcp,self --bind-to core --time 2h -- ./solver "
           "<input.dat\n"
-          "Each host is an index of a job, to which --cpus, --mem and so on apply. Hosts are on "
+          "Each host is an index of a job, to which --cpus, --mem and so on apply. It requests a "
+          "CPU for each slot, and waits until that many are free on its node. Hosts are on "
           "different nodes where possible, unless --placement pack is given.\n"
           "CMD runs as typed, with this shell's environment and directory, but without what "
           "another launcher or batch system has set (SLURM_*, PBS_*, LSB_*, SGE_*, PMI_*, PMIX_*, "

@@ -11,8 +11,9 @@ struct RetryOptions {
   std::string job;
   RetryWishes wishes;
   bool wait = false;
-  std::string data_dir;  // of an embedded run; empty: on the coordinator
-  int slots = 0;         // with data_dir; 0: as in that run
+  bool dependents = false;  // also the jobs that failed because this one did
+  std::string data_dir;     // of an embedded run; empty: on the coordinator
+  int slots = 0;            // with data_dir; 0: as in that run
 };
 
 int execute(const RetryOptions& options);

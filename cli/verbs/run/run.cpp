@@ -1,5 +1,6 @@
 // muster run: runs one job to its end; locally (run_here.hpp), or with --api or MUSTER_API on a
 // running coordinator. muster mpirun (mpirun.cpp) runs its job by the same execute().
+#include "base/process/physical_memory.hpp"
 #include "base/process/usable_cpus.hpp"
 #include "cli/verbs/run/job_flags.hpp"
 #include "cli/verbs/run/run_here.hpp"
@@ -12,6 +13,7 @@
 #include "client/connect/objects.hpp"
 #include "client/follow/follow.hpp"
 #include "client/follow/pod_files.hpp"
+#include "client/inputs/resources.hpp"
 #include "client/inputs/run_identity.hpp"
 #include "client/news/attempts.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -35,7 +37,7 @@ int end_ranks(ApiClient& client, Signals& signals, const std::string& ns, const 
               Followed why, PodOutput* output) {
   const bool interrupted = why == Followed::interrupted;
   const std::string title = "job/" + name, ns_flag = ns == "default" ? "" : " -n " + ns;
-  std::cerr << (interrupted ? "interrupted" : "--timeout expired") << ": ending " << title
+  std::cerr << stop_text(why) << ": ending " << title
             << "; its ranks get SIGTERM and their grace period, Ctrl-C leaves them to that"
             << std::endl;
   const int code = interrupted ? kInterrupted : kTimeout;
@@ -52,6 +54,7 @@ int end_ranks(ApiClient& client, Signals& signals, const std::string& ns, const 
 }
 
 int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
+  outlive_reader();  // a job that nobody reads is left, and an MPI program ended, as by Ctrl-C
   const auto inputs_dir = shared_inputs_dir();
   if (inputs && !inputs_dir) return fail(inputs_dir.error());
   const auto client = connect(options.target);
@@ -69,13 +72,10 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   if (!options.quiet)
     std::cerr << "job/" << name << " created on " << client->address() << std::endl;
   std::unique_ptr<PodOutput> output;
-  std::optional<PodFiles> files;
-  if (options.files) files.emplace(*options.files, options.err_files);
+  std::optional<PodFiles> files = wanted_files(options);
   if (files || options.shown != Shown::none)
     output = output_of_api(*client, job->ns, *created,
-                           {.prefixed = prefixed(options.shown, *created),
-                            .in_order = options.keep_order,
-                            .files = files ? &*files : nullptr});
+                           output_wishes(options, *created, files ? &*files : nullptr));
   const Follow end = follow(*client, signals, job->ns, name,
                             {.timeout_ms = options.timeout_ms,
                              .color = options.target.color,
@@ -83,8 +83,11 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
                              .known = known_of(*created),
                              .quiet = options.quiet});
   const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
-  const std::string back = "\n  reattach: muster wait job/" + name + ns_flag +
-                           "\n  delete:   muster delete job/" + name + ns_flag;
+  const std::string title = " job/" + name + ns_flag;
+  std::string back = "\n  reattach: muster wait" + title + "\n  output:   muster logs -f" + title +
+                     "\n  end it:   muster cancel" + title + "\n  delete:   muster delete" + title;
+  if (files)
+    back = "\n  files:    not written any further; muster logs" + title + " has all" + back;
   if (options.mpi && !options.mpi->detach &&
       (end.how == Followed::interrupted || end.how == Followed::timeout))
     return end_ranks(*client, signals, job->ns, name, end.how, output.get());
@@ -101,12 +104,14 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
                                   })
                   << std::flush;
       if (files && files->failures() > 0)
-        return fail(kFailed, "some files of --output could not be written: muster logs job/" +
-                                 name + ns_flag + " has all output");
+        return fail(kFailed,
+                    "some files of --output or --error could not be written: muster logs job/" +
+                        name + ns_flag + " has all output");
       return exit_code_of(options, *client, job->ns, end);
     case Followed::interrupted:
       return fail(kInterrupted,
-                  "detached: job/" + name + " keeps running on " + client->address() + back);
+                  (reader_left() ? stop_text(end.how) + ", so detached: job/" : "detached: job/") +
+                      name + " keeps running on " + client->address() + back);
     case Followed::timeout:
       return fail(kTimeout, "--timeout expired: job/" + name + " keeps running on " +
                                 client->address() + back);
@@ -123,6 +128,20 @@ Result<std::string> dry_inputs_dir(const std::string& data_dir) {
   if (data_dir.empty()) return shared_inputs_dir();
   std::error_code ignored;
   return std::filesystem::absolute(data_dir, ignored).lexically_normal().string();
+}
+
+// Whether the only node of a run without a coordinator can start the job's pods.
+Status fits_this_machine(const RunOptions& options) {
+  if (options.dry_run) return Nothing{};
+  const bool together = options.mpi || options.resources.gang;
+  const int64_t pods = together ? std::max(options.completions, 1) : 1;
+  const MachineRoom room{usable_cpu_count(), static_cast<int64_t>(physical_memory_bytes())};
+  Status fits = fits_here(options.resources, pods, room);
+  ResourceWishes others = options.resources;
+  others.cpus.clear();
+  if (!fits && options.mpi && fits_here(others, pods, room))
+    return invalid(fits.error().message + ", or let ranks share CPUs with --oversubscribe");
+  return fits;
 }
 
 int run(const RunOptions& given) {
@@ -155,6 +174,8 @@ int run(const RunOptions& given) {
   if (options.retry && options.completions == 0 && options.file.empty()) return retry_here(options);
   if (options.retry)
     if (auto kept = kept_run(options.data_dir); !kept) return fail(kept.error());
+  if (Status fits = fits_this_machine(options); !fits)
+    return fail(kUsage, verb + ": " + fits.error().message);
   // Here the slots limit how many pods run at once, so the job's parallelism may be higher: the
   // other pods wait on the node, and a freed slot is refilled without a sync and a round trip.
   RunOptions here = options;
@@ -197,7 +218,8 @@ std::optional<Usage> read_run(JobWords& w, bool retry, const Given& given) {
   }
   if (!retry || !no_job || given.flags.contains("--completions") || o.each.any())
     if (auto wrong = read_job("run", w, given)) return wrong;
-  if (o.interactive && (o.completions != 1 || o.each.any() || o.script || o.dry_run || o.files))
+  if (o.interactive &&
+      (o.completions != 1 || o.each.any() || o.script || o.dry_run || o.files || o.err_files))
     return Usage{"--pty is for one interactive command: muster run --pty -n 1 -- bash"};
   if (!w.printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
   o.output = read_output(w.printed);
@@ -228,7 +250,7 @@ Verb run_verb() {
         "Output of pods: tag (each line with its index or task), plain, none, or a file for each "
         "pod, such as logs/%j-%i.out (default: tag, plain for one index)",
         &w->shown},
-       {"-e,--error", "FILE", "File for stderr of each pod, with --output FILE (default: the same)",
+       {"-e,--error", "FILE", "File for stderr of each pod (default: where its stdout goes)",
         &w->err_shown},
        {"-q,--quiet", "", "Say nothing of the job unless it fails; pods' output is still shown",
         &w->o.quiet},
@@ -264,7 +286,8 @@ Verb run_verb() {
           "be started fails the job.\n" +
           std::string(kScripts) + kPlaceholders + kOutputFiles +
           "Exit codes: 0 Complete, 1 Failed, 4 out of descriptors, threads or memory, 124 "
-          "--timeout expired, 130 interrupted; with -n 1, that of the command.",
+          "--timeout expired, 130 interrupted, 141 (SIGPIPE) the reader of the "
+          "output has left, which acts like Ctrl-C; with -n 1, that of the command.",
       .takes_command = true,
       .takes_values = true,
       .script = script_reader({w, &w->o}, false),

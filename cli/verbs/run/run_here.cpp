@@ -5,6 +5,7 @@
 #include "base/lines/stderr_lines.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
+#include "base/process/shell_words.hpp"
 #include "base/process/usable_cpus.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "client/documents/document_writes.hpp"
@@ -129,8 +130,7 @@ class Run {
  public:
   // Without `job`: runs whatever is in the data-dir.
   Run(const RunOptions& options, std::string ns, std::optional<WantedJob> job)
-      : options_(options), ns_(std::move(ns)) {
-    if (options_.files) files_.emplace(*options_.files, options_.err_files);
+      : options_(options), ns_(std::move(ns)), files_(wanted_files(options)) {
     if (!job) return;
     job_ = std::move(job->job);
     document_ = std::move(job->document);
@@ -138,6 +138,7 @@ class Run {
   }
 
   int run() {
+    outlive_reader();  // a job that nobody reads is stopped as by Ctrl-C
     if (const Status enough = want_descriptors(kDescriptorsToServe); !enough)
       return fail(enough.error(), "run");
     std::string dir = options_.data_dir;
@@ -202,8 +203,9 @@ class Run {
     int code = finish(client, signals, agent, dir, name, end);
     if (files_ && files_->failures() > 0) {
       keep_ = true;
-      std::cerr << "muster: some files of --output could not be written; all output is in "
-                << logs_of(dir, end.job) << std::endl;
+      std::cerr
+          << "muster: some files of --output or --error could not be written; all output is in "
+          << logs_of(dir, end.job) << std::endl;
       if (code == kDone) code = kFailed;
     }
     // Nothing is left to run: stop the keeper too.
@@ -230,11 +232,9 @@ class Run {
     std::error_code error;
     std::filesystem::create_directories(logs, error);
     if (error) return Error{Errc::unavailable, "cannot make " + logs + ": " + error.message(), {}};
-    output_ = output_of_files(logs, job,
-                              {.prefixed = prefixed(options_.shown, job),
-                               .in_order = options_.keep_order,
-                               .files = files_ ? &*files_ : nullptr,
-                               .node = [dir] { return node_in(dir); }});
+    OutputWishes wishes = output_wishes(options_, job, files_ ? &*files_ : nullptr);
+    wishes.node = [dir] { return node_in(dir); };
+    output_ = output_of_files(logs, job, std::move(wishes));
     return Nothing{};
   }
 
@@ -404,7 +404,7 @@ class Run {
       case Followed::timeout: {
         keep_ = true;
         const bool by_signal = end.how == Followed::interrupted;
-        std::cerr << (by_signal ? "interrupted" : "--timeout expired") << ": stopping job/" << name
+        std::cerr << stop_text(end.how) << ": stopping job/" << name
                   << "; its pods get SIGTERM and their grace period, Ctrl-C kills them"
                   << std::endl;
         suspend(client, signals, agent, dir, end.job, name);
@@ -453,13 +453,25 @@ int retry_here(const RunOptions& options) {
   return Run(here, here.target.ns, std::nullopt).run();
 }
 
+std::optional<PodFiles> wanted_files(const RunOptions& options) {
+  if (!options.files && !options.err_files) return std::nullopt;
+  return PodFiles(options.files, options.err_files);
+}
+
+OutputWishes output_wishes(const RunOptions& options, const Json& job, PodFiles* files) {
+  OutputWishes wishes{
+      .prefixed = prefixed(options.shown, job), .in_order = options.keep_order, .files = files};
+  if (options.shown == Shown::none && !options.files) wishes.err = true;  // which has a file
+  return wishes;
+}
+
 Status check_output(const RunOptions& options, const Json& job) {
   const bool indexed = is_indexed(job);
   if (options.keep_order && !indexed)
     return invalid("--keep-order: pods of a NonIndexed job have no order");
-  if (!options.files) return Nothing{};
-  return PodFiles(*options.files, options.err_files)
-      .prepare(text_at(job, {"metadata", "name"}), indexed, has_several_pods(job));
+  const auto files = wanted_files(options);
+  if (!files) return Nothing{};
+  return files->prepare(text_at(job, {"metadata", "name"}), indexed, has_several_pods(job));
 }
 
 int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,

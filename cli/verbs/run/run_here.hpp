@@ -4,7 +4,11 @@
 #include "cli/verbs/run/run_options.hpp"
 #include "cli/verbs/run/wanted_job.hpp"
 #include "client/follow/follow.hpp"
+#include "client/follow/pod_files.hpp"
+#include "client/follow/pod_output.hpp"
 #include "client/inputs/run_identity.hpp"
+
+#include <optional>
 
 namespace muster::cli {
 
@@ -13,6 +17,11 @@ int run_here(const RunOptions& options, WantedJob job);
 // Reruns the indexes that options.retry selects of the job in options.data_dir, whatever job that
 // is.
 int retry_here(const RunOptions& options);
+
+// The files that the output of the pods is written to; absent: there are none.
+std::optional<PodFiles> wanted_files(const RunOptions& options);
+// How this job's output is shown. `files`: null if there are none.
+OutputWishes output_wishes(const RunOptions& options, const Json& job, PodFiles* files);
 
 // Call before creating a job: checks that its output can be shown or written as requested, and
 // creates the directory of its files. invalid: says why not.

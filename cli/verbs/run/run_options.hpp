@@ -33,7 +33,7 @@ struct RunOptions {
   std::string dir;                    // --chdir, absolute; empty: the current directory
   bool no_limits = false;             // the umask and limits are the node's
   Shown shown = Shown::automatic;     // how to show what pods print
-  // Write it to these instead, and stderr, if it is apart, to the latter.
+  // Write it to these instead, and stderr to the latter; without one of these, as the other says.
   std::optional<core::OutputPattern> files, err_files;
   std::string out_file, err_file;  // where pods write themselves (output_files.hpp)
   bool quiet = false;              // say nothing of the job unless it fails

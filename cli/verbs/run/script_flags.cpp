@@ -50,6 +50,23 @@ std::string listed_lines(const std::vector<size_t>& lines) {
   return text;
 }
 
+// Whether it is -o with a file. Otherwise -o says how a manifest is printed.
+bool is_short_output(const TypedFlag& flag) {
+  constexpr std::string_view kForms[] = {"yaml", "json", "name"};
+  return flag.name == "-o" && std::ranges::find(kForms, value_of(flag)) == std::end(kForms);
+}
+
+// -o and --output are the same flag.
+void join_outputs(const std::vector<TypedFlag>& typed, ScriptFlags& script) {
+  const bool in_lines = std::ranges::any_of(script.lines, [](const ScriptFlags::Line& line) {
+    return std::ranges::any_of(line.words,
+                               [](const std::string& word) { return word.starts_with("-o"); });
+  });
+  script.yields["-o"].insert("--output");
+  if (in_lines || std::ranges::any_of(typed, is_short_output))
+    script.yields["--output"].insert("-o");
+}
+
 ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& typed, bool files,
                        RunOptions& o) {
   const bool indexes = std::ranges::any_of(typed, of_indexes);
@@ -110,6 +127,7 @@ ReadScript read_script(const std::string& file, const std::vector<TypedFlag>& ty
   for (OptionLine& line : script->muster) out.lines.push_back({line.number, std::move(line.words)});
   for (const char* flag : kIndexFlags)
     out.yields[flag].insert(std::begin(kIndexFlags), std::end(kIndexFlags));
+  join_outputs(typed, out);
   out.yields["--unique"] = {"--name", "--replace"};  // it goes with the name of #SBATCH
   o.script = std::move(*script);
   return out;

@@ -107,10 +107,12 @@ void add_later_rows(FlagRows& rows, JobWords& w, std::string& begin) {
 struct MpiWords {
   std::string mpi;  // empty: it is none
   int32_t hosts = 0;
-  uint32_t slots = 1;
+  MpiWishes wishes;
 };
 
-void add_mpi_rows(FlagRows& rows, MpiWords& w) {
+void add_mpi_rows(FlagRows& rows, JobWords& words, MpiWords& w) {
+  words.of_command.insert(words.of_command.end(),
+                          {"--mpi", "--hosts", "--slots", "--cpus-per-rank", "--oversubscribe"});
   rows.insert(rows.end(),
               {{"--mpi", "MPI",
                 "MPI job: CMD or SCRIPT runs on the first of -N hosts and calls mpirun, which "
@@ -127,8 +129,24 @@ void add_mpi_rows(FlagRows& rows, MpiWords& w) {
                {"--slots",
                 "S",
                 "With --mpi, ranks on each host (default)",
-                &w.slots,
+                &w.wishes.slots,
                 whole(1, core::kMpiSlotsMax),
+                0,
+                {},
+                "--mpi"},
+               {"--cpus-per-rank",
+                "C",
+                "With --mpi, CPUs of each rank; a host requests those of its slots (default 1)",
+                &w.wishes.cpus_per_rank,
+                whole(1, kCpusPerRankMax),
+                0,
+                {},
+                "--mpi"},
+               {"--oversubscribe",
+                "",
+                "With --mpi, request no CPUs for the ranks: hosts may share CPUs",
+                &w.wishes.oversubscribe,
+                kAnything,
                 0,
                 {},
                 "--mpi"}});
@@ -141,12 +159,35 @@ std::optional<Usage> read_mpi(const MpiWords& w, RunOptions& o) {
                  " -N 4 -- mpirun CMD ARG..."};
   if (o.each.any())
     return Usage{"--mpi and inputs (--array, --each, --commands) are mutually exclusive"};
-  MpiWishes wishes;
+  MpiWishes wishes = w.wishes;
   wishes.kind = mpi_kind(w.mpi);
-  wishes.slots = w.slots;
   wishes.batch = true;
   o.mpi = wishes;
   o.completions = o.parallelism = w.hosts;
+  return std::nullopt;
+}
+
+// The files of --output and --error.
+std::optional<Usage> check_files(const Given& given, const RunOptions& o) {
+  for (const auto& [flag, file] :
+       {std::pair("--output", &o.out_file), std::pair("--error", &o.err_file)}) {
+    if (given.flags.contains(flag) && file->empty())
+      return Usage{std::string(flag) + " needs the name of a file, such as logs/%j-%a.out"};
+    // Words of `muster run --output`.
+    if (*file == "none" || *file == "tag" || *file == "plain")
+      return Usage{std::string(flag) + ": `" + *file +
+                   "`: must be a file: without one, output stays in the pods' logs; /dev/null "
+                   "drops it; a file of that name is ./" +
+                   *file};
+  }
+  return std::nullopt;
+}
+
+std::optional<Usage> settle_mpi(RunOptions& o) {
+  o.exported.for_mpi = o.mpi.has_value();
+  if (!o.mpi) return std::nullopt;
+  if (Status right = settle_cpus(*o.mpi, o.resources); !right) return Usage{right.error().message};
+  if (o.resources.placement.empty()) o.resources.placement = "spread";
   return std::nullopt;
 }
 
@@ -168,69 +209,66 @@ Verb submit_verb() {
   rows.insert(
       rows.end(),
       {{"--output", "FILE",
-        "File that each pod writes to on its node, such as logs/%j-%a.out, instead of its log: %j "
+        "File that each pod writes to on its node, such as logs/%j-%a.out, instead of its log "
+        "(/dev/null: nowhere): %j "
         "is the job, %a the task of an array or the index, %i the index, %r the attempt, %N the "
         "node",
         &w->o.out_file},
        {"-e,--error", "FILE", "Likewise, for stderr (default: the file of --output)",
         &w->o.err_file}});
-  add_mpi_rows(rows, w->mpi);
+  add_mpi_rows(rows, *w, w->mpi);
   add_later_rows(rows, *w, w->begin);
-  w->of_command.insert(w->of_command.end(),
-                       {"--output", "--error", "--mail", "--notify", "--notify-on", "--begin",
-                        "--hold", "--mpi", "--hosts", "--slots"});
+  w->of_command.insert(w->of_command.end(), {"--output", "--error", "--mail", "--notify",
+                                             "--notify-on", "--begin", "--hold"});
   add_dry_run_rows(rows, *w,
                    "Short for --output; yaml, json or name print the created job in this form, or "
                    "with --dry-run its manifest (yaml by default, never name)");
-  return {
-      .title = {"Jobs", "submit", "Start a job on a coordinator and leave it running"},
-      .rows = std::move(rows),
-      .asks = {&w->o.target, "--namespace"},
-      .footer =
-          "Examples:\n  muster submit job.yaml\n"
-          "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
-          "  muster submit --array 1-100%10 -- ./step --seed {}\n"
-          "  muster submit --array 1-100%10 job.sh ARG\n"
-          "  muster submit --mpi openmpi -N 4 --slots 8 -- mpirun ./solver\n"
-          "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
-          "CMD runs as typed, with this shell's environment and directory, on nodes that have "
-          "its files. Without -j, as many run at once as the nodes have slots for. A command "
-          "that cannot be started fails the job.\n" +
-          std::string(kScripts) + kPlaceholders +
-          "Exit codes: 0 created; with --wait, those of muster wait.",
-      .takes_command = true,
-      .takes_values = true,
-      .script = script_reader({w, &w->o}, true),
-      .finish = [w](const Given& given) -> Judged {
-        RunOptions& o = w->o;
-        if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
-        if (auto wrong = read_mpi(w->mpi, o)) return *wrong;
-        if (auto wrong = read_job("submit", *w, given)) return *wrong;
-        o.exported.for_mpi = o.mpi.has_value();
-        if (o.mpi && o.resources.placement.empty()) o.resources.placement = "spread";
-        if (given.flags.contains("--begin")) {
-          const Millis now = wall_now();
-          const auto at = parse_begin(w->begin, now);
-          if (!at) return Usage{"--begin: " + at.error().message};
-          if (*at < now && w->begin != "today")
-            o.warnings.push_back("--begin: " + w->begin +
-                                 " is in the past, so the job starts at once");
-          o.resources.begin = core::utc_text(*at);
-        }
-        if (auto wrong = read_short_output(w->printed, {"yaml", "json", "name"}, o.out_file))
-          return *wrong;
-        for (const auto& [flag, file] :
-             {std::pair("--output", &o.out_file), std::pair("--error", &o.err_file)})
-          if (given.flags.contains(flag) && file->empty())
-            return Usage{std::string(flag) + " needs the name of a file, such as logs/%j-%a.out"};
-        if (Status right = check_notice(o.resources); !right) return Usage{right.error().message};
-        if (given.flags.contains("--timeout") && !w->wait) return Usage{"--timeout needs --wait"};
-        if (w->wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
-        if (w->printed == "name" && o.dry_run)
-          return Usage{"-o name: --dry-run prints yaml or json"};
-        o.output = read_output(w->printed);
-        return SubmitOptions{o, w->wait};
-      }};
+  return {.title = {"Jobs", "submit", "Start a job on a coordinator and leave it running"},
+          .rows = std::move(rows),
+          .asks = {&w->o.target, "--namespace"},
+          .footer =
+              "Examples:\n  muster submit job.yaml\n"
+              "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
+              "  muster submit --array 1-100%10 -- ./step --seed {}\n"
+              "  muster submit --array 1-100%10 job.sh ARG\n"
+              "  muster submit --mpi openmpi -N 4 --slots 8 -- mpirun ./solver\n"
+              "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
+              "CMD runs as typed, with this shell's environment and directory, on nodes that have "
+              "its files. Without -j, as many run at once as the nodes have slots for. A command "
+              "that cannot be started fails the job.\n" +
+              std::string(kScripts) + kPlaceholders +
+              "Exit codes: 0 created; with --wait, those of muster wait.",
+          .takes_command = true,
+          .takes_values = true,
+          .script = script_reader({w, &w->o}, true),
+          .finish = [w](const Given& given) -> Judged {
+            RunOptions& o = w->o;
+            if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+            if (auto wrong = read_mpi(w->mpi, o)) return *wrong;
+            if (auto wrong = read_job("submit", *w, given)) return *wrong;
+            if (auto wrong = settle_mpi(o)) return *wrong;
+            if (given.flags.contains("--begin")) {
+              const Millis now = wall_now();
+              const auto at = parse_begin(w->begin, now);
+              if (!at) return Usage{"--begin: " + at.error().message};
+              if (*at < now && w->begin != "today")
+                o.warnings.push_back("--begin: " + w->begin +
+                                     " is in the past, so the job starts at once");
+              o.resources.begin = core::utc_text(*at);
+            }
+            if (auto wrong = read_short_output(w->printed, {"yaml", "json", "name"}, o.out_file))
+              return *wrong;
+            if (auto wrong = check_files(given, o)) return *wrong;
+            if (Status right = check_notice(o.resources); !right)
+              return Usage{right.error().message};
+            if (given.flags.contains("--timeout") && !w->wait)
+              return Usage{"--timeout needs --wait"};
+            if (w->wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
+            if (w->printed == "name" && o.dry_run)
+              return Usage{"-o name: --dry-run prints yaml or json"};
+            o.output = read_output(w->printed);
+            return SubmitOptions{o, w->wait};
+          }};
 }
 
 }  // namespace muster::cli

@@ -100,6 +100,15 @@ void add_coordinator(Variables& environment, const Target& target) {
     if (const char* value = std::getenv(name)) environment[name] = value;
 }
 
+// Libraries that follow OMP_NUM_THREADS where they have no variable of their own follow the user's.
+void set_threads(Variables& environment, const Variables& given, const std::string& count) {
+  if (environment.try_emplace("OMP_NUM_THREADS", count).second &&
+      !given.contains("OMP_NUM_THREADS"))
+    for (const char* name : {"MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
+      environment.try_emplace(name, count);
+  environment["SLURM_CPUS_PER_TASK"] = count;
+}
+
 // The files that pods write to themselves. `wanted`: with its directory.
 Status add_files(WantedJob& wanted, const RunOptions& options) {
   for (const auto& [text, flag, file] :
@@ -147,12 +156,10 @@ Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
   if (!options.no_limits) out.job.process = shell_settings();
   if (Status files = add_files(out, options); !files) return files.error();
   out.job.process.joined = options.files && !options.err_files;  // they hold both, in order
-  int64_t threads = threads_of(options.resources);
-  if (options.mpi && threads > 0)  // of each rank
-    threads = std::max<int64_t>(1, threads / options.mpi->slots);
+  const int64_t threads = options.mpi ? threads_of_rank(*options.mpi, options.resources)
+                                      : threads_of(options.resources);
   if (threads > 0) {
-    out.job.environment.try_emplace("OMP_NUM_THREADS", std::to_string(threads));
-    out.job.environment["SLURM_CPUS_PER_TASK"] = std::to_string(threads);
+    set_threads(out.job.environment, options.environment, std::to_string(threads));
   }
   std::random_device random;
   auto words = program_of(options, inputs);

@@ -1,6 +1,8 @@
-// muster config: `view` shows effective settings and where each comes from, `path` the paths of the
-// files, `check` whether the daemons would start with theirs.
+// muster config: `view` shows effective settings and where each comes from, of a new process or of
+// a running daemon, `path` the paths of the files, `check` whether the daemons would start with
+// theirs.
 #include "cli/verbs/daemons/daemon_options.hpp"
+#include "cli/verbs/setup/config_daemon.hpp"
 #include "cli/verbs/verb.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/terminal/exit_codes.hpp"
@@ -59,13 +61,11 @@ void print_path(const char* whose, const std::string& path) {
             << (!path.empty() && !exists(path) ? " (not found)" : "") << "\n";
 }
 
-// Whether the daemon would start with this file, if it is given or the default one exists. Adds it
-// to `checked`.
+// Whether the daemon would start with this file (daemon_file). Adds it to `checked`.
 template <class T>
-Status check_daemon(const Config& config, Section section, std::string file,
+Status check_daemon(const Config& config, Section section, const std::string& given,
                     Result<T> (*read)(const Settings&), std::vector<std::string>& checked) {
-  const std::string usual = std::string("/etc/muster/") + name_of(section) + ".yaml";
-  if (file.empty() && exists(usual)) file = usual;
+  const std::string file = daemon_file(section, given);
   auto settings = config.resolve(section, {}, file);
   if (!settings) return settings.error();
   if (file.empty()) return Nothing{};
@@ -94,6 +94,23 @@ Judged check_all(const Given& given, const DaemonFiles& files) {
   return o;
 }
 
+// Flags that would do nothing.
+std::optional<Usage> check_config_flags(const std::string& what, const std::string& daemon,
+                                        const Given& given) {
+  if (!daemon.empty() && what != "view")
+    return Usage{"--daemon belongs to muster config view; muster config " + what +
+                 " is about files"};
+  const auto unused = [&](const char* flag, bool used, const char* of) {
+    return given.flags.contains(flag) && !used
+               ? std::optional(Usage{std::string(flag) + " needs --daemon " + of})
+               : std::nullopt;
+  };
+  if (auto wrong = unused("--data-dir", daemon == "coordinator", "coordinator")) return wrong;
+  if (auto wrong = unused("--work-dir", daemon == "agent" || daemon == "keeper", "agent or keeper"))
+    return wrong;
+  return unused("--keeper-env", daemon == "keeper", "keeper");
+}
+
 }  // namespace
 
 int execute(const ConfigOptions& options) {
@@ -120,7 +137,8 @@ int execute(const ConfigOptions& options) {
 Verb config_verb() {
   struct Words {
     Target target;
-    std::string what, output;
+    std::string what, output, daemon, data_dir, work_dir;
+    std::string keeper_file = "/etc/muster/keeper.env";
     DaemonFiles files;
   };
   auto w = std::make_shared<Words>();
@@ -130,22 +148,42 @@ Verb config_verb() {
                 "view (settings and their origin), path (configuration files) or check (whether "
                 "the daemons would start with their files)",
                 &w->what, one_of({"view", "path", "check"}), kRequired},
+               {"--daemon", "DAEMON", "View what the daemon that runs on this machine uses:",
+                &w->daemon, one_of({"coordinator", "agent", "keeper"})},
+               {"--data-dir", "D",
+                "With --daemon coordinator: its data directory (default: configured)",
+                &w->data_dir},
+               {"--work-dir", "D",
+                "With --daemon agent or keeper: the agent's work directory (default: configured)",
+                &w->work_dir},
                {"--coordinator-config", "F.yaml",
-                "File of the coordinator to check (default: /etc/muster/coordinator.yaml, if it "
-                "exists)",
+                "File of the coordinator to check, or to find its data directory (default: "
+                "/etc/muster/coordinator.yaml, if it exists)",
                 &w->files.coordinator},
                {"--agent-config", "F.yaml",
-                "File of the agent to check (default: /etc/muster/agent.yaml, if it exists)",
+                "File of the agent to check, or to find its work directory (default: "
+                "/etc/muster/agent.yaml, if it exists)",
                 &w->files.agent},
+               {"--keeper-env", "F", "With --daemon keeper: file with its variables (default)",
+                &w->keeper_file},
                {"-o,--output", "FORM", "Output format:", &w->output,
                 one_of({"wide", "json", "yaml"})}},
       .asks = {&w->target},
       .footer =
           "Examples:\n  muster config view\n  muster config view -o yaml\n  muster config path\n"
+          "  muster config view --daemon coordinator\n"
           "  muster config check && systemctl restart muster-coordinator\n"
           "Order of precedence: flag, MUSTER_* variable, user file, system file, default.",
       .finish = [w](const Given& given) -> Judged {
+        if (auto wrong = check_config_flags(w->what, w->daemon, given)) return *wrong;
         if (w->what == "check") return check_all(given, w->files);
+        if (!w->daemon.empty()) {
+          const bool head = w->daemon == "coordinator";
+          return read_daemon_config(
+              given.config, w->daemon, head ? w->data_dir : w->work_dir,
+              head ? w->files.coordinator : w->files.agent,
+              {.keeper_file = w->keeper_file, .output = read_output(w->output)});
+        }
         ConfigOptions o{w->what == "path" ? ConfigOptions::What::path : ConfigOptions::What::view,
                         given.settings.all(), given.config.user_path(), given.config.system_path(),
                         read_output(w->output)};

@@ -2,6 +2,7 @@
 //
 // Over plain HTTP on loopback, the kernel identifies the caller. Over HTTPS, kubectl calls `muster
 // token credential` to log in, with a token from a file or through munge.
+#include "base/process/own_executable.hpp"
 #include "cli/verbs/setup/addresses.hpp"
 #include "cli/verbs/verb.hpp"
 #include "client/connect/discovery.hpp"
@@ -79,10 +80,9 @@ int execute(const KubeconfigOptions& options) {
   if (!server->credential.empty()) {
     cluster["certificate-authority-data"] = tls::base64(server->authority);
     cluster["tls-server-name"] = tls::kServerName;
-    std::error_code ignored;
-    const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    const std::string self = own_executable();
     user["exec"] = {{"apiVersion", "client.authentication.k8s.io/v1"},
-                    {"command", self.empty() ? "muster" : self.string()},
+                    {"command", self.empty() ? "muster" : self},
                     {"args", server->credential},
                     {"interactiveMode", "Never"}};
   }

@@ -31,13 +31,20 @@ int execute(const QueueOptions& options);
 namespace {
 
 constexpr const char* kNoneWord = "none";
-constexpr const char* kDefaultQueue = "default";  // exists even if nobody has stored it
 
 // Removes a member of an object, and the object itself once it is empty.
 void drop(Json& spec, const char* part, const char* member) {
   if (!spec.contains(part)) return;
   if (member != nullptr) spec[part].erase(member);
   if (member == nullptr || spec[part].empty()) spec.erase(part);
+}
+
+// A whole number, also a negative one.
+std::optional<int64_t> signed_number(const std::string& word) {
+  int64_t number = 0;
+  const char* const end = word.data() + word.size();
+  const auto [at, wrong] = std::from_chars(word.data(), end, number);
+  return wrong == std::errc() && at == end ? std::optional(number) : std::nullopt;
 }
 
 // "a=1" pairs that replace a map; `none` removes it.
@@ -63,6 +70,51 @@ std::optional<Usage> read_map(const char* flag, const std::vector<std::string>& 
   return std::nullopt;
 }
 
+// "a=1" pairs that are set in a map, of which the rest stays; "a=none" removes one, `none` all.
+// `read`: nullopt: the value is wrong. `form`: what pairs look like.
+std::optional<Usage> read_pairs(const char* flag, const std::vector<std::string>& words,
+                                const char* member, const char* form,
+                                const std::function<std::optional<Json>(const std::string&)>& read,
+                                QueueOptions& o) {
+  for (const std::string& word : words)
+    for (const std::string& one : split_at_commas(word)) {
+      if (one == kNoneWord) {
+        o.changes.push_back([member](Json& spec) { drop(spec, member, nullptr); });
+        continue;
+      }
+      const size_t equals = one.find('=');
+      const bool pair = equals != std::string::npos && equals > 0;
+      const std::string name = one.substr(0, equals), text = pair ? one.substr(equals + 1) : "";
+      const bool none = text == kNoneWord;
+      const std::optional<Json> value = pair && !none ? read(text) : std::nullopt;
+      if (!value && !none)
+        return Usage{std::string(flag) + ": `" + one + "`: must be " + form + " or none"};
+      o.changes.push_back([member, name, value](Json& spec) {
+        if (!value) return drop(spec, member, name.c_str());
+        spec[member][name] = *value;
+      });
+    }
+  return std::nullopt;
+}
+
+std::optional<Usage> read_limits(const char* flag, const std::vector<std::string>& words,
+                                 const char* member, QueueOptions& o) {
+  return read_pairs(
+      flag, words, member, "NAME=VALUE, NAME=none",
+      [](const std::string& text) { return std::optional<Json>(text); }, o);
+}
+
+std::optional<Usage> read_weights(const char* flag, const std::vector<std::string>& words,
+                                  const char* member, QueueOptions& o) {
+  return read_pairs(
+      flag, words, member, "USER=N, N a whole number, or USER=none",
+      [](const std::string& text) {
+        const auto number = signed_number(text);
+        return number ? std::optional<Json>(*number) : std::nullopt;
+      },
+      o);
+}
+
 // "a,b" replaces a list; `none` removes it.
 void read_list(const std::vector<std::string>& words, const char* member, QueueOptions& o) {
   if (words.empty()) return;
@@ -82,14 +134,12 @@ void read_list(const std::vector<std::string>& words, const char* member, QueueO
 std::optional<Usage> read_number(const char* flag, const std::string& word, const char* part,
                                  const char* member, QueueOptions& o) {
   if (word.empty()) return std::nullopt;
-  int64_t number = 0;
-  const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
-  const bool whole = read.ec == std::errc() && read.ptr == word.data() + word.size();
-  if (!whole && word != kNoneWord)
+  const auto number = signed_number(word);
+  if (!number && word != kNoneWord)
     return Usage{std::string(flag) + ": `" + word + "`: must be a whole number, or none"};
-  o.changes.push_back([part, member, number, whole](Json& spec) {
-    if (!whole) return drop(spec, part, member);
-    (member ? spec[part][member] : spec[part]) = number;
+  o.changes.push_back([part, member, number](Json& spec) {
+    if (!number) return drop(spec, part, member);
+    (member ? spec[part][member] : spec[part]) = *number;
   });
   return std::nullopt;
 }
@@ -165,10 +215,23 @@ int execute(const QueueOptions& options) {
                            "created");
 }
 
+namespace {
+
+constexpr char kQueueFooter[] =
+    "A flag replaces what the queue says, and `none` removes it; limits and the weights of users "
+    "change one by one. Only operators change queues; everybody sees them. A job is put into a "
+    "queue by `muster submit --queue NAME`; otherwise it is in `default`, which always exists.\n"
+    "Examples:\n  muster queue\n"
+    "  muster queue short --max-time 1h --weight 3 --user-limit pods=64\n"
+    "  muster queue gpu --nodes gpu=a100 --groups ml --max-priority 10\n"
+    "  muster queue gpu --delete";
+
+}  // namespace
+
 Verb queue_verb() {
   struct Words {
     QueueOptions o;
-    std::vector<std::string> nodes, users, groups, limits, user_limits;
+    std::vector<std::string> nodes, users, groups, limits, user_limits, user_weights;
     std::string priority, max_priority, time, max_time, weight, preempts;
   };
   auto w = std::make_shared<Words>();
@@ -186,25 +249,22 @@ Verb queue_verb() {
                {"--max-time", "T", "Longest time limit of pods, such as 12h", &w->max_time},
                {"--limit", "RESOURCE=N",
                 "Limit for all pods of the queue: pods, jobs, cpu, memory or a device, such as "
-                "pods=100; repeatable",
+                "pods=100, or pods=none; repeatable, and limits that are not named stay",
                 &w->limits},
                {"--user-limit", "RESOURCE=N", "Likewise, for the pods of each user",
                 &w->user_limits},
                {"--weight", "N", "Share of the queue among queues whose jobs wait", &w->weight},
+               {"--user-weight", "USER=N",
+                "Share of a user among those whose jobs wait in the queue (default: 1), or "
+                "USER=none; repeatable, and users who are not named keep theirs",
+                &w->user_weights},
                {"--preempts", "Q,Q...",
                 "Queues whose pods of lower priority its pods may preempt, or all (the default) or "
                 "none",
                 &w->preempts},
                {"--delete", "", "Delete the queue; jobs that name it wait", &w->o.removes}},
       .asks = {&w->o.target, ""},
-      .footer =
-          "A flag replaces what the queue says; `none` removes it. Only operators change queues; "
-          "everybody sees them. A job is put into a queue by `muster submit --queue NAME`; "
-          "otherwise it is in `default`, which always exists.\n"
-          "Examples:\n  muster queue\n"
-          "  muster queue short --max-time 1h --weight 3 --user-limit pods=64\n"
-          "  muster queue gpu --nodes gpu=a100 --groups ml --max-priority 10\n"
-          "  muster queue gpu --delete",
+      .footer = kQueueFooter,
       .finish = [w](const Given& given) -> Judged {
         QueueOptions& o = w->o;
         if (auto empty = check_filled(given, {{"--nodes", w->nodes},
@@ -217,15 +277,17 @@ Verb queue_verb() {
                                               {"--time", {w->time}},
                                               {"--max-time", {w->max_time}},
                                               {"--weight", {w->weight}},
+                                              {"--user-weight", w->user_weights},
                                               {"--preempts", {w->preempts}}}))
           return *empty;
         for (const auto& wrong :
              {read_map("--nodes", w->nodes, "nodeSelector", o),
-              read_map("--limit", w->limits, "limits", o),
-              read_map("--user-limit", w->user_limits, "userLimits", o),
+              read_limits("--limit", w->limits, "limits", o),
+              read_limits("--user-limit", w->user_limits, "userLimits", o),
               read_number("--priority", w->priority, "priority", "default", o),
               read_number("--max-priority", w->max_priority, "priority", "max", o),
               read_number("--weight", w->weight, "weight", nullptr, o),
+              read_weights("--user-weight", w->user_weights, "userWeights", o),
               read_span("--time", w->time, "default", o),
               read_span("--max-time", w->max_time, "max", o)})
           if (wrong) return *wrong;

@@ -18,8 +18,12 @@
 #include "core/spec/values/duration.hpp"
 #include "core/spec/values/quantity.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace muster::cli {
 namespace {
@@ -57,17 +61,83 @@ Requested requested_in(const Json& attempt, Requested requested) {
   return requested;
 }
 
-// A row for each run of the attempt before its end, oldest first.
-void add_runs(const Json& attempt, const Requested& requested,
-              std::vector<std::vector<std::string>>& rows) {
-  const Json& runs = at(attempt, {"runs"});
-  for (const Json& run : runs.is_array() ? runs : Json::array()) {
-    const std::string started = text_at(run, {"started"});
-    rows.push_back({index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
-                    text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(run),
-                    cpu_text(at(run, {"usage"}), ran_seconds(run).value_or(0), requested),
-                    memory_text(at(run, {"usage"}), requested), "restarted", run_cause(run)});
+std::string or_none(std::string text) {
+  return text.empty() ? "-" : std::move(text);
+}
+
+// The table, in which each run of an attempt before its end has a row of its own, oldest first.
+class AttemptTable {
+ public:
+  AttemptTable(const Json& job, bool wide)
+      : inputs_(job), tasks_(tasks_of(job)), requested_(requested_by(job)), wide_(wide) {
+    const Json& notes = at(job, {"metadata", "annotations"});
+    raises_ = notes.contains(core::kRetryMemoryKey) || notes.contains(core::kRetryTimeKey);
   }
+
+  std::vector<std::string> header() const {
+    return row(
+        {"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "CPU", "MEMORY", "COUNTED AS", "CAUSE"},
+        tasks_ ? "TASK" : "INPUT", {"WAITED", "ENDED", "USER", "SYSTEM"}, "LIMITS");
+  }
+
+  void add(const Json& attempt, std::vector<std::vector<std::string>>& rows) const {
+    const int64_t index = number_at(attempt, {"index"}, -1);
+    const std::string input = cut(inputs_.of(index).value_or("-"), kInputShown);
+    const std::string limits = raises_ ? limits_text(attempt) : "";
+    const Json& runs = at(attempt, {"runs"});
+    for (const Json& run : runs.is_array() ? runs : Json::array())
+      rows.push_back(
+          row(cells(attempt, run, "restarted", run_cause(run)), input, ends(run, "-"), limits));
+    rows.push_back(row(cells(attempt, attempt, attempt_counted(attempt), attempt_cause(attempt)),
+                       input, ends(attempt, waited(attempt)), limits));
+  }
+
+ private:
+  using Cells = std::vector<std::string>;
+
+  // `run`: of the attempt, or itself.
+  Cells cells(const Json& attempt, const Json& run, std::string counted, std::string cause) const {
+    const Requested requested = raises_ ? requested_in(attempt, requested_) : requested_;
+    return {index_text(attempt),
+            std::to_string(number_at(attempt, {"attempt"})),
+            text_at(attempt, {"node"}),
+            or_none(text_at(run, {"started"})),
+            ran(run),
+            cpu_text(at(run, {"usage"}), ran_seconds(run).value_or(0), requested),
+            memory_text(at(run, {"usage"}), requested),
+            std::move(counted),
+            std::move(cause)};
+  }
+
+  static Cells ends(const Json& run, std::string waited) {
+    const Json& usage = at(run, {"usage"});
+    return {std::move(waited), or_none(text_at(run, {"ended"})),
+            cpu_mode_text(usage, "userSeconds"), cpu_mode_text(usage, "systemSeconds")};
+  }
+
+  // With the columns that only some tables have.
+  Cells row(Cells cells, const std::string& input, const Cells& more,
+            const std::string& limits) const {
+    if (wide_) cells.insert(cells.end() - 2, more.begin(), more.end());
+    if (raises_) cells.insert(cells.end() - 2, limits);
+    if (inputs_.any()) cells.insert(cells.begin() + 1, input);
+    return cells;
+  }
+
+  const JobInputs inputs_;
+  const std::optional<Tasks> tasks_;
+  const Requested requested_;
+  const bool wide_;
+  bool raises_ = false;  // limits, from attempt to attempt
+};
+
+// The attempt with what the job's inputs say of its index.
+Json with_input(const Json& attempt, const JobInputs& inputs, const std::optional<Tasks>& tasks) {
+  Json out = attempt;
+  const int64_t index = number_at(attempt, {"index"}, -1);
+  if (auto input = inputs.of(index)) out["input"] = std::move(*input);
+  if (const auto task = tasks ? tasks->number(index) : std::nullopt) out["task"] = *task;
+  return out;
 }
 
 }  // namespace
@@ -84,67 +154,39 @@ int execute(const AttemptsOptions& options) {
     index = std::move(*indexes);
   }
   if (!index.empty()) query += "&index=" + url_encoded(index);
-  Json all = Json::array();
-  std::vector<std::vector<std::string>> rows;
-  if (options.headers)
-    rows.push_back(
-        {"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "CPU", "MEMORY", "COUNTED AS", "CAUSE"});
+  const Json of = job ? *job : Json();
+  const auto each = [&](const std::function<void(const Json&)>& take) {
+    return each_attempt(*client, options.target.ns, options.job, query, take);
+  };
   if (options.output == Output::tsv) {
-    Joblog log(job ? *job : Json());
+    Joblog log(of);
     if (options.headers) std::cout << joblog_header();
-    Status read = each_attempt(*client, options.target.ns, options.job, query,
-                               [&log](const Json& attempt) { std::cout << log.line(attempt); });
+    Status read = each([&log](const Json& attempt) { std::cout << log.line(attempt); });
     return read ? kDone : fail(read.error());
   }
-  const JobInputs inputs(job ? *job : Json());
-  const Requested of_template = requested_by(job ? *job : Json());
-  const Json notes = job ? at(*job, {"metadata", "annotations"}) : Json();
-  const bool raises = notes.contains(core::kRetryMemoryKey) || notes.contains(core::kRetryTimeKey);
-  if (raises && options.headers) rows.front().insert(rows.front().end() - 2, "LIMITS");
-  const auto tasks = tasks_of(job ? *job : Json());
-  if (inputs.any() && options.headers)
-    rows.front().insert(rows.front().begin() + 1, tasks ? "TASK" : "INPUT");
-  Status done =
-      each_attempt(*client, options.target.ns, options.job, query, [&](const Json& attempt) {
-        if (options.output == Output::json || options.output == Output::yaml) {
-          all.push_back(attempt);
-          if (auto input = inputs.of(number_at(attempt, {"index"}, -1)))
-            all.back()["input"] = std::move(*input);
-          if (const auto task =
-                  tasks ? tasks->number(number_at(attempt, {"index"}, -1)) : std::nullopt)
-            all.back()["task"] = *task;
-        } else if (options.output == Output::name) {
-          rows.push_back({text_at(attempt, {"pod"})});
-        } else {
-          const std::string started = text_at(attempt, {"started"});
-          const size_t first = rows.size();
-          const Requested requested = raises ? requested_in(attempt, of_template) : of_template;
-          add_runs(attempt, requested, rows);
-          rows.push_back(
-              {index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
-               text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
-               cpu_text(at(attempt, {"usage"}), ran_seconds(attempt).value_or(0), requested),
-               memory_text(at(attempt, {"usage"}), requested), attempt_counted(attempt),
-               attempt_cause(attempt)});
-          for (size_t i = first; i < rows.size() && raises; ++i)
-            rows[i].insert(rows[i].end() - 2, limits_text(attempt));
-          for (size_t i = first; i < rows.size() && inputs.any(); ++i)
-            rows[i].insert(
-                rows[i].begin() + 1,
-                cut(inputs.of(number_at(attempt, {"index"}, -1)).value_or("-"), kInputShown));
-        }
-      });
-  if (!done) return fail(done.error());
   if (is_structured(options.output)) {
+    const JobInputs inputs(of);
+    const auto tasks = tasks_of(of);
+    Json all = Json::array();
+    Status read =
+        each([&](const Json& attempt) { all.push_back(with_input(attempt, inputs, tasks)); });
+    if (!read) return fail(read.error());
     const Json list = {{"kind", "AttemptList"}, {"apiVersion", "muster.dev/v1"}, {"items", all}};
     std::cout << structured_text(list, options.output);
     return kDone;
   }
   if (options.output == Output::name) {
-    for (size_t i = options.headers ? 1 : 0; i < rows.size(); ++i)
-      std::cout << rows[i].front() << "\n";
+    std::vector<std::string> names;
+    Status read = each([&](const Json& attempt) { names.push_back(text_at(attempt, {"pod"})); });
+    if (!read) return fail(read.error());
+    for (const std::string& name : names) std::cout << name << "\n";
     return kDone;
   }
+  const AttemptTable table(of, options.output == Output::wide);
+  std::vector<std::vector<std::string>> rows;
+  if (options.headers) rows.push_back(table.header());
+  Status read = each([&](const Json& attempt) { table.add(attempt, rows); });
+  if (!read) return fail(read.error());
   if (rows.size() <= (options.headers ? 1u : 0u))
     std::cerr << "no attempt of job/" << options.job << " has ended yet\n";
   else

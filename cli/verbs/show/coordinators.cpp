@@ -17,6 +17,8 @@ namespace {
 using CoordinatorRows = std::vector<std::vector<std::string>>;
 
 constexpr char kUnknown[] = "-";
+constexpr char kStoreWiped[] =
+    "the consensus store was wiped: restart the leader with --new-store, once";
 
 std::string name_of(const Json& coordinator) {
   return text_at(coordinator, {"metadata", "name"});
@@ -64,8 +66,13 @@ CoordinatorRows table_of(const std::vector<Json>& shown, bool wide) {
   return rows;
 }
 
+bool store_wiped(const Json& coordinator) {
+  return at(coordinator, {"status", "storeWiped"}) == Json(true);
+}
+
 // What its state means for a takeover, for a person.
 std::string standing_text(const Json& coordinator) {
+  if (store_wiped(coordinator)) return "no: " + std::string(kStoreWiped);
   if (yes_or_no(coordinator, "inSync") == "yes") return "yes";
   return yes_or_no(coordinator, "connected") == "yes" ? "no: it is catching up with the leader"
                                                       : "no: it is not connected";
@@ -131,7 +138,10 @@ int describe_coordinator(ApiClient& client, const std::string& name) {
   if (const std::string trip = round_trip_text(one); trip != kUnknown)
     rows.push_back({"Round trip:", trip});
   if (at(one, {"status", "storeAnswers"}).is_boolean())
-    rows.push_back({"Store answers:", yes_or_no(one, "storeAnswers")});
+    rows.push_back(
+        {"Store answers:",
+         yes_or_no(one, "storeAnswers") +
+             (store_wiped(one) ? ", but nobody can take over: " + std::string(kStoreWiped) : "")});
   for (const auto& [head, which] :
        {std::pair{"Peers:", "peers"}, std::pair{"API:", "api"},
         std::pair{"API over TLS:", "apiTls"}, std::pair{"Agents:", "listen"},
@@ -179,6 +189,8 @@ int execute(const CoordinatorsOptions& options) {
     std::cout << aligned(rows, "");
   }
   std::cout << std::flush;
+  if (std::any_of(shown.begin(), shown.end(), store_wiped))
+    std::cerr << "muster: no coordinator can take over: " << kStoreWiped << std::endl;
   return code;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/verbs/show/coordinators.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/news/failures.hpp"
 #include "client/news/progress.hpp"
@@ -105,11 +106,12 @@ std::string job_state(const Json& job, const Json& why) {
 }
 
 // What it waits for, or why it ended, line by line.
-void add_reasons(const Json& why, Rows& rows) {
+void add_reasons(const Json& why, const std::optional<Tasks>& tasks, Rows& rows) {
   if (const std::string summary = text_at(why, {"summary"}); !summary.empty())
     rows.push_back({"Why:", localized(summary)});
   for (const Json& line : at(why, {"details"}))
-    if (line.is_string()) rows.push_back({"", localized(line.get<std::string>())});
+    if (line.is_string())
+      rows.push_back({"", localized(with_tasks(line.get<std::string>(), tasks))});
 }
 
 // The command of each container, and what it requests from a node.
@@ -128,17 +130,41 @@ std::string number_or(const Json& json, std::initializer_list<const char*> keys,
   return value.is_number() ? dumped(value) : otherwise;
 }
 
+// "Completed:", or "Completed tasks:" of an array.
+std::string head_of(const std::string& name, const std::optional<Tasks>& tasks) {
+  return name + (tasks ? " tasks:" : ":");
+}
+
+// A set of indexes of an array as the tasks that people know, else as it is.
+std::string known_set(const std::string& set, const std::optional<Tasks>& tasks) {
+  return tasks ? tasks->numbers(index_set(set)) : set;
+}
+
 // Running, pending and backoff indexes. Adds nothing if the coordinator serves no such map.
-void add_index_map(ApiClient& client, const std::string& ns, const std::string& job, Rows& rows) {
+void add_index_map(ApiClient& client, const std::string& ns, const std::string& job,
+                   const std::optional<Tasks>& tasks, Rows& rows) {
   auto map = object(client, "/apis/muster.dev/v1/namespaces/" + url_encoded(ns) + "/jobs/" +
                                 url_encoded(job) + "/indexes");
   if (!map) return;
   const std::pair<const char*, const char*> sets[] = {
-      {"Running:", "running"}, {"Pending:", "pending"}, {"In backoff:", "backoff"}};
+      {"Running", "running"}, {"Pending", "pending"}, {"In backoff", "backoff"}};
   for (const auto& [name, key] : sets) {
     if (const std::string set = text_at(*map, {key}); !set.empty())
-      rows.push_back({name, cut_set(set, kSetMax)});
+      rows.push_back({head_of(name, tasks), cut_set(known_set(set, tasks), kSetMax)});
   }
+}
+
+// What has become of the indexes of an Indexed job.
+void add_indexes(ApiClient& client, const std::string& ns, const Json& job, const std::string& name,
+                 const std::optional<Tasks>& tasks, Rows& rows) {
+  rows.push_back({head_of("Completed", tasks),
+                  none_if_empty(known_set(text_at(job, {"status", "completedIndexes"}), tasks))});
+  if (at(job, {"status", "failedIndexes"}).is_string())
+    rows.push_back(
+        {head_of("Failed", tasks), none_if_empty(known_set(failed_indexes(job).text(), tasks))});
+  if (const core::IndexSet cancelled = cancelled_indexes(job); !cancelled.empty())
+    rows.push_back({head_of("Cancelled", tasks), known_set(cancelled.text(), tasks)});
+  add_index_map(client, ns, name, tasks, rows);
 }
 
 // What its ended attempts have used. Adds nothing if that is not known.
@@ -149,8 +175,28 @@ void add_usage(ApiClient& client, const std::string& ns, const Json& job, const 
   const Requested requested = requested_by(job);
   const Json& ran = at(*usage, {"ranSeconds"});
   rows.push_back(
-      {"CPU time:", cpu_text(*usage, ran.is_number() ? ran.get<double>() : 0, requested)});
+      {"CPU time:", cpu_parts_text(*usage, ran.is_number() ? ran.get<double>() : 0, requested)});
   rows.push_back({"Peak memory:", memory_text(*usage, requested)});
+}
+
+// Who is told of its end, when, and whether that was done.
+void add_notices(const Json& job, Rows& rows) {
+  const Json& notes = at(job, {"metadata", "annotations"});
+  const std::string done = text_at(notes, {core::kNotifiedKey.data()});
+  const bool failures = text_at(notes, {core::kNotifyOnKey.data()}) == "fail";
+  const JobEnd end = end_of(job);
+  std::string state;
+  if (!done.empty())
+    state = ": done " + done + " (" + ago(done) + ")";
+  else if (failures && end == JobEnd::complete)
+    state = ": not needed, as it has not failed";
+  else if (end != JobEnd::none)
+    state = ": not done yet";
+  for (const auto& [head, key] :
+       {std::pair("Mail:", core::kMailKey), std::pair("Notify:", core::kNotifyKey)})
+    if (const std::string what = text_at(notes, {key.data()}); !what.empty())
+      rows.push_back({head, one_line(cut(what, kCommandMax)) +
+                                (failures ? ", if it fails" : ", at its end") + state});
 }
 
 int describe_job(ApiClient& client, const DescribeOptions& options) {
@@ -162,13 +208,14 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   auto explained = object(client, own_path(ns, options.name, "why"));
   const Json why = explained ? std::move(*explained) : Json();
   const bool indexed = is_indexed(job);
+  const auto tasks = indexed ? tasks_of(job) : std::nullopt;
   const std::string started = text_at(job, {"status", "startTime"}),
                     finished = text_at(job, {"status", "completionTime"});
   Rows rows = {{"Name:", options.name},
                {"Namespace:", ns},
                {"Labels:", labels_text(at(job, {"metadata", "labels"}))},
                {"State:", job_state(job, why)}};
-  add_reasons(why, rows);
+  add_reasons(why, tasks, rows);
   if (const std::string queue = text_at(why, {"queue"}); !queue.empty())
     rows.push_back({"Queue:", queue});
   add_containers(at(job, {"spec", "template", "spec"}), rows);
@@ -179,12 +226,13 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   if (const std::string root = text_at(notes, {"muster.dev/retry-of"}); !root.empty())
     rows.push_back({"Round:", text_at(notes, {"muster.dev/round"}) + " of job/" + root});
   if (const std::string some = text_at(notes, {"muster.dev/indexes"}); !some.empty())
-    rows.push_back({"Indexes:", some + " only"});
+    rows.push_back({tasks ? "Tasks:" : "Indexes:", known_set(some, tasks) + " only"});
   for (auto& [name, text] : policy_rows(at(job, {"spec"}))) rows.push_back({name, text});
   for (const auto& [key, head] : {std::pair(core::kRetryMemoryKey, "Out of memory:"),
                                   std::pair(core::kRetryTimeKey, "Out of time:")})
     if (const std::string more = text_at(notes, {key.data()}); !more.empty())
       rows.push_back({head, "the next attempt has more: " + more});
+  add_notices(job, rows);
   if (!started.empty()) rows.push_back({"Started:", started + " (" + ago(started) + ")"});
   if (!finished.empty()) {
     const auto from = parse_time(started), to = parse_time(finished);
@@ -207,15 +255,7 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
              : "";
     if (!pace.empty()) rows.push_back({"Pace:", pace});
   }
-  if (indexed) {
-    rows.push_back({"Completed:", none_if_empty(text_at(job, {"status", "completedIndexes"}))});
-    if (at(job, {"status", "failedIndexes"}).is_string()) {
-      rows.push_back({"Failed:", none_if_empty(failed_indexes(job).text())});
-    }
-    if (const core::IndexSet cancelled = cancelled_indexes(job); !cancelled.empty())
-      rows.push_back({"Cancelled:", cancelled.text()});
-    add_index_map(client, ns, options.name, rows);
-  }
+  if (indexed) add_indexes(client, ns, job, options.name, tasks, rows);
   std::cout << aligned(rows, "");
   print_conditions(job);
   auto failures = failures_of(client, ns, job, kCausesMax, kLastLinesMax);
@@ -254,6 +294,57 @@ core::node::CpuList cpus_of_all(const Json& pods) {
   return {all.begin(), all.end()};
 }
 
+// The end of a pod as the job's history has it; null: it is not over, or not in it.
+Json ended_attempt(ApiClient& client, const std::string& ns, const std::string& job,
+                   const Json& pod) {
+  const auto index = index_of(pod);
+  const std::string uid = text_at(pod, {"metadata", "uid"});
+  Json found;
+  if (job.empty() || text_at(pod, {"metadata", "annotations", "muster.dev/cpu-seconds"}).empty())
+    return found;
+  // What cannot be read is left out.
+  Status read = each_attempt(client, ns, job, index ? "index=" + std::to_string(*index) : "",
+                             [&](const Json& one) {
+                               if (text_at(one, {"podUID"}) == uid) found = one;
+                             });
+  return read ? found : Json();
+}
+
+// The task or index and the attempt of a pod.
+void add_number(ApiClient& client, const std::string& ns, const std::string& job, const Json& pod,
+                Rows& rows) {
+  const auto index = index_of(pod);
+  if (!index) return;
+  const auto attempt = attempt_of(pod);
+  const auto of = object(client, object_path(Kind::job, ns, job));
+  const auto tasks = of ? tasks_of(*of) : std::nullopt;
+  std::string text = std::to_string(known_number(tasks, *index));
+  if (tasks) text += " (index " + std::to_string(*index) + ")";
+  if (attempt) text += ", attempt " + std::to_string(*attempt);
+  rows.push_back({tasks ? "Task:" : "Index:", text});
+}
+
+// When it started and ended, and what it used.
+void add_use(ApiClient& client, const std::string& ns, const std::string& job, const Json& pod,
+             Rows& rows) {
+  const Json& notes = at(pod, {"metadata", "annotations"});
+  const Json attempt = ended_attempt(client, ns, job, pod);
+  if (const Json& usage = at(attempt, {"usage"}); usage.is_object())
+    rows.push_back({"CPU time:", cpu_parts_text(usage, 0, {})});
+  else if (const std::string cpu = text_at(notes, {"muster.dev/cpu-seconds"}); !cpu.empty())
+    rows.push_back({"CPU time:", cpu + "s"});
+  if (const std::string peak = text_at(notes, {"muster.dev/peak-memory-bytes"}); !peak.empty())
+    rows.push_back({"Peak memory:", memory_text({{"peakMemoryBytes", std::stod(peak)}}, {})});
+  const std::string started = text_at(pod, {"status", "startTime"});
+  const auto from = parse_time(text_at(pod, {"metadata", "creationTimestamp"}));
+  if (const auto to = parse_time(started); from && to)
+    rows.push_back({"Waited:", attempt.is_object() ? waited(attempt)
+                                                   : short_span(std::max<Millis>(0, *to - *from))});
+  if (!started.empty()) rows.push_back({"Started:", started + " (" + ago(started) + ")"});
+  if (const std::string ended = failure_of(pod).ended; !ended.empty())
+    rows.push_back({"Ended:", ended + " (" + ago(ended) + ")"});
+}
+
 int describe_pod(ApiClient& client, const DescribeOptions& options) {
   const std::string& ns = options.target.ns;
   auto found = object(client, object_path(Kind::pod, ns, options.name));
@@ -268,11 +359,7 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
                {"Namespace:", ns},
                {"Job:", none_if_empty(job)},
                {"Node:", none_if_empty(text_at(pod, {"spec", "nodeName"}))}};
-  if (const auto index = index_of(pod)) {
-    const auto attempt = attempt_of(pod);
-    rows.push_back({"Index:", std::to_string(*index) +
-                                  (attempt ? ", attempt " + std::to_string(*attempt) : "")});
-  }
+  add_number(client, ns, job, pod, rows);
   const std::string phase = text_at(pod, {"status", "phase"});
   rows.push_back({"Phase:", phase + (phase == "Failed" ? ": " + cause_of(pod) : "")});
   if (const std::string runs = runs_of(pod); !runs.empty())
@@ -286,14 +373,7 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
     rows.push_back({"Pid:", pid});
   if (const std::string cpus = cpus_of(pod); !cpus.empty())
     rows.push_back({"CPUs of its own:", cpus});
-  if (const std::string cpu = text_at(notes, {"muster.dev/cpu-seconds"}); !cpu.empty())
-    rows.push_back({"CPU time:", cpu + "s"});
-  if (const std::string peak = text_at(notes, {"muster.dev/peak-memory-bytes"}); !peak.empty())
-    rows.push_back({"Peak memory:", memory_text({{"peakMemoryBytes", std::stod(peak)}}, {})});
-  if (const std::string at_time = text_at(pod, {"status", "startTime"}); !at_time.empty())
-    rows.push_back({"Started:", at_time + " (" + ago(at_time) + ")"});
-  if (const std::string ended = failure_of(pod).ended; !ended.empty())
-    rows.push_back({"Ended:", ended + " (" + ago(ended) + ")"});
+  add_use(client, ns, job, pod, rows);
   std::cout << aligned(rows, "");
   print_conditions(pod);
   const auto words = last_words(client, ns, options.name, kLastLinesMax);

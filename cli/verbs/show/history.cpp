@@ -9,6 +9,7 @@
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
+#include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/news/history.hpp"
 #include "client/news/usage.hpp"
@@ -83,7 +84,21 @@ std::string attempts_path(const Json& entry) {
          url_encoded(text_at(entry, {"id"})) + "/attempts?limit=1000";
 }
 
-std::vector<std::string> attempt_cells(const Json& entry, const Json& attempt, bool namespaces) {
+// The tasks of the entry's job, if it is an array that still exists: the history has no inputs.
+std::optional<Tasks> tasks_of_entry(ApiClient& client, const Json& entry) {
+  if (!text_at(entry, {"removal"}).empty()) return std::nullopt;
+  const auto job = object(
+      client, object_path(Kind::job, text_at(entry, {"namespace"}), text_at(entry, {"name"})));
+  if (!job || text_at(*job, {"metadata", "uid"}) != text_at(entry, {"uid"})) return std::nullopt;
+  return tasks_of(*job);
+}
+
+std::optional<int64_t> task_of(const Json& attempt, const std::optional<Tasks>& tasks) {
+  return tasks ? tasks->number(number_at(attempt, {"index"}, -1)) : std::nullopt;
+}
+
+// Without its task.
+std::vector<std::string> attempt_cells(const Json& entry, const Json& attempt) {
   const auto ran = elapsed_seconds(attempt, 0);
   auto number = [&attempt](const char* field) {
     return attempt.contains(field) ? attempt[field].dump() : std::string("-");
@@ -91,22 +106,20 @@ std::vector<std::string> attempt_cells(const Json& entry, const Json& attempt, b
   const Json& requests = at(entry, {"requests"});
   const Requested requested{static_cast<double>(number_at(requests, {"cpuMillis"})) / 1000,
                             static_cast<double>(number_at(requests, {"memoryBytes"}))};
-  std::vector<std::string> cells = {text_at(entry, {"name"}),
-                                    number("index"),
-                                    number("attempt"),
-                                    text_at(attempt, {"node"}),
-                                    or_dash(instant_at(attempt, "started")),
-                                    or_dash(instant_at(attempt, "ended")),
-                                    ran ? precise_span(*ran) : "-",
-                                    cpu_text(at(attempt, {"usage"}), ran.value_or(0), requested),
-                                    memory_text(at(attempt, {"usage"}), requested),
-                                    attempt_counted(attempt),
-                                    attempt_cause(attempt)};
-  if (namespaces) cells.insert(cells.begin(), text_at(entry, {"namespace"}));
-  return cells;
+  return {text_at(entry, {"name"}),
+          number("index"),
+          number("attempt"),
+          text_at(attempt, {"node"}),
+          or_dash(instant_at(attempt, "started")),
+          or_dash(instant_at(attempt, "ended")),
+          ran ? precise_span(*ran) : "-",
+          cpu_text(at(attempt, {"usage"}), ran.value_or(0), requested),
+          memory_text(at(attempt, {"usage"}), requested),
+          attempt_counted(attempt),
+          attempt_cause(attempt)};
 }
 
-std::string attempt_line(const Json& entry, const Json& attempt) {
+std::string attempt_line(const Json& entry, const Json& attempt, std::optional<int64_t> task) {
   auto number = [&attempt](std::initializer_list<const char*> keys) {
     const Json& value = at(attempt, keys);
     return value.is_number() ? value.dump() : "";
@@ -118,37 +131,72 @@ std::string attempt_line(const Json& entry, const Json& attempt) {
         text_at(attempt, {"node"}), instant_at(attempt, "started"), instant_at(attempt, "ended"),
         number({"exitCode"}), number({"signal"}), text_at(attempt, {"counted"}),
         text_at(attempt, {"cause"}), number({"usage", "userSeconds"}),
-        number({"usage", "systemSeconds"}), number({"usage", "peakMemoryBytes"})})
+        number({"usage", "systemSeconds"}), number({"usage", "peakMemoryBytes"}),
+        task ? std::to_string(*task) : ""})
     line += (line.empty() ? "" : "\t") + tsv_cell(cell);
   return line + "\n";
 }
 
 constexpr const char* kAttemptHeader =
     "Id\tNamespace\tName\tIndex\tAttempt\tPod\tNode\tStarted\tEnded\tExitcode\tSignal\tCounted\t"
-    "Cause\tUsertime\tSystemtime\tPeakmemory\n";
+    "Cause\tUsertime\tSystemtime\tPeakmemory\tTask\n";
+
+// The attempts of several jobs, with a column for tasks if one of these is an array.
+class AttemptRows {
+ public:
+  explicit AttemptRows(bool namespaces) : namespaces_(namespaces) {}
+
+  void add(const Json& entry, const Json& attempt, std::optional<int64_t> task) {
+    any_task_ |= task.has_value();
+    rows_.push_back({text_at(entry, {"namespace"}), task ? std::to_string(*task) : "-",
+                     attempt_cells(entry, attempt)});
+  }
+
+  std::string text(bool headers) && {
+    if (headers)
+      rows_.insert(rows_.begin(), {"NAMESPACE",
+                                   "TASK",
+                                   {"NAME", "INDEX", "ATTEMPT", "NODE", "STARTED", "ENDED", "RAN",
+                                    "CPU", "MEMORY", "COUNTED AS", "CAUSE"}});
+    std::vector<std::vector<std::string>> cells;
+    for (auto& [ns, task, row] : rows_) {
+      if (any_task_) row.insert(row.begin() + 2, std::move(task));
+      if (namespaces_) row.insert(row.begin(), std::move(ns));
+      cells.push_back(std::move(row));
+    }
+    return aligned(cells, "");
+  }
+
+ private:
+  struct Row {
+    std::string ns, task;
+    std::vector<std::string> cells;
+  };
+  const bool namespaces_;
+  bool any_task_ = false;
+  std::vector<Row> rows_;
+};
 
 // TSV is printed as it comes; the other forms need all of it.
 int print_attempts(ApiClient& client, const HistoryOptions& o, const std::vector<Json>& entries) {
   Json items = Json::array();
-  std::vector<std::vector<std::string>> rows;
+  AttemptRows rows(o.all_namespaces);
   if (o.headers && o.output == Output::tsv) std::cout << kAttemptHeader;
-  if (o.headers) {
-    rows.push_back({"NAME", "INDEX", "ATTEMPT", "NODE", "STARTED", "ENDED", "RAN", "CPU", "MEMORY",
-                    "COUNTED AS", "CAUSE"});
-    if (o.all_namespaces) rows.front().insert(rows.front().begin(), "NAMESPACE");
-  }
   for (const Json& entry : entries) {
+    const auto tasks = tasks_of_entry(client, entry);
     Status read = each_item(client, attempts_path(entry), [&](const Json& attempt) {
+      const auto task = task_of(attempt, tasks);
       if (is_structured(o.output)) {
         Json& item = items.emplace_back(attempt);
         item["job"] = {{"id", text_at(entry, {"id"})},
                        {"namespace", text_at(entry, {"namespace"})},
                        {"name", text_at(entry, {"name"})},
                        {"uid", text_at(entry, {"uid"})}};
+        if (task) item["task"] = *task;
       } else if (o.output == Output::tsv) {
-        std::cout << attempt_line(entry, attempt);
+        std::cout << attempt_line(entry, attempt, task);
       } else {
-        rows.push_back(attempt_cells(entry, attempt, o.all_namespaces));
+        rows.add(entry, attempt, task);
       }
     });
     // Forgotten since it was listed.
@@ -157,15 +205,11 @@ int print_attempts(ApiClient& client, const HistoryOptions& o, const std::vector
   if (is_structured(o.output))
     print_list("AttemptList", o.output, std::move(items));
   else if (o.output != Output::tsv)
-    std::cout << aligned(rows, "");
+    std::cout << std::move(rows).text(o.headers);
   return kDone;
 }
 
 }  // namespace
-
-std::string history_path(const std::string& ns, const std::string& what) {
-  return "/apis/muster.dev/v1/" + (ns.empty() ? "" : "namespaces/" + url_encoded(ns) + "/") + what;
-}
 
 std::string choice_query(const HistoryChoice& choice) {
   std::string query;
@@ -276,7 +320,10 @@ Verb history_verb() {
            {"--reverse", "", "Sort in descending order", &w->o.reverse},
            {"--limit", "N", "Show only the N that are highest in this order; 0: all (default)",
             &w->o.limit, whole(0, kNumberMax)},
-           {"--attempts", "", "Show the attempts of these jobs", &w->o.attempts},
+           {"--attempts", "",
+            "Show the attempts of these jobs, with the task of each if its job is an array that "
+            "still exists",
+            &w->o.attempts},
            {"-A,--all-namespaces", "", "Jobs of all namespaces", &w->o.all_namespaces},
            form_row({"table", "wide", "name", "json", "yaml", "tsv"}),
            {"--no-headers", "", "Omit the header line", &w->no_headers}})

@@ -48,8 +48,6 @@ std::optional<Usage> read_choice(const Given& given, const HistoryWords& words, 
                                  HistoryChoice& choice);
 // The parameters of a request, without `since` and `until`: "&user=a,b"; each begins with "&".
 std::string choice_query(const HistoryChoice& choice);
-// /apis/muster.dev/v1[/namespaces/NS]/WHAT; an empty `ns` means all namespaces.
-std::string history_path(const std::string& ns, const std::string& what);
 
 int execute(const HistoryOptions& options);
 int execute(const ReportOptions& options);  // report.cpp

@@ -27,6 +27,8 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace muster::cli {
@@ -75,7 +77,8 @@ Status print_log(ApiClient& client, const std::string& path, const std::string& 
   return Nothing{};
 }
 
-// The coordinator counts the last lines of each output. What is followed has no last line yet.
+// Where the pod's node knows no times of lines, the coordinator counts those of each output. What
+// is followed has no last line yet.
 std::optional<int64_t> last_of_both(const LogsOptions& o, std::optional<int64_t> tail) {
   return o.err || o.follow ? std::nullopt : tail;
 }
@@ -97,6 +100,12 @@ int print_files(const OwnFiles& files, const std::vector<std::string>& paths,
     if (!read) code = fail(read.error());
   }
   return code;
+}
+
+// Whether it waits for a slot, so that it has printed nothing.
+bool is_waiting(const Json& pod) {
+  return text_at(pod, {"status", "phase"}) == "Pending" &&
+         text_at(pod, {"spec", "nodeName"}).empty();
 }
 
 class JobLogs {
@@ -138,8 +147,10 @@ class JobLogs {
                             std::to_string(chosen->size()) + ": choose one with --index I",
                         {}});
     int code = kDone;
-    const bool led = o_.prefix.value_or(chosen->size() > 1 || o_.failed);
-    const auto tasks = led ? tasks_of(*job) : std::nullopt;
+    const bool several = chosen->size() > 1;
+    const bool led = o_.prefix.value_or(several || o_.failed);
+    const auto tasks = led || several ? tasks_of(*job) : std::nullopt;
+    leave_waiting(*chosen, tasks);
     for (auto [index, attempt] : *chosen) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(index) +
@@ -148,7 +159,7 @@ class JobLogs {
       const std::string lead = led ? number + "#" + std::to_string(attempt) + " | " : "";
       const std::string title =
           (tasks ? "task " : "index ") + number + ", attempt " + std::to_string(attempt);
-      if (int failed = print(path, lead, title, chosen->size() > 1); failed != kDone) return failed;
+      if (int failed = print(path, lead, title, several); failed != kDone) return failed;
       if (!files.any()) continue;
       const auto node = files.on_node() ? node_of(index, attempt) : std::string();
       if (!node) return fail(node.error());
@@ -156,7 +167,7 @@ class JobLogs {
           failed != kDone)
         code = failed;
     }
-    return report_unread(unread_, code);
+    return told(code);
   }
 
  private:
@@ -201,10 +212,31 @@ class JobLogs {
       return kDone;
     }
     return fail(Error{Errc::not_found,
-                      "job/" + o_.job + (o_.indexes.empty() ? "" : " index " + o_.indexes) +
+                      "job/" + o_.job +
+                          (!o_.tasks.empty()     ? " task " + o_.tasks
+                           : !o_.indexes.empty() ? " index " + o_.indexes
+                                                 : "") +
                           (o_.attempt ? " attempt " + std::to_string(*o_.attempt) : "") +
                           " has no pod yet",
                       {}});
+  }
+
+  // Of several pods, those that have not started have nothing to print; if none has, that is an
+  // error as it is for one.
+  void leave_waiting(Chosen& chosen, const std::optional<Tasks>& tasks) {
+    core::IndexSet left;
+    for (const auto& [index, attempt] : waiting_)
+      if (const auto at = chosen.find(index); at != chosen.end() && at->second == attempt)
+        left.insert(static_cast<uint32_t>(index));
+    if (left.empty() || left.size() == chosen.size()) return;
+    for (const auto& [first, last] : left.intervals())
+      chosen.erase(chosen.lower_bound(first), chosen.upper_bound(last));
+    not_started_ = named_indexes(left, tasks);
+  }
+
+  int told(int code) const {
+    if (!not_started_.empty()) std::cerr << "not started yet: " << not_started_ << "\n";
+    return report_unread(unread_, code);
   }
 
   // The newest attempt of each chosen index, or the attempt given by --attempt.
@@ -233,6 +265,7 @@ class JobLogs {
     for (const Json& pod : *pods) {
       const auto index = index_of(pod), attempt = attempt_of(pod);
       if (index && attempt) take(*index, *attempt);
+      if (index && attempt && is_waiting(pod)) waiting_.emplace(*index, *attempt);
     }
     return chosen;
   }
@@ -256,7 +289,11 @@ class JobLogs {
     auto pods = pods_of(client_, o_.target.ns, o_.job, "", "");
     if (!pods) return fail(pods.error());
     if (pods->empty()) return of_gone_pods();
+    const auto waiting = static_cast<size_t>(std::ranges::count_if(*pods, is_waiting));
+    if (waiting > 0 && waiting < pods->size())
+      not_started_ = std::to_string(waiting) + (waiting == 1 ? " pod" : " pods");
     for (const Json& pod : *pods) {
+      if (!not_started_.empty() && is_waiting(pod)) continue;
       const std::string name = text_at(pod, {"metadata", "name"});
       const std::string path = object_path(Kind::pod, o_.target.ns, name) + "/log?" + options();
       if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "", name,
@@ -264,7 +301,7 @@ class JobLogs {
           code != kDone)
         return code;
     }
-    return report_unread(unread_, kDone);
+    return told(kDone);
   }
 
   // Of a NonIndexed job whose Pods are no longer kept, as after a failure with OnFailure.
@@ -340,7 +377,9 @@ class JobLogs {
   LogsOptions o_;
   ApiClient& client_;
   bool indexed_ = false;
-  std::map<std::string, Error> unread_;  // why a log could not be printed
+  std::set<std::pair<int64_t, int64_t>> waiting_;  // indexes and attempts that have no slot yet
+  std::string not_started_;                        // what was left out for that
+  std::map<std::string, Error> unread_;            // why a log could not be printed
 };
 
 // Text alone would not show that a coordinator answers, so the pod is asked for first.
@@ -385,8 +424,8 @@ std::optional<Usage> read_logged(const std::string& what, LogsOptions& o) {
   if (o.job.empty() && (some || o.failed))
     return Usage{
         "--index, --task and --failed apply to jobs only: muster logs job/J --index 3,7-9"};
-  if (auto wrong = check_set("--task", o.tasks)) return wrong;
-  return check_set("--index", o.indexes);
+  if (const auto set = typed_set(o.tasks); !set) return Usage{"--task: " + set.error().message};
+  return read_set("--index", o.indexes);
 }
 
 }  // namespace
@@ -446,8 +485,11 @@ Verb logs_verb() {
            {"--max-log-requests", "N",
             "With -f, pods to follow at a time; others are printed when they end (default)",
             &o.live_max, whole(1, 1'000)},
-           {"--tail", "N", "Number of most recent lines to print (default: all)", &o.tail,
-            whole(0, kNumberMax)}},
+           {"--tail", "N",
+            "Last N lines of each pod; of one that runs and is followed as part of a job, N of "
+            "each of "
+            "stdout and stderr (default: all)",
+            &o.tail, whole(0, kNumberMax)}},
       .asks = {&o.target},
       .footer =
           "Examples:\n  muster logs job/sweep --failed\n  muster logs job/sweep --index 3,7-9\n"

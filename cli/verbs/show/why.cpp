@@ -12,19 +12,19 @@
 #include "client/news/failures.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/local_time.hpp"
-#include "core/index_set.hpp"
 
+#include <algorithm>
 #include <iostream>
+#include <optional>
+#include <string>
 
 namespace muster::cli {
 namespace {
 
-// What `muster wait` prints of a job that has failed; empty: it cannot be read.
-std::string failures_below(ApiClient& client, const WhyOptions& options) {
+// What `muster wait` prints of a job that has failed.
+std::string failures_below(ApiClient& client, const WhyOptions& options, const Json& job) {
   const std::string& ns = options.target.ns;
-  const auto job = object(client, object_path(Kind::job, ns, options.job));
-  if (!job) return "";
-  return failure_details(client, ns, *job, [&](const Failures& failures) {
+  return failure_details(client, ns, job, [&](const Failures& failures) {
     return more_text(failures, options.job, ns);
   });
 }
@@ -55,40 +55,48 @@ int execute(const WhyOptions& options) {
     std::cout << to_yaml(*why);
     return kDone;
   }
+  std::optional<Tasks> tasks;
   std::cout << "job/" << options.job;
-  if (options.task)
+  if (options.task) {
     std::cout << " task " << *options.task;
-  else if (!index.empty())
+  } else if (options.index) {
     std::cout << "/" << index;
+    // If it cannot be read, the index alone has to do.
+    if (const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job)))
+      tasks = tasks_of(*job);
+    if (const auto task = tasks ? tasks->number(*options.index) : std::nullopt)
+      std::cout << " (task " << *task << ")";
+  }
   std::cout << " " << text_at(*why, {"state"}) << ": "
             << on_one_line(localized(text_at(*why, {"summary"}))) << "\n";
-  const std::string failures =
-      index.empty() && text_at(*why, {"state"}) == "Failed" ? failures_below(*client, options) : "";
-  for (const Json& line : at(*why, {"details"}))
+  std::string failures;
+  const bool failed = index.empty() && text_at(*why, {"state"}) == "Failed";
+  const Json& details = at(*why, {"details"});
+  const bool sets = std::ranges::any_of(details, [](const Json& line) {
+    return line.is_string() && names_indexes(line.get_ref<const std::string&>());
+  });
+  if (failed || sets) {
+    // If it cannot be read, the coordinator's own words do.
+    if (const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job))) {
+      if (failed) failures = failures_below(*client, options, *job);
+      tasks = tasks_of(*job);
+    }
+  }
+  for (const Json& line : details)
     if (const auto text = line.get<std::string>();
         failures.empty() || !text.starts_with("failed indexes: "))
-      std::cout << "  " << on_one_line(localized(text)) << "\n";
+      std::cout << "  " << on_one_line(localized(with_tasks(text, tasks))) << "\n";
   std::cout << failures;
   return kDone;
 }
 
 Verb why_verb() {
   auto w = std::make_shared<Raw<WhyOptions>>();
-  Key form = *find_key(Section::client, "output");
-  form.words = {"table", "json", "yaml"};
-  form.help = "Output format";
   return {
       .title = {"Jobs", "why", "Explain what a job or an index is waiting for, or how it ended"},
-      .rows = {{"what", "job/J[/INDEX]", "Job, or one index of it", &w->what, kAnything, kRequired},
-               {"--index", "I", "Index of the job", &w->o.index, whole(0, kIndexMax)},
-               {"--task",
-                "N",
-                "Task of a job submitted with --array",
-                &w->o.task,
-                whole(0, kNumberMax),
-                0,
-                {"--index"}},
-               key_row(form, "-o,--output")},
+      .rows = rows_of_index(
+          {"what", "job/J[/INDEX]", "Job, or one index of it", &w->what, kAnything, kRequired},
+          w->o.index, w->o.task),
       .asks = {&w->o.target},
       .footer = "Examples:\n  muster why job/sweep\n  muster why job/sweep/950",
       .finish = [w](const Given& given) -> Judged {
@@ -96,18 +104,8 @@ Verb why_verb() {
         const Output wanted = read_output(given.settings.text("output"));
         if (wanted == Output::json || wanted == Output::yaml) w->o.output = wanted;
         std::string word = w->what;
-        const size_t last = word.rfind('/');
-        const bool kind_first = parse_kind(word.substr(0, word.find('/'))).has_value();
-        if (last != std::string::npos && (!kind_first || word.find('/') != last)) {
-          auto set = core::IndexSet::parse_strict(word.substr(last + 1), kIndexMax + 1);
-          if (!set.ok() || set->size() != 1)
-            return Usage{"`" + word + "`: must be job/J or job/J/INDEX, one index"};
-          if (w->o.index || w->o.task)
-            return Usage{std::string(w->o.task ? "--task" : "--index") + ": `" + w->what +
-                         "` names an index already"};
-          w->o.index = static_cast<int64_t>(set->lowest());
-          word.resize(last);
-        }
+        const char* flag = w->o.task ? "--task" : w->o.index ? "--index" : "";
+        if (auto wrong = cut_index(word, flag, w->o.index)) return *wrong;
         return judged(read_job_name(word, w->o.job), w->o);
       }};
 }

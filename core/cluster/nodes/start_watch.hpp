@@ -44,7 +44,7 @@ struct StartWatch {
   void note(JobId job, std::optional<uint32_t> user, uint32_t starts, const std::string& reason,
             Millis up_ms);
   // Why the node is to be closed; empty: it is not. Everybody may read it, so where jobs have
-  // owners it does not say what their pods said.
+  // owners it has only the public part of the cause.
   std::string verdict() const;
   bool owned() const;  // pods of jobs with owners are among them
   // After a probe: until the next one. It does not grow while only one owner's pods have failed,
@@ -53,6 +53,9 @@ struct StartWatch {
   void clear();
 
  private:
+  // What failed and the system's reason for it, without paths or whatever else is the pod's own;
+  // empty: unknown.
+  std::string public_cause() const;
   std::map<std::optional<uint32_t>, uint32_t> by_user() const;  // starts that failed
 };
 

@@ -135,8 +135,9 @@ void fit_limits(const JobMeta& meta, const JobSpec& spec, const QueueSet& queues
     found.forbidden(
         "metadata.annotations[" + std::string(kQueueKey) + "]",
         (demand.gang ? "a gang of " + std::to_string(least) + " pods takes " : "a pod takes ") +
-            limit_text(lack->resource, lack->wanted) + " " + lack->resource + ", and queue " +
-            queue->name + " allows " + (per_user ? "each user " : "") +
+            limit_text(lack->resource, lack->wanted) + " " +
+            (lack->resource == "pods" && lack->wanted == 1 ? "pod" : lack->resource) +
+            ", and queue " + queue->name + " allows " + (per_user ? "each user " : "") +
             limit_text(lack->resource, lack->max) +
             "; an operator may raise the limit (muster queue " + queue->name + flag +
             lack->resource + "=N)");

@@ -146,6 +146,7 @@ void add_up(Claim& claim, const Pass& pass, bool fresh) {
       continue;
     }
     limited = true;
+    if (!pass.serves(*pack)) continue;
     if (is_full(*pack->jobs.front())) continue;
     for (const WaitingJob* job : pack->jobs) {
       if (!pass.serves(*job)) continue;
@@ -252,6 +253,7 @@ std::vector<Share> rounded(std::vector<Part> parts, double left) {
 // it looks at how long their pods run.
 void add_served(const Pack& pack, const Pass& pass, bool fresh, std::vector<Part>& jobs,
                 std::vector<Sharer>& sharers) {
+  if (!pass.serves(pack)) return;
   const bool all = fresh && !pass.ends_within && !pack.limited;
   for (size_t i = 0; i < pack.jobs.size(); ++i) {
     const Wish& wish = pack.wishes[i];

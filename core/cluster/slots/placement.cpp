@@ -241,9 +241,11 @@ struct Placer {
     std::vector<WaitingJob*> jobs;
     for (const auto* packs : {&line.plain, &line.others}) {
       if (pass.only_plain && packs == &line.others) continue;
-      for (const auto& [key, pack] : *packs)
+      for (const auto& [key, pack] : *packs) {
+        if (!pass.serves(pack)) continue;
         std::copy_if(pack.jobs.begin(), pack.jobs.end(), std::back_inserter(jobs),
                      [this](const WaitingJob* job) { return pass.serves(*job); });
+      }
     }
     std::sort(jobs.begin(), jobs.end(), [this](const WaitingJob* a, const WaitingJob* b) {
       return pass.order(*a) < pass.order(*b);

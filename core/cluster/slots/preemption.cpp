@@ -12,12 +12,17 @@ const Demand& demand_of(const Holder& holder) {
   return holder.demand ? *holder.demand : kPlainDemand;
 }
 
+// On a node that admits it.
+bool has_room(const FreeNode& node, const Demand& demand) {
+  return node.free > 0 && times_in(node.room, demand.amounts, 1) > 0;
+}
+
+}  // namespace
+
 bool may_preempt(const Demand& demand, const Demand& holder) {
   const auto& queues = demand.preempted_queues;
   return !queues || std::find(queues->begin(), queues->end(), holder.queue) != queues->end();
 }
-
-}  // namespace
 
 Preemption::Preemption(std::vector<FreeNode> nodes, std::vector<Holder> holders) {
   std::map<NodeId, size_t> site_of;
@@ -55,7 +60,7 @@ std::optional<Preemption::Victims> Preemption::cheapest(const Site& site, const 
       if (n == 1) victims.emplace_back(i, 0);
       ++victims.back().second;
       vacate(after, holder, 1);
-      fits = room_for(after.node, demand, 1) > 0;
+      fits = has_room(after.node, demand);
     }
   }
   if (!fits) return std::nullopt;
@@ -66,7 +71,7 @@ std::optional<Preemption::Victims> Preemption::cheapest(const Site& site, const 
       const Demand& stays = demand_of(site.holders[it->first]);
       if (without.node.free == 0) break;
       occupy(without.node, stays, 1);
-      if (room_for(without.node, demand, 1) == 0) break;
+      if (!has_room(without.node, demand)) break;
       after = std::move(without);
     }
   std::erase_if(victims, [](const auto& victim) { return victim.second == 0; });
@@ -98,6 +103,7 @@ MadeRoom Preemption::make_room(const WaitingJob& waiting) {
   using Offer = std::tuple<int32_t, uint32_t, size_t>;
   std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers;
   auto offer = [&](size_t i) {
+    looks_ += 1 + sites_[i].holders.size();
     auto victims = cheapest(sites_[i], demand);
     if (!victims) return;
     uint32_t count = 0;

@@ -32,6 +32,9 @@ struct MadeRoom {
   Reservation places;  // for the waiting pods: free slots, or slots of victims
 };
 
+// Whether the queue of such a pod may preempt those of the holder's queue.
+bool may_preempt(const Demand& demand, const Demand& holder);
+
 // Call make_room() for one job after another, highest priority first. Each job gets what the
 // previous ones left.
 class Preemption {
@@ -39,6 +42,7 @@ class Preemption {
   // `nodes`: what is free, or will be without further preemption.
   Preemption(std::vector<FreeNode> nodes, std::vector<Holder> holders);
   MadeRoom make_room(const WaitingJob& waiting);
+  size_t looks() const { return looks_; }  // at nodes, and holders there, so far
 
  private:
   struct Site {
@@ -50,6 +54,7 @@ class Preemption {
   static std::optional<Victims> cheapest(const Site& site, const Demand& demand);
 
   std::vector<Site> sites_;
+  size_t looks_ = 0;
   std::vector<const Demand*> hopeless_;  // no room for such pods at this priority or below
 };
 

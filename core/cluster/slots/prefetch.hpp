@@ -16,6 +16,9 @@ namespace muster::core {
 inline constexpr Millis kPrefetchSpanMs = 500;
 // The most extra pods, at first, for each short pod that has ended there.
 inline constexpr uint64_t kPrefetchPerEnd = 16;
+// The most pods of one round, so that it ends within 2 ms however many nodes there are. What is
+// left is for the next one.
+inline constexpr uint32_t kPrefetchPerRound = 500;
 
 // The most pods that wait on a node with this many slots.
 inline uint32_t prefetch_limit(uint32_t slots) {

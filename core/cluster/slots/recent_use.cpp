@@ -36,8 +36,8 @@ double RecentUse::of(UserId user) const {
   return it == uses_.end() ? 0 : it->second;
 }
 
-double RecentUse::weight(UserId user, size_t users) const {
-  return std::max(kLeastWeight, std::exp2(-of(user) * static_cast<double>(users)));
+double RecentUse::weight(UserId user, size_t users, double own) const {
+  return own * std::max(kLeastWeight, std::exp2(-of(user) * static_cast<double>(users) / own));
 }
 
 }  // namespace muster::core

@@ -40,9 +40,9 @@ class RecentUse {
 
   double of(UserId user) const;
   const std::map<UserId, double>& all() const { return uses_; }
-  // The weight of a user who shares with `users` others or alone (1): 1 without any use, a half at
-  // a use of exactly a fair share.
-  double weight(UserId user, size_t users) const;
+  // The weight that is left of a user's own one, who shares with `users` others or alone (1): all
+  // of it without any use, a half at a use of exactly a fair share, which the own one multiplies.
+  double weight(UserId user, size_t users, double own = 1) const;
 
  private:
   double kept(Millis span_ms) const;

@@ -11,7 +11,8 @@ namespace muster::core {
 
 namespace {
 
-// A plan moves if it starts sooner by this much, or by an eighth of the time until then.
+// A plan moves if it starts sooner by this much, by an eighth of the time until then and by a run
+// of the pods that it then waits for.
 constexpr Millis kSoonerMs = 100;
 // Expected of a pod about which nothing is known, beyond what it has already run.
 constexpr Millis kUnknownMs = 3'600'000;
@@ -23,6 +24,8 @@ constexpr Millis kPauseMaxMs = 60'000;
 constexpr size_t kLooksPerMs = 1'000;
 // How long to wait for a victim after its grace, to allow for SIGKILL and the report.
 constexpr Millis kReportMs = 30'000;
+// In a large cluster, a preemption goes on elsewhere after this time.
+constexpr Millis kNextLookMs = 5;
 // Preemption gives up after this many jobs for which it cannot make room.
 constexpr int kVainMax = 64;
 
@@ -61,13 +64,10 @@ void Slots::set_short_since(Client& client, std::optional<Millis> since) {
   due_.insert({*since, client.job});
 }
 
-// Whether all places reserved for the job can still be used.
-bool Slots::still_good(JobId job) const {
-  const auto kept = reservations_.find(job);
-  if (kept == reservations_.end()) return false;
-  const Client& client = clients_.at(job);
+// Whether all these places can still be used.
+bool Slots::can_use(const Client& client, const Reservation& kept) const {
   uint64_t places = 0;
-  for (auto [node, count] : kept->second) {
+  for (auto [node, count] : kept) {
     const Site* s = site(node);
     if (!s || !s->usable || !admits(s->info, s->labels, client.need)) return false;
     places += count;
@@ -107,49 +107,94 @@ void Slots::begin_to_wait(Millis now) {
 }
 
 // Gives one job at a time a reservation. It is served before jobs of equal priority, so they cannot
-// take its places.
-void Slots::be_patient(Millis now, Round& round) {
+// take its places. True: it has more to look at.
+bool Slots::be_patient(Millis now, Round& round) {
   if (const auto next = due_.upper_bound({now - kPatienceMs, UINT64_MAX}); next != due_.end())
     round.again_in(next->first + kPatienceMs - now);
   Client* longest = most_patient(now);
   if (next_look_ms_ > now) round.again_in(next_look_ms_ - now);
-  if (!longest) return;
-  if (now < next_plan_ms_) return round.again_in(next_plan_ms_ - now);
+  if (!longest) return false;
+  if (now < next_plan_ms_) {
+    round.again_in(next_plan_ms_ - now);
+    return false;
+  }
   if (patient_) drop_reservation(*patient_);
   patient_ = longest->job;
   patient_ms_ = now;
   lend_until_ms_ = std::numeric_limits<Millis>::max();
   due_ms_ = now;
-  plan_anew(now);
-  if (patient_) return;
-  // Nothing fits it: let other jobs try first.
-  longest->pause_ms = std::clamp(2 * longest->pause_ms, kPatienceMs, kPauseMaxMs);
-  set_short_since(*longest, now + longest->pause_ms - kPatienceMs);
+  planning_.reset();
+  return plan_anew(now, round);
 }
 
-// Keeps the reservation where it is, unless another place is clearly sooner.
-void Slots::plan_anew(Millis now) {
+// Nothing fits it: lets other jobs try first.
+void Slots::give_up_plan(Client& client, Millis now) {
+  const bool had = reservations_.contains(client.job);
+  drop_reservation(client.job);
+  if (had) return;
+  client.pause_ms = std::clamp(2 * client.pause_ms, kPatienceMs, kPauseMaxMs);
+  set_short_since(client, now + client.pause_ms - kPatienceMs);
+}
+
+// Keeps the reservation where it is, unless another place is clearly sooner. True: it has more to
+// look at.
+bool Slots::plan_anew(Millis now, Round& round) {
   auto it = clients_.find(*patient_);
-  if (it == clients_.end() || !it->second.line || !may_have(it->second))
-    return drop_reservation(*patient_);
-  if (now > due_ms_ + kLateMs) {  // it waits for pods that do not end
-    set_short_since(it->second, now + kLateMs);
-    return drop_reservation(*patient_);
+  if (it == clients_.end() || !it->second.line || !may_have(it->second)) {
+    drop_reservation(*patient_);
+    return false;
   }
   Client& client = it->second;
-  const std::vector<Outlook> nodes = outlook(client, now);
-  const WaitingJob job{it->first, client.lacking(), &client.need};
-  const std::optional<Plan> best = plan(nodes, job, now);
-  if (still_good(job.job)) {
-    const std::optional<Due> due = start_of(reservations_.at(job.job), nodes, job, now);
-    if (due && (!best || due->start_ms - best->due.start_ms <=
-                             std::max(kSoonerMs, (due->start_ms - now) / 8)))
-      return expect_at(*due);
+  if (now > due_ms_ + kLateMs) {  // it waits for pods that do not end
+    set_short_since(client, now + kLateMs);
+    drop_reservation(*patient_);
+    return false;
   }
-  if (!best) return drop_reservation(job.job);
-  reservations_[job.job] = best->places;
+  const Planning* planning = look_around(client, now);
+  if (!planning) return true;
+  const std::optional<Plan> best = planning->best();
+  const std::optional<Due> due = planning->due_of_kept();
+  const bool stays = can_use(client, planning->kept()) && due;
+  planning_.reset();
+  if (stays && (!best || due->start_ms - best->due.start_ms <=
+                             std::max({kSoonerMs, (due->start_ms - now) / 8, best->due.doubt_ms})))
+    expect_at(*due);
+  else if (!best)
+    give_up_plan(client, now);
+  else if (!can_use(client, best->places))  // the nodes have changed
+    round.again_in(next_plan_ms_ - now);
+  else
+    keep(client, *best);
+  return false;
+}
+
+void Slots::keep(Client& client, const Plan& plan) {
+  reservations_[client.job] = plan.places;
   count_kept(client);
-  expect_at(best->due);
+  expect_at(plan.due);
+}
+
+// Looks at the next nodes, for a plan of this job; null: there are more, for the next round.
+const Planning* Slots::look_around(const Client& client, Millis now) {
+  static const Reservation kNone;
+  const auto reserved = reservations_.find(client.job);
+  const Reservation& kept = reserved == reservations_.end() ? kNone : reserved->second;
+  const WaitingJob job{client.job, client.lacking(), &client.need};
+  if (!planning_ || planned_job_ != client.job || !planning_->is_for(job, kept)) {
+    planning_.emplace(job, kept, now);
+    planned_job_ = client.job;
+    next_planned_ = 0;
+  }
+  const size_t most = planning_->looked() + settings_.looks_max;
+  for (auto at = sites_.lower_bound(next_planned_); at != sites_.end(); ++at) {
+    if (planning_->looked() >= most) {
+      next_planned_ = at->first;
+      return nullptr;
+    }
+    if (at->second.usable) planning_->look(outlook(at->second, client, planning_->begun_ms()));
+  }
+  next_plan_ms_ = now + kPlanEveryMs + static_cast<Millis>(planning_->looked() / kPlacesPerMs);
+  return &*planning_;
 }
 
 // A plan holds while it is met: from when on it is late is what was first expected. Of ends that
@@ -160,28 +205,21 @@ void Slots::expect_at(Due due) {
   due_ms_ = due.known ? std::max(patient_ms_, lend_until_ms_) : patient_ms_;
 }
 
-// What is free on each node, and when the pods of other jobs are likely to end there.
-std::vector<Outlook> Slots::outlook(const Client& client, Millis now) {
-  std::map<NodeId, std::vector<Ending>> endings;
-  size_t places = 0;
-  for (const Client* other : by_id()) {
+// What is free on the node, and when the pods of other jobs are likely to end there.
+Outlook Slots::outlook(const Site& site, const Client& client, Millis now) const {
+  Outlook outlook{free_node(site, now), {}};
+  outlook.node.over = site.used > site.info.slots ? site.used - site.info.slots : 0;
+  // What waits there for a slot runs first, as many at a time as there are slots.
+  const auto rounds = static_cast<Millis>((outlook.node.over + site.info.slots - 1) /
+                                          std::max(1u, site.info.slots));
+  for (const Client* other : site.tenants) {
     if (other == &client) continue;
-    places += other->places.size();
-    for (const Holding& holding : other->places)
-      endings[holding.node].push_back(
-          {ends_at(*other, holding, now), holding.pods, &other->need, other->runs_ms.has_value()});
+    const Holding& holding = *other->places.find(site.info.id);
+    const Millis runs_ms = other->runs_ms.value_or(0);
+    outlook.endings.push_back({ends_at(*other, holding, now) + rounds * runs_ms, holding.pods,
+                               &other->need, other->runs_ms.has_value(), runs_ms});
   }
-  next_plan_ms_ = now + kPlanEveryMs + static_cast<Millis>(places / kPlacesPerMs);
-  std::vector<Outlook> nodes;
-  for (const auto& [id, site] : sites_) {
-    if (!site.usable) continue;
-    Outlook outlook{free_node(site, now), {}};
-    outlook.node.over = site.used > site.info.slots ? site.used - site.info.slots : 0;
-    if (auto found = endings.find(id); found != endings.end())
-      outlook.endings = std::move(found->second);
-    nodes.push_back(std::move(outlook));
-  }
-  return nodes;
+  return outlook;
 }
 
 // By when the job's pods there are likely to have ended.
@@ -207,7 +245,8 @@ std::optional<Millis> Slots::runs_ms(const Client& client) const {
 }
 
 std::optional<Slots::Awaited> Slots::awaited() const {
-  return patient_ ? std::optional(Awaited{*patient_, start_ms_}) : std::nullopt;
+  if (!patient_ || !reservations_.contains(*patient_)) return std::nullopt;
+  return Awaited{*patient_, start_ms_};
 }
 
 // ---- preemption
@@ -235,55 +274,185 @@ std::vector<Slots::Client*> Slots::preemptors(int32_t lowest) {
 void Slots::preempt(Millis now, Round& round) {
   std::vector<Client*> waiting;
   if (!ranks_.empty()) waiting = preemptors(ranks_.begin()->first);
-  if (!waiting.empty() && preempted_ms_ && now < *preempted_ms_ + kPreemptEveryMs) {
-    round.again_in(*preempted_ms_ + kPreemptEveryMs - now);
-    return;
+  if (!waiting.empty() && now < next_preempt_ms_) return round.again_in(next_preempt_ms_ - now);
+  std::map<JobId, Reservation> before;
+  for (auto it = reservations_.begin(); it != reservations_.end();) {
+    const JobId job = it->first;
+    Reservation& places = (it++)->second;
+    if (job == patient_) continue;
+    before.emplace(job, std::move(places));
+    drop_reservation(job);
   }
-  std::vector<JobId> old;
-  for (const auto& [job, places] : reservations_)
-    if (job != patient_) old.push_back(job);
-  for (const JobId job : old) drop_reservation(job);
   if (waiting.empty()) return;
-  preempted_ms_ = now;
+  const bool whole = sites_.size() + places_ <= 2 * settings_.looks_max;
+  Scope scope = look_for_victims(waiting, before, whole, now);
+  if (!whole)
+    std::erase_if(waiting, [&](const Client* one) {
+      return one->need.gang && !before.contains(one->job) && one->job != scope.gang;
+    });
+  // Those who have made room before keep it.
+  const auto rank = [&before](const Client* one) {
+    return std::pair(-int64_t{one->need.priority}, !before.contains(one->job));
+  };
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [&](const Client* a, const Client* b) { return rank(a) < rank(b); });
+  next_preempt_ms_ = now + kPreemptEveryMs + static_cast<Millis>(places_ / kPreemptPlacesPerMs);
+  if (!scope.all) {
+    next_preempt_ms_ = now + kNextLookMs;
+    round.again_in(kNextLookMs);
+  }
+  Preemption preemption(std::move(scope.nodes), std::move(scope.holders));
+  make_room(preemption, waiting, now, round);
+}
 
-  std::map<NodeId, int64_t> leaving;
-  std::map<NodeId, Amounts> freeing;
-  std::vector<Holder> holders;
-  for (Client* one : by_id()) {
-    Client& client = *one;
+// Where a preemption looks. In a large cluster, at the places that it has chosen before, and at a
+// part of the others: first of all at pods of the lowest priority on all nodes, one part after the
+// other, then at those of higher ones.
+Slots::Scope Slots::look_for_victims(const std::vector<Client*>& waiting,
+                                     const std::map<JobId, Reservation>& before, bool whole,
+                                     Millis now) {
+  const int32_t highest = waiting.front()->need.priority;
+  Scope scope;
+  std::map<NodeId, int32_t> nodes;  // and below which priority pods may have to end there
+  std::map<NodeId, std::pair<uint32_t, Amounts>> leaving;
+  for (auto it = leaving_.begin(); it != leaving_.end();) {
+    Client& client = clients_.at(*it);
     std::erase_if(client.leaving, [now](const auto& one) { return one.second.second < now; });
-    for (const auto& [node, pods, since] : client.places) {
-      auto going = client.leaving.find(node);
-      uint32_t gone = going == client.leaving.end() ? 0 : std::min(going->second.first, pods);
-      if (gone > 0) {
-        leaving[node] += gone;
-        freeing[node].add(client.need.amounts, gone);
+    for (const auto& [node, going] : client.leaving) {
+      nodes.emplace(node, highest);
+      const uint32_t gone = std::min(going.first, client.places.find(node)->pods);
+      auto& [pods, amounts] = leaving[node];
+      pods += gone;
+      amounts.add(client.need.amounts, gone);
+    }
+    it = client.leaving.empty() ? leaving_.erase(it) : std::next(it);
+  }
+  if (whole) {
+    for (const auto& [id, site] : sites_) nodes.emplace(id, highest);
+  } else {
+    for (const auto& [job, places] : before)
+      for (const auto& [node, count] : places) nodes.emplace(node, highest);
+    scope.all = look_further(search_, highest, nullptr, now);
+    for (const NodeId node : search_.found) nodes.emplace(node, search_.found_below);
+    search_.found.clear();
+    if (Client* gang = next_gang(waiting, before)) {
+      scope.all = look_further(gang_search_, gang->need.priority, gang, now);
+      if (gang_search_.offered >= gang->wanted) {
+        scope.gang = gang->job;
+        for (const NodeId node : gang_search_.found) nodes.emplace(node, gang_search_.found_below);
+        gang_search_.found.clear();
+        gang_search_.offered = 0;
       }
-      if (client.asked && pods > gone)
-        holders.push_back({client.job, node, pods - gone, &client.need});
     }
   }
-  std::vector<FreeNode> nodes;
-  for (const auto& [id, site] : sites_) {
-    if (!site.usable) continue;
-    FreeNode node = free_node(site, now);
-    int64_t free = int64_t{site.info.slots} - site.used;
-    if (auto it = leaving.find(id); it != leaving.end()) {
-      free += it->second;
-      node.room.add(freeing[id], 1);
+  for (const auto& [id, below] : nodes) {
+    const Site* s = site(id);
+    if (!s || !s->usable) continue;
+    FreeNode node = free_node(*s, now);
+    int64_t free = int64_t{s->info.slots} - s->used;
+    if (const auto it = leaving.find(id); it != leaving.end()) {
+      free += it->second.first;
+      node.room.add(it->second.second, 1);
     }
     node.free = free > 0 ? static_cast<uint32_t>(free) : 0;
     node.over = free < 0 ? static_cast<uint32_t>(-free) : 0;
-    nodes.push_back(std::move(node));
+    scope.nodes.push_back(std::move(node));
+    add_holders(*s, below, scope.holders);
   }
-  Preemption preemption(std::move(nodes), std::move(holders));
-  make_room(preemption, waiting, now, round);
+  return scope;
+}
+
+// In the order of jobs.
+void Slots::add_holders(const Site& site, int32_t below, std::vector<Holder>& holders) const {
+  const auto first = static_cast<std::ptrdiff_t>(holders.size());
+  for (const Client* client : site.tenants) {
+    if (!client->asked || client->need.priority >= below) continue;
+    uint32_t pods = client->places.find(site.info.id)->pods;
+    if (const auto going = client->leaving.find(site.info.id); going != client->leaving.end())
+      pods -= std::min(going->second.first, pods);
+    if (pods > 0) holders.push_back({client->job, site.info.id, pods, &client->need});
+  }
+  std::sort(holders.begin() + first, holders.end(),
+            [](const Holder& a, const Holder& b) { return a.job < b.job; });
+}
+
+// Finds the next nodes where pods may have to end, for this gang or else for anybody. For a gang,
+// those that it has found stay until they offer enough. True: it has looked at all of them.
+bool Slots::look_further(Search& search, int32_t highest, const Client* gang, Millis now) {
+  if (search.below == INT32_MIN) search.below = above(INT32_MIN, highest);
+  search.below = std::min(search.below, highest);
+  search.found_below = search.below;
+  size_t looks = 0;
+  for (auto at = sites_.lower_bound(search.next); at != sites_.end(); ++at) {
+    if (looks >= settings_.looks_max / 2 || (gang && search.offered >= gang->wanted)) {
+      search.next = at->first;
+      return false;
+    }
+    const Site& site = at->second;
+    looks += 1 + site.tenants.size();
+    if (!site.usable || (gang && !admits(site.info, site.labels, gang->need))) continue;
+    FreeNode node = free_node(site, now);
+    const uint32_t free = node.free;
+    for (const Client* one : site.tenants) {
+      if (!one->asked || one->need.priority >= search.below) continue;
+      if (gang && !may_preempt(gang->need, one->need)) continue;
+      const uint32_t pods = one->places.find(at->first)->pods;
+      node.free += pods;
+      node.room.add(one->need.amounts, pods);
+    }
+    node.free = std::min(node.free, site.info.slots);
+    const uint32_t offers = gang ? room_for(node, gang->need, gang->wanted) : node.free - free;
+    if (offers == 0) continue;
+    search.found.push_back(at->first);
+    search.offered += offers;
+  }
+  const bool enough = gang && search.offered >= gang->wanted;
+  const bool all = search.below >= highest;
+  search.next = 0;
+  search.below = all ? INT32_MIN : above(search.below - 1, highest);
+  if (!enough) search.offered = 0;
+  if (gang && !enough) search.found.clear();
+  return all;
+}
+
+// The lowest priority that is higher than that of some pods of more than `than`; at most `highest`.
+int32_t Slots::above(int32_t than, int32_t highest) const {
+  const auto lowest = ranks_.upper_bound(than);
+  return lowest == ranks_.end() ? highest : std::min(lowest->first + 1, highest);
+}
+
+// The gang for which to look for room. None: there is none, or each has some.
+Slots::Client* Slots::next_gang(const std::vector<Client*>& waiting,
+                                const std::map<JobId, Reservation>& before) {
+  Client *first = nullptr, *next = nullptr;
+  bool passed = false;
+  for (Client* one : waiting) {
+    if (!one->need.gang || before.contains(one->job)) continue;
+    if (one->job == gang_search_.job) {
+      if (gang_search_.below != INT32_MIN) return one;  // it goes on
+      passed = true;
+      continue;
+    }
+    if (!first) first = one;
+    if (passed && !next) next = one;
+  }
+  if (!next) next = first;
+  if (!next)
+    for (Client* one : waiting)
+      if (one->job == gang_search_.job && !before.contains(one->job)) next = one;
+  gang_search_ = {};
+  if (next) gang_search_.job = next->job;
+  return next;
 }
 
 void Slots::make_room(Preemption& preemption, const std::vector<Client*>& jobs, Millis now,
                       Round& round) {
   int in_vain = 0;
   for (Client* preemptor : jobs) {
+    if (preemption.looks() > 2 * settings_.looks_max) {
+      next_preempt_ms_ = now + kNextLookMs;
+      return round.again_in(kNextLookMs);
+    }
     if (!may_have(*preemptor)) continue;  // by now
     WaitingJob job = *preemptor;
     job.wanted = static_cast<uint32_t>(allowed(job, job.wanted));
@@ -301,6 +470,7 @@ void Slots::make_room(Preemption& preemption, const std::vector<Client*>& jobs, 
       for (auto [node, count] : slots) {
         auto& going = client.leaving[node];
         going = {going.first + count, now + grace_ms + kReportMs};
+        leaving_.insert(victim);
         round.victims[victim][node] += count;
       }
     }
@@ -366,21 +536,9 @@ std::vector<Expectation> Slots::line(Millis now) {
       jobs.back().reservation = kept == reservations_.end() ? nullptr : &kept->second;
     }
   if (jobs.empty()) return {};
-  std::map<NodeId, std::vector<Ending>> endings;
-  size_t places = 0;
-  for (const Client* client : by_id()) {
-    places += client->places.size();
-    if (!client->runs_ms || places > kLinePlacesMax) continue;
-    for (const Holding& holding : client->places) {
-      // Much later than expected: nothing is known of it any more.
-      if (now - holding.since <= 2 * *client->runs_ms)
-        endings[holding.node].push_back(
-            {ends_at(*client, holding, now), holding.pods, &client->need});
-    }
-  }
   std::vector<Outlook> nodes;
   for (const auto& [id, site] : sites_) {
-    if (!site.usable || places > kLinePlacesMax) continue;
+    if (!site.usable || places_ > kLinePlacesMax) continue;
     Outlook one{free_node(site, now), {}};
     one.node.over = site.used > site.info.slots ? site.used - site.info.slots : 0;
     for (const auto& [job, kept] : reservations_) {
@@ -390,14 +548,19 @@ std::vector<Expectation> Slots::line(Millis now) {
       one.node.over += place->second - std::min(one.node.free, place->second);
       occupy(one.node, client->second.need, place->second);
     }
-    if (auto found = endings.find(id); found != endings.end())
-      one.endings = std::move(found->second);
+    for (const Client* client : site.tenants) {
+      const Holding& holding = *client->places.find(id);
+      // Much later than expected: nothing is known of it any more.
+      if (client->runs_ms && now - holding.since <= 2 * *client->runs_ms)
+        one.endings.push_back({ends_at(*client, holding, now), holding.pods, &client->need});
+    }
     nodes.push_back(std::move(one));
   }
   std::vector<Expectation> line = expect(jobs, std::move(nodes), now);
   count_rivals(line);
   for (Expectation& one : line)
-    if (one.job == patient_) one.start_ms = std::max(start_ms_, now);
+    if (one.job == patient_ && reservations_.contains(one.job))
+      one.start_ms = std::max(start_ms_, now);
   return line;
 }
 

@@ -2,6 +2,8 @@
 #include "core/cluster/slots/slots.hpp"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 namespace muster::core {
 
@@ -9,6 +11,9 @@ namespace {
 
 // How often what users hold is added to their use.
 constexpr Millis kNoteUseMs = 1'000;
+// A round looks at about this many places for that. Looking at a job costs as much as looking at
+// so many places.
+constexpr size_t kNotedPerRound = 25'000, kLooksPerJob = 32;
 
 }  // namespace
 
@@ -40,13 +45,13 @@ void Slots::note_changes() {
     if (queue.jobs > 0) queue_weights_ += queue.share.weight;
     for (auto& [user, sharer] : queue.users) {
       if (sharer.jobs == 0) continue;
-      sharer.share.weight = user ? use_.weight(*user, active_users_) : 1;
+      sharer.share.weight = user ? weight_of(queue, *user, active_users_) : 1;
       queue.weights += sharer.share.weight;
     }
   }
 }
 
-// Adds up anew what everybody holds and wants, which also ends what rounding has left.
+// Adds up anew what everybody holds and wants.
 void Slots::recount() {
   for (auto& [name, queue] : queues_) {
     queue.share.held = 0;
@@ -61,36 +66,75 @@ void Slots::recount() {
   waiting_.sum_up();
 }
 
+// Of the whole cluster. What rounding leaves of nothing is nothing.
+double Slots::part(double slots) const {
+  const double part = slots / std::max<double>(1, static_cast<double>(all_slots_));
+  return part < RecentUse::kForgotten ? 0 : part;
+}
+
+// Of a user among those of the queue, of whom `users` are active in the cluster.
+double Slots::weight_of(const InQueue& queue, UserId user, size_t users) const {
+  double own = 1;
+  if (queue.stored && !queue.stored->user_weights.empty())
+    if (const auto name = names_.find(user); name != names_.end()) {
+      const auto& weights = queue.stored->user_weights;
+      if (const auto found = weights.find(name->second); found != weights.end())
+        own = found->second;
+    }
+  return use_.weight(user, users, own);
+}
+
 std::map<UserId, double> Slots::held_by_users() const {
   std::map<UserId, double> held;
-  const double all = std::max<double>(1, static_cast<double>(all_slots_));
-  for (const auto& [id, client] : clients_)
-    if (client.owner && client.pods > 0) held[*client.owner] += client.share / all;
+  for (const auto& [name, queue] : queues_)
+    for (const auto& [user, sharer] : queue.users)
+      if (const double part = this->part(sharer.share.held); user && part > 0) held[*user] += part;
   return held;
 }
 
-// Prefetched pods hold nothing yet; which of a node's pods those are is not known here.
+// Prefetched pods hold nothing yet; which of a node's pods those are is not known here. Of many
+// jobs, a round looks at a part.
 void Slots::note_use(Millis now) {
-  if (use_noted_ms_ && now < *use_noted_ms_ + kNoteUseMs) return;
-  bool prefetched = false;
-  std::vector<double> parts;  // by node: of its pods that have a slot
-  for (const auto& [id, site] : sites_) {
-    if (site.used <= site.info.slots) continue;
-    prefetched = true;
-    parts.resize(sites_.rbegin()->first + size_t{1}, 1);
-    parts[id] = double(site.info.slots) / site.used;
+  if (!noting_) {
+    if (use_noted_ms_ && now < *use_noted_ms_ + kNoteUseMs) return;
+    noting_ = Noting{};
+    for (const auto& [id, site] : sites_) {
+      if (site.used <= site.info.slots) continue;
+      noting_->parts.resize(sites_.rbegin()->first + size_t{1}, 1);
+      noting_->parts[id] = double(site.info.slots) / site.used;
+    }
   }
-  for (auto& [id, client] : clients_) {
-    double real = prefetched ? 0 : client.pods;
-    if (prefetched)
-      for (const Holding& holding : client.places) real += holding.pods * parts[holding.node];
-    client.real = client.pods > 0 ? real / client.pods : 1;
-    used_ |= client.pods > 0;
-  }
-  recount();
+  if (!note_parts(*noting_)) return;
+  noting_.reset();
   if (use_noted_ms_) use_.pass(held_by_users(), now - *use_noted_ms_);
   use_noted_ms_ = now;
   weights_known_ = false;
+}
+
+// What the next jobs really hold. False: there are more.
+bool Slots::note_parts(Noting& noting) {
+  if (std::exchange(noting.buckets, clients_.bucket_count()) != clients_.bucket_count())
+    noting.next = 0;  // they have moved
+  const std::vector<double>& parts = noting.parts;
+  for (size_t looks = 0; noting.next < noting.buckets && looks < kNotedPerRound; ++noting.next) {
+    for (auto it = clients_.begin(noting.next); it != clients_.end(noting.next); ++it) {
+      Client& client = it->second;
+      double real = parts.empty() ? client.pods : 0;
+      looks += kLooksPerJob;
+      if (!parts.empty()) {
+        looks += client.places.size();
+        for (const Holding& holding : client.places)
+          real += holding.pods * (holding.node < parts.size() ? parts[holding.node] : 1);
+      }
+      client.real = client.pods > 0 ? real / client.pods : 1;
+      used_ |= client.pods > 0;
+      const double before = std::exchange(client.share, client.pods * client.real * client.cost);
+      note_share(client);
+      client.user->held += client.share - before;
+      client.user->queue->held += client.share - before;
+    }
+  }
+  return noting.next == noting.buckets;
 }
 
 // Whether the job holds at least what an equal division among queues, their users, and its user's
@@ -103,19 +147,30 @@ bool Slots::has_its_share(const Client& client) const {
 }
 
 std::vector<Slots::Standing> Slots::standings() const {
-  std::map<UserId, Standing> found;
-  for (const auto& [user, held] : held_by_users()) found[user].held = held;
-  for (const auto& [user, use] : use_.all()) found[user].use = use;
+  std::unordered_map<const Sharer*, uint64_t> waiting;
   for (const auto& [id, client] : clients_)
-    if (client.owner && client.lacking() > 0) found[*client.owner].waiting += client.lacking();
-  size_t active = 0;
-  for (const auto& [user, one] : found) active += one.held > 0 || one.waiting > 0;
+    if (const uint32_t lacking = client.lacking(); lacking > 0) waiting[client.sharer] += lacking;
   std::vector<Standing> standings;
-  for (auto& [user, one] : found) {
-    one.user = user;
-    if (const auto name = names_.find(user); name != names_.end()) one.name = name->second;
-    one.weight = use_.weight(user, std::max<size_t>(active, 1));
-    standings.push_back(one);
+  std::set<UserId> users;
+  for (const auto& [name, queue] : queues_)
+    for (const auto& [user, sharer] : queue.users) {
+      const auto wants = waiting.find(&sharer);
+      Standing one{.user = user.value_or(0), .queue = name, .held = part(sharer.share.held)};
+      if (wants != waiting.end()) one.waiting = wants->second;
+      if (!user || (one.held == 0 && one.waiting == 0)) continue;
+      one.queue_level = part(queue.share.held) / queue.share.weight;
+      one.use = use_.of(*user);
+      users.insert(*user);
+      standings.push_back(std::move(one));
+    }
+  for (const auto& [user, use] : use_.all())
+    if (!users.contains(user)) standings.push_back({.user = user, .use = use});
+  const size_t active = std::max<size_t>(users.size(), 1);
+  for (Standing& one : standings) {
+    if (const auto name = names_.find(one.user); name != names_.end()) one.name = name->second;
+    const auto queue = queues_.find(one.queue);
+    one.weight = queue == queues_.end() ? use_.weight(one.user, active)
+                                        : weight_of(queue->second, one.user, active);
   }
   return standings;
 }

@@ -41,7 +41,7 @@ Slots::Site* Slots::site(NodeId node) const {
 // The next round looks at the node.
 void Slots::open(Site& site) {
   if (!site.usable || std::exchange(site.listed, true)) return;
-  open_.push_back(&site);
+  open_.emplace_back(site.info.id, &site);
 }
 
 void Slots::set_node(const NodeInfo& info) {
@@ -95,26 +95,29 @@ void Slots::set_usable(NodeId node, bool usable) {
 void Slots::remove_node(NodeId node) {
   Site* gone = site(node);
   if (!gone) return;
-  std::vector<Client*> changed;
-  for (auto& [job, client] : clients_) {
-    if (const Holding* held = client.places.find(node)) {
-      count_pods(client, -int64_t{held->pods});
-      client.places.erase(node);
+  std::vector<Client*> changed = gone->tenants;
+  places_ -= changed.size();
+  for (Client* tenant : changed) {
+    count_pods(*tenant, -int64_t{tenant->places.find(node)->pods});
+    tenant->places.erase(node);
+    tenant->leaving.erase(node);
+  }
+  for (auto it = avoiding_.begin(); it != avoiding_.end();) {
+    Client& client = clients_.at(*it);
+    const bool avoided = client.avoid_until.erase(node) > 0;
+    if (avoided) {
+      client.need.avoids.erase(node);
+      waiting_.set_kind(client);
       changed.push_back(&client);
     }
-    client.leaving.erase(node);
-    if (client.avoid_until.erase(node) == 0) continue;
-    client.need.avoids.erase(node);
-    waiting_.set_kind(client);
-    if (client.avoid_until.empty()) avoiding_.erase(job);
-    changed.push_back(&client);
+    it = client.avoid_until.empty() ? avoiding_.erase(it) : std::next(it);
   }
   tainted_ -= !gone->taints.empty();
   set_ends(*gone, {});
   all_.add(capacity_of(gone->info), -1);
   all_slots_ -= gone->info.slots;
   costs_known_ = false;
-  std::erase(open_, gone);
+  std::erase(open_, std::pair(node, gone));
   forget_nodeless();
   site_of_[node] = nullptr;
   sites_.erase(node);
@@ -223,6 +226,9 @@ void Slots::settle(Client& client) {
       *jobs += active ? 1 : -1;
     active_users_ += client.person->jobs > 0;
     active_users_ -= was;
+    // What rounding has left of nothing.
+    if (client.sharer->jobs == 0) client.sharer->share.held = 0;
+    if (client.queue->jobs == 0) client.queue->share.held = 0;
     if ((client.sharer->jobs > 0) != others) weights_known_ = false;
   }
   std::optional<int32_t> rank;
@@ -242,6 +248,10 @@ void Slots::take(Client& client, NodeId node, uint32_t count, Millis now) {
   s->look_ms = 0;
   if (!is_plain(client)) s->taken.add(client.need.amounts, count);
   Holding& holding = client.places.at(node);
+  if (holding.pods == 0) {
+    s->tenants.push_back(&client);
+    ++places_;
+  }
   holding.pods += count;
   holding.since = now;
 }
@@ -252,6 +262,7 @@ void Slots::release(Client& client, NodeId node, uint32_t count) {
   count = std::min(count, held->pods);
   if (Site* s = site(node)) {
     s->used -= count;
+    if (count == held->pods) places_ -= std::erase(s->tenants, &client);
     if (!is_plain(client)) s->taken.add(client.need.amounts, -int64_t{count});
     open(*s);
   }
@@ -268,7 +279,7 @@ void Slots::hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, u
   Client& holder = client(job);
   learn(holder, object);
   for (auto [node, count] : slots) {
-    if (!site(node)) continue;
+    if (!site(node) || count == 0) continue;
     count_pods(holder, count);
     take(holder, node, count, 0);
   }
@@ -383,6 +394,7 @@ bool Slots::may_keep(JobId job) const {
 void Slots::forget_idle(Client& client) {
   if (!client.idle()) return;
   avoiding_.erase(client.job);
+  leaving_.erase(client.job);
   waiting_.drop_kind(client);
   clients_.erase(client.job);
 }
@@ -417,13 +429,12 @@ uint32_t Slots::prefetch_max(Site& site, Millis now) const {
 }
 
 // Nodes that have neither are left alone until something ends there or they change.
-void Slots::find_free(Millis now, std::vector<FreeNode>& free, std::vector<FreeNode>& ahead) {
-  std::sort(open_.begin(), open_.end(),
-            [](const Site* a, const Site* b) { return a->info.id < b->info.id; });
+void Slots::find_free(Millis now, std::vector<FreeNode>& free, std::vector<Ahead>& ahead) {
+  std::sort(open_.begin(), open_.end());
   free.reserve(open_.size());
   ahead.reserve(open_.size());
-  std::erase_if(open_, [&](Site* one) {
-    Site& site = *one;
+  std::erase_if(open_, [&](const auto& one) {
+    Site& site = *one.second;
     const uint32_t usual = prefetch_max(site, now);
     const uint32_t most = site.ending ? 0 : usual;  // pods would start later than is decided here
     const uint32_t beyond = site.used > site.info.slots ? site.used - site.info.slots : 0;
@@ -431,10 +442,8 @@ void Slots::find_free(Millis now, std::vector<FreeNode>& free, std::vector<FreeN
       site.listed = false;
       return true;
     }
-    FreeNode entry = free_node(site, now);
-    if (entry.free > 0) free.push_back(entry);
-    entry.free = most - std::min(most, beyond);
-    if (entry.free > 0) ahead.push_back(std::move(entry));
+    if (site.used < site.info.slots) free.push_back(free_node(site, now));
+    if (most > beyond) ahead.push_back({most - beyond, &site});
     return false;
   });
 }
@@ -533,13 +542,13 @@ void Slots::leave_tainted(Millis now, Round& round) {
     if (site.used == 0) continue;
     if (site.look_ms <= now) {
       site.look_ms = kNever;
-      for (auto& [job, client] : clients_) {
-        if (!client.asked || !client.places.find(id)) continue;
-        auto stay = may_stay(site.info, client.need);
+      for (const Client* client : site.tenants) {
+        if (!client->asked) continue;
+        auto stay = may_stay(site.info, client->need);
         if (!stay) continue;
-        Millis due = std::max(site.tainted_ms + *stay, client.taint_notified_ms + kNotifyAgainMs);
+        Millis due = std::max(site.tainted_ms + *stay, client->taint_notified_ms + kNotifyAgainMs);
         if (due <= now) {
-          round.tainted[job].push_back(id);
+          round.tainted[client->job].push_back(id);
           due = now + kNotifyAgainMs;
         }
         site.look_ms = std::min(site.look_ms, due);
@@ -558,15 +567,13 @@ void Slots::leave_reserved(Millis now, Round& round) {
   for (auto& [id, site] : sites_) {
     site.ending = is_to_come(site.ends, wall);
     if (site.used == 0 || !is_reserved(site.ends, wall)) continue;
-    for (auto& [job, client] : clients_) {
-      if (!client.asked || !client.places.find(id) ||
-          !must_leave(site.ends, client.need.stay, wall))
-        continue;
-      const Millis due = client.reserved_notified_ms + kNotifyAgainMs;
+    for (const Client* client : site.tenants) {
+      if (!client->asked || !must_leave(site.ends, client->need.stay, wall)) continue;
+      const Millis due = client->reserved_notified_ms + kNotifyAgainMs;
       round.again_in(due > now ? due - now : kNotifyAgainMs);
       if (due > now) continue;
-      round.tainted[job].push_back(id);
-      told.insert(job);
+      round.tainted[client->job].push_back(id);
+      told.insert(client->job);
     }
   }
   for (const JobId job : told) clients_.at(job).reserved_notified_ms = now;
@@ -621,11 +628,15 @@ Slots::Round Slots::place(Millis now) {
   if (tainted_ > 0) leave_tainted(now, round);
   if (ending_ > 0) leave_reserved(now, round);
   note_changes();
-  if (patient_ && now >= next_plan_ms_) plan_anew(now);
+  // What takes long in a large cluster comes one after the other.
+  bool more = noting_.has_value();
+  if (!more && patient_ && now >= next_plan_ms_) more = plan_anew(now, round);
   begin_to_wait(now);
+  if (more) round.again_in(1);
   if (!lacks()) return round;
   first_served_ = next_served();
-  std::vector<FreeNode> free, ahead;
+  std::vector<FreeNode> free;
+  std::vector<Ahead> ahead;
   find_free(now, free, ahead);
   if (!free.empty()) {
     const std::vector<WaitingJob*> first = reserved(now);
@@ -634,25 +645,52 @@ Slots::Round Slots::place(Millis now) {
     for (WaitingJob* job : first) job->reservation = nullptr;
     grant(placed, now, round);
   }
-  be_patient(now, round);
-  preempt(now, round);
+  if (!more) more = be_patient(now, round);
+  if (!more) preempt(now, round);
+  if (more) round.again_in(1);
   const size_t free_slots = round.grants.size();
   if (!ahead.empty()) place_ahead(std::move(ahead), now, round);
   merge(round.grants, free_slots);
   return round;
 }
 
-void Slots::place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round) {
+// The nodes that lack most, with as many places as a round fills at most.
+std::vector<FreeNode> Slots::first_ahead(std::vector<Ahead> ahead, Millis now, Round& round) const {
+  const auto more = [](const Ahead& a, const Ahead& b) {
+    return std::pair(b.pods, a.site->info.id) < std::pair(a.pods, b.site->info.id);
+  };
+  if (ahead.size() > kPrefetchPerRound) {
+    const auto end = ahead.begin() + kPrefetchPerRound;
+    std::nth_element(ahead.begin(), end, ahead.end(), more);
+    ahead.erase(end, ahead.end());
+    round.again_in(1);
+  }
+  std::sort(ahead.begin(), ahead.end(), more);
+  std::vector<FreeNode> nodes;
+  uint32_t left = kPrefetchPerRound;
+  for (const auto& [pods, at] : ahead) {
+    if (left < pods) round.again_in(1);
+    if (left == 0) break;
+    nodes.push_back(free_node(*at, now));
+    nodes.back().free = std::min(pods, left);
+    left -= nodes.back().free;
+  }
+  return nodes;
+}
+
+void Slots::place_ahead(std::vector<Ahead> ahead, Millis now, Round& round) {
   auto& lines = waiting_.lines();
   const auto top = std::find_if(lines.begin(), lines.end(),
                                 [this](const auto& one) { return any_may_have(one.second); });
-  if (top == lines.end()) return;
+  if (top == lines.end() || top->second.plain.empty()) return;
   const std::vector<WaitingJob*> first = reserved(now);
   for (const WaitingJob* job : first)
-    std::erase_if(nodes, [job](const FreeNode& n) { return job->reservation->contains(n.node); });
+    std::erase_if(
+        ahead, [job](const Ahead& one) { return job->reservation->contains(one.site->info.id); });
   std::vector<Placed> placed;
-  if (!nodes.empty() && !top->second.plain.empty())
-    placed = place_plain(std::move(nodes), waiting_, top->second, first, first_served_);
+  if (!ahead.empty())
+    placed = place_plain(first_ahead(std::move(ahead), now, round), waiting_, top->second, first,
+                         first_served_);
   for (WaitingJob* job : first) job->reservation = nullptr;
   grant(placed, now, round);
 }

@@ -58,6 +58,9 @@ struct SlotsSettings {
   int32_t user_priority_max = INT32_MAX;
   PlacementChoice placement = PlacementChoice::pack;  // of jobs that do not choose: pack or spread
   Millis use_half_life_ms = RecentUse::kHalfLifeMs;   // 0: recent use does not count
+  // A plan, or a preemption, looks at about this many nodes, and jobs there, in one round, and goes
+  // on in the next.
+  size_t looks_max = 2'000;
 };
 
 class Slots {
@@ -77,8 +80,10 @@ class Slots {
   static constexpr Millis kAvoidMs = 300'000;
   // How long a job that has nowhere else to go stays away from nodes that it has tried twice.
   static constexpr Millis kNowhereAgainMs = 2'000;
-  // Minimum interval between two preemptions.
+  // Minimum interval between two preemptions, and by how much it grows with the places where jobs
+  // hold slots: a preemption looks at all of them.
   static constexpr Millis kPreemptEveryMs = 50;
+  static constexpr size_t kPreemptPlacesPerMs = 200;
 
   // Adds or updates a node; nothing is placed there until it is usable.
   void set_node(const NodeInfo& info);
@@ -125,15 +130,20 @@ class Slots {
   };
   std::map<JobId, QueueWait> queue_waits() const;
 
-  // A user's standing among those who hold or want slots, or have had some lately.
+  // A user's standing in a queue, among those who hold or want slots there.
   struct Standing {
     UserId user = 0;
     std::string name;   // as in the newest of the user's jobs since the start; may be empty
+    std::string queue;  // empty: of one who has had some lately, and neither holds nor wants any
     double held = 0;    // part of the cluster: the largest of slots, CPUs, memory and each device
-    double use = 0;     // likewise, recently (recent_use.hpp)
+    double use = 0;     // likewise, recently (recent_use.hpp), in all queues
     double weight = 1;  // as use leaves it
-    uint64_t waiting = 0;  // pods
+    uint64_t waiting = 0;    // pods
+    double queue_level = 0;  // what all in the queue hold, over its weight; the smallest goes first
+    // What is held over the weight: within a queue, the smallest goes first.
+    double level() const { return held / weight; }
   };
+  // By queue and user.
   std::vector<Standing> standings() const;
   // At startup: the user's use as it was `span_ms` ago.
   void restore_use(UserId user, double use, Millis span_ms) {
@@ -175,12 +185,14 @@ class Slots {
   Round place(Millis now);
 
  private:
+  struct Client;
   struct Site {
     uint32_t used = 0;
     bool usable = false;
-    bool listed = false;  // in open_
-    Millis look_ms = 0;   // when the next job may have to leave because of taints
-    Amounts taken;        // resources of the used slots
+    bool listed = false;           // in open_
+    Millis look_ms = 0;            // when the next job may have to leave because of taints
+    Amounts taken;                 // resources of the used slots
+    std::vector<Client*> tenants;  // jobs that have pods here
     NodeInfo info;
     StringMap labels;
     std::deque<std::pair<Millis, QuickEnds>> quick;  // recent
@@ -251,6 +263,35 @@ class Slots {
     bool needs_much() const { return pack ? !pack->plain : need.gang || !need.amounts.none(); }
   };
 
+  // How many pods may be prefetched to a node now.
+  struct Ahead {
+    uint32_t pods;
+    Site* site;
+  };
+
+  // Where a preemption in a large cluster looks next.
+  struct Search {
+    NodeId next = 0;
+    int32_t below = INT32_MIN;  // the priority of pods that may have to end; that: none yet
+    int32_t found_below = 0;    // likewise, for what it has found
+    std::vector<NodeId> found;  // where there are some
+    uint64_t offered = 0;       // places for pods, at most
+    JobId job = 0;              // the gang that it is for
+  };
+  // What a preemption looks at in a round.
+  struct Scope {
+    std::vector<FreeNode> nodes;
+    std::vector<Holder> holders;
+    JobId gang = 0;   // for which there may be enough now; 0: none
+    bool all = true;  // every node has been looked at by now
+  };
+  // In the making: what jobs hold without what is prefetched.
+  struct Noting {
+    std::vector<double> parts;  // by node: of its pods that have a slot. Empty: all
+    size_t next = 0;            // bucket of clients_
+    size_t buckets = 0;
+  };
+
   // slots.cpp
   Site* site(NodeId node) const;
   void open(Site& site);
@@ -271,13 +312,14 @@ class Slots {
   std::vector<Client*> by_id();
   FreeNode free_node(const Site& site, Millis now) const;
   uint32_t prefetch_max(Site& site, Millis now) const;
-  void find_free(Millis now, std::vector<FreeNode>& free, std::vector<FreeNode>& ahead);
+  void find_free(Millis now, std::vector<FreeNode>& free, std::vector<Ahead>& ahead);
   bool any_may_have(const Line& line) const;
   JobId next_served() const;
   std::vector<WaitingJob*> reserved(Millis now);
   void grant(const std::vector<Placed>& placed, Millis now, Round& round);
   void use_reserved(JobId job, NodeId node, uint32_t count);
-  void place_ahead(std::vector<FreeNode> nodes, Millis now, Round& round);
+  std::vector<FreeNode> first_ahead(std::vector<Ahead> ahead, Millis now, Round& round) const;
+  void place_ahead(std::vector<Ahead> ahead, Millis now, Round& round);
   void leave_tainted(Millis now, Round& round);
   void leave_reserved(Millis now, Round& round);
   void look_elsewhere(Millis now, Round& round);
@@ -290,8 +332,11 @@ class Slots {
   void forget_nodeless();
   // shares.cpp
   void note_changes();
+  bool note_parts(Noting& noting);
   void recount();
   double cost(const Demand& demand) const;
+  double part(double slots) const;
+  double weight_of(const InQueue& queue, UserId user, size_t users) const;
   std::map<UserId, double> held_by_users() const;
   bool has_its_share(const Client& client) const;
   // reserving.cpp
@@ -301,29 +346,40 @@ class Slots {
   void set_short_since(Client& client, std::optional<Millis> since);
   std::optional<Millis> runs_ms(const Client& client) const;
   Millis ends_at(const Client& client, const Holding& holding, Millis now) const;
-  std::vector<Outlook> outlook(const Client& client, Millis now);
-  bool still_good(JobId job) const;
+  Outlook outlook(const Site& site, const Client& client, Millis now) const;
+  const Planning* look_around(const Client& client, Millis now);
+  bool can_use(const Client& client, const Reservation& kept) const;
   Client* most_patient(Millis now);
   void begin_to_wait(Millis now);
   bool could_ever_start(const Client& client) const;
   void count_rivals(std::vector<Expectation>& line) const;
-  void be_patient(Millis now, Round& round);
-  void plan_anew(Millis now);
+  bool be_patient(Millis now, Round& round);
+  bool plan_anew(Millis now, Round& round);
+  void give_up_plan(Client& client, Millis now);
+  void keep(Client& client, const Plan& plan);
   void expect_at(Due due);
   void preempt(Millis now, Round& round);
   std::vector<Client*> preemptors(int32_t lowest);
+  Scope look_for_victims(const std::vector<Client*>& waiting,
+                         const std::map<JobId, Reservation>& before, bool whole, Millis now);
+  void add_holders(const Site& site, int32_t below, std::vector<Holder>& holders) const;
+  bool look_further(Search& search, int32_t highest, const Client* gang, Millis now);
+  int32_t above(int32_t than, int32_t highest) const;
+  Client* next_gang(const std::vector<Client*>& waiting,
+                    const std::map<JobId, Reservation>& before);
   void make_room(Preemption& preemption, const std::vector<Client*>& jobs, Millis now,
                  Round& round);
 
   const SlotsSettings settings_;
   std::map<NodeId, Site> sites_;
   std::vector<Site*> site_of_;  // by id, as far as any has been set; null: there is none
-  std::vector<Site*> open_;     // may have free slots, or room for prefetch
-  Amounts all_;                 // what all nodes have together
-  uint64_t all_slots_ = 0;      // likewise
-  bool costs_known_ = true;     // otherwise, they are of other nodes
-  size_t tainted_ = 0;          // nodes with NoExecute taints
-  size_t ending_ = 0;           // nodes that end or are reserved
+  std::vector<std::pair<NodeId, Site*>> open_;  // may have free slots, or room for prefetch
+  Amounts all_;                                 // what all nodes have together
+  uint64_t all_slots_ = 0;                      // likewise
+  bool costs_known_ = true;                     // otherwise, they are of other nodes
+  size_t tainted_ = 0;                          // nodes with NoExecute taints
+  size_t ending_ = 0;                           // nodes that end or are reserved
+  size_t places_ = 0;                           // pairs of a job and a node where it has pods
   Millis wall_ahead_ms_ = 0;
   std::unordered_map<JobId, Client> clients_;
   WaitingJobs waiting_;
@@ -341,6 +397,7 @@ class Slots {
   bool weights_known_ = false;
   RecentUse use_;
   std::optional<Millis> use_noted_ms_;
+  std::optional<Noting> noting_;
   bool used_ = false;                    // somebody has held something since take_used()
   std::map<UserId, std::string> names_;  // of owners
 
@@ -349,15 +406,21 @@ class Slots {
   // Jobs with a short_since that need much at once, by priority and then by that; and by it alone.
   std::set<std::tuple<int64_t, Millis, JobId>> patience_;
   std::set<std::pair<Millis, JobId>> due_;
-  Millis next_look_ms_ = 0;             // for the one to get a reservation
-  std::optional<JobId> patient_;        // the job that patience gave a reservation
-  Millis start_ms_ = 0;                 // when that is likely to be complete
-  Millis lend_until_ms_ = 0;            // what was first expected: its places are not lent beyond
-  Millis patient_ms_ = 0;               // when it got that
-  Millis due_ms_ = 0;                   // since when it is late, if it is still there
-  std::optional<Millis> first_ms_;      // of the first round
-  Millis next_plan_ms_ = 0;             // no plan is made before
-  std::optional<Millis> preempted_ms_;  // time of the last preemption
+  Millis next_look_ms_ = 0;         // for the one to get a reservation
+  std::optional<JobId> patient_;    // the job that patience gave a reservation
+  Millis start_ms_ = 0;             // when that is likely to be complete
+  Millis lend_until_ms_ = 0;        // what was first expected: its places are not lent beyond
+  Millis patient_ms_ = 0;           // when it got that
+  Millis due_ms_ = 0;               // since when it is late, if it is still there
+  std::optional<Millis> first_ms_;  // of the first round
+  Millis next_plan_ms_ = 0;         // no plan is made before
+  // What it looks at for that, from this node on.
+  std::optional<Planning> planning_;
+  JobId planned_job_ = 0;
+  NodeId next_planned_ = 0;
+  Millis next_preempt_ms_ = 0;  // nothing is preempted before
+  std::set<JobId> leaving_;     // jobs with preempted slots
+  Search search_, gang_search_;
 };
 
 }  // namespace muster::core

@@ -140,6 +140,7 @@ void WaitingJobs::add(WaitingJob& job) {
   pack.plain = plain;
   pack.limited = job.limited;
   pack.user = job.user;
+  pack.kind = pack.jobs.empty() || pack.kind == job.kind ? job.kind : nullptr;
   job.pack = &pack;
   job.at = pack.jobs.size();
   pack.jobs.push_back(&job);
@@ -204,6 +205,8 @@ void WaitingJobs::set_kind(WaitingJob& job) {
   }
   job.kind = it->second.get();
   ++job.kind->jobs;
+  if (Pack* pack = job.pack)
+    pack->kind = pack->jobs.size() == 1 || pack->kind == job.kind ? job.kind : nullptr;
 }
 
 void WaitingJobs::drop_kind(WaitingJob& job) {

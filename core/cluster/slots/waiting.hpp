@@ -120,6 +120,7 @@ struct Pack {
   bool plain = false;
   bool limited = false;  // as all of its jobs are
   UserShare* user = nullptr;
+  Kind* kind = nullptr;  // of all of its jobs; null: not of one
   std::vector<WaitingJob*> jobs;
   std::vector<Wish> wishes;  // of each of them
   double wanted = 0;         // in slots of the cluster
@@ -152,6 +153,8 @@ struct Pass {
 
   uint64_t order(const WaitingJob& job) const { return job.turn - first_turn; }
   bool serves(const WaitingJob& job) const;
+  // Otherwise it serves none of its jobs.
+  bool serves(const Pack& pack) const { return !pack.kind || pack.kind->stuck != number; }
 };
 
 class WaitingJobs {

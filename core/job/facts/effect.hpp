@@ -35,6 +35,17 @@ struct KillPods {
   std::vector<One> pods;
 };
 
+// How long pods may run that were bound before an operator changed that.
+struct LimitPods {
+  struct One {
+    PodKey pod;
+    NodeId node = kNoNode;
+    std::optional<Millis> limit_ms{};  // from the pod's first process; absent: none
+    bool operator==(const One&) const = default;
+  };
+  std::vector<One> pods;
+};
+
 // The report with this token is on disk.
 struct AckReport {
   uint64_t token = 0;
@@ -106,7 +117,7 @@ struct JobOver {
   std::optional<bool> complete{};  // else Failed; absent: it did not finish
 };
 
-using Effect = std::variant<LaunchPods, KillPods, AckReport, Answer, AskSlots, FreeSlots,
+using Effect = std::variant<LaunchPods, KillPods, LimitPods, AckReport, Answer, AskSlots, FreeSlots,
                             AnswerReconcile, WakeAt, PodsClosed, JobOver, AskNodes>;
 
 }  // namespace muster::core

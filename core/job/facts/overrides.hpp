@@ -11,7 +11,7 @@ namespace muster::core {
 struct Overrides {
   std::optional<int32_t> priority{};
   std::optional<std::string> queue{};
-  std::optional<int64_t> time_limit_s{};  // of pods that start from then on; 0: none
+  std::optional<int64_t> time_limit_s{};  // of a pod, from its first process; 0: none
   bool operator==(const Overrides&) const = default;
   bool any() const { return priority || queue || time_limit_s; }
 };

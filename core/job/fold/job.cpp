@@ -840,7 +840,27 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
   std::vector<Effect> effects;
   if (!launch.pods.empty()) effects.push_back(std::move(launch));
   if (!kill.pods.empty()) effects.push_back(std::move(kill));
+  if (node == kNoNode) return effects;
+  LimitPods limits = limits_since_override(node);
+  std::erase_if(limits.pods,
+                [&known](const LimitPods::One& one) { return !known.contains(one.pod); });
+  if (!limits.pods.empty()) effects.push_back(std::move(limits));
   return effects;
+}
+
+LimitPods Job::limits_since_override(NodeId node) const {
+  LimitPods limits;
+  const auto& set = state_.overrides;
+  if (!set) return limits;
+  for (const auto& [key, pod] : state_.open) {
+    if (!pod.bound() || !pod.active() || (node != kNoNode && pod.node != node)) continue;
+    if (pod.bound_ms > set->at_ms) continue;  // it was launched with them
+    std::optional<int64_t> limit_s = set->overrides.time_limit_s;
+    if (!limit_s) limit_s = time_limit_of(object(), pod.steps);
+    const bool any = limit_s && *limit_s > 0;
+    limits.pods.push_back({key, pod.node, any ? std::optional(*limit_s * 1000) : std::nullopt});
+  }
+  return limits;
 }
 
 JobObjectPtr placed_object(const Job& job, Steps steps) {

@@ -185,9 +185,12 @@ class Job {
   void apply(const Record& record, Touched* touched = nullptr, std::vector<Pod>* closed = nullptr);
 
   // The desired effects on a node (kNoNode: on all nodes): the pods to launch there under this
-  // registration, except those it already knows, and the pods to kill.
+  // registration, except those it already knows, the pods to kill and, on one node, new limits for
+  // pods that it knows.
   std::vector<Effect> desired_effects(NodeId node, const std::set<PodKey>& known = {},
                                       uint64_t registration = 0) const;
+  // For the pods there that were bound before the last override.
+  LimitPods limits_since_override(NodeId node = kNoNode) const;
   // Kills those of these pods that are bound and open. Their deletion must have been requested.
   KillPods kills(const std::vector<PodKey>& pods) const;
 

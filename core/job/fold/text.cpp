@@ -1,5 +1,7 @@
 #include "core/job/fold/text.hpp"
 
+#include "core/spec/values/duration.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -341,6 +343,12 @@ struct EffectText {
 
   std::string operator()(const LaunchPods& e) { return placed_text(job, e.pods, "LaunchPods"); }
   std::string operator()(const KillPods& e) { return placed_text(job, e.pods, "KillPods"); }
+  std::string operator()(const LimitPods& e) {
+    return listed("LimitPods", e.pods, [this](const LimitPods::One& one) {
+      return pod_text(job, one.pod) + "@" + node_text(one.node) + " " +
+             (one.limit_ms ? duration_text(*one.limit_ms) : "unlimited");
+    });
+  }
   std::string operator()(const AckReport& e) { return "AckReport " + std::to_string(e.token); }
   std::string operator()(const Answer& e) {
     constexpr const char* kOutcome[] = {"", " conflict", " not-found"};

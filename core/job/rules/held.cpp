@@ -120,7 +120,7 @@ std::string never_runs_text(const Job& job, uint32_t index) {
     const bool failed = one.known.failed.contains(index);
     if (failed || (one.ended && !one.known.passed.contains(index)))
       return "index " + std::to_string(index) + " of job " + one.name +
-             (failed ? " failed" : " never succeeded");
+             (failed ? " failed or was cancelled" : " never succeeded");
   }
   return "";
 }

@@ -197,9 +197,7 @@ Steps raised_steps(const Sync& sync, const Pod& pod, const PodEnd& end) {
     ++next.memory;
   } else {
     // A time limit that an operator has set replaces all of the job's.
-    // Pods that it found running keep theirs.
-    const bool given =
-        s.overrides && s.overrides->overrides.time_limit_s && pod.bound_ms >= s.overrides->at_ms;
+    const bool given = s.overrides && s.overrides->overrides.time_limit_s;
     if (given || next.time >= all.time_s.size()) return {};
     ++next.time;
   }

@@ -124,7 +124,11 @@ void take_overrides(Sync& sync, const OverridesChange& change) {
   if ((now ? now->overrides : Overrides{}) != change.seen)
     return sync.order(Answer{change.token, Answer::Outcome::conflict});
   sync.order(Answer{change.token});
-  if (change.next != change.seen) sync.emit(OverridesSet{sync.now, change.next, change.by});
+  if (change.next == change.seen) return;
+  sync.emit(OverridesSet{sync.now, change.next, change.by});
+  if (change.next.time_limit_s == change.seen.time_limit_s) return;
+  if (LimitPods limits = sync.job.limits_since_override(); !limits.pods.empty())
+    sync.order(std::move(limits));
 }
 
 }  // namespace muster::core

@@ -18,6 +18,7 @@ struct AttemptCursor {
 
 struct AttemptPage {
   std::vector<Pod> attempts;          // in the order they were closed
+  std::vector<Millis> closed_ms;      // when; those beyond have not been closed
   std::optional<AttemptCursor> next;  // set if more may follow
   AttemptCursor end;                  // after everything read: where later attempts appear
 };

@@ -120,9 +120,17 @@ class Coordinator:
         self.process.send_signal(signal.SIGCONT)
 
 
+class Seen:
+    """What Memory expects of a cluster, at one coordinator."""
+
+    def __init__(self, one):
+        self.api = one.api
+
+
 class Coordinators:
     """`count` coordinators, of which the first one leads."""
     HOST = "127.0.0.1"  # of etcd
+    AGENT_FLAGS = ()
 
     def __init__(self, count=2, etcds=1, slots=4, flags=("--node-grace", "5s", "--pod-failure-backoff-base", "100ms")):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-standby-"))
@@ -186,7 +194,7 @@ class Coordinators:
         folder.mkdir(exist_ok=True)
         self.agents[name] = start_daemon(
             [MUSTER, "agent", "--coordinator", ",".join(one.listen for one in self.all), "--work-dir", self.dir / name, "--name", name,
-             "--slots", slots or self.slots], folder)
+             "--slots", slots or self.slots, *self.AGENT_FLAGS], folder)
         eventually(lambda: name in self.muster("get", "nodes", "-o", "name").stdout, f"node {name}")
 
     # What the suites' Memory and World expect of a cluster.

@@ -403,6 +403,38 @@ TEST(Note, RoundTripsPlannedPodWithDevices) {
   }
 }
 
+TEST(Note, RemembersWhyAPodWithAnEpilogWasEnded) {
+  Note note{30'000, "uid-1", "sum-3-bcdfg", "_epilog", true, 4, 0, 123'456};
+  note.stop = core::EndCause::deadline;
+  EXPECT_EQ(Note::parse(note.text()).stop, core::EndCause::deadline);
+  EXPECT_FALSE(Note::parse(note.text()).used.known());
+  note.used = {1, 2, 3};
+  EXPECT_EQ(Note::parse(note.text()).stop, core::EndCause::deadline);
+  EXPECT_EQ(Note::parse(note.text()).used.peak_bytes, 3u);
+  EXPECT_FALSE(Note::parse(note.text() + "9").stop) << "a cause that we do not know";
+  note.stop.reset();
+  EXPECT_FALSE(Note::parse(note.text()).stop);
+}
+
+TEST(PodDir, HooksGetTheFactsAndNothingOfTheJob) {
+  PodTemplate t = job({.command = {"true"}, .env = {{"LD_PRELOAD", "evil", ""}}});
+  t.containers[0].memory_limit_bytes = 1 << 20;
+  const Command hook = core::node::hook_command(t, {7, 3, 1}, kNode, "/site/prolog");
+  EXPECT_EQ(hook.argv, std::vector<std::string>{"/site/prolog"});
+  EXPECT_EQ(hook.cwd, "/");
+  EXPECT_THAT(hook.env, Contains("MUSTER_JOB_NAME=" + t.job_name));
+  EXPECT_THAT(hook.env, Contains("JOB_COMPLETION_INDEX=3"));
+  EXPECT_THAT(hook.env, Contains("MUSTER_MEMORY_LIMIT_BYTES=1048576"));
+  EXPECT_THAT(hook.env, testing::Not(Contains("LD_PRELOAD=evil")));
+  // Of what pods know, all.
+  const auto pod = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
+  ASSERT_TRUE(pod.ok());
+  for (const std::string& variable : pod->env)
+    if (variable.starts_with("MUSTER_")) {
+      EXPECT_THAT(hook.env, Contains(variable));
+    }
+}
+
 TEST(PodDir, DevicesSetVisibleDevicesVariables) {
   core::node::DeviceMap devices{{"nvidia.com/gpu", {0, 2}}, {"example.org/x-1", {3}}};
   PodTemplate t = job({.command = {"true"}});

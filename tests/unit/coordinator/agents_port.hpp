@@ -66,7 +66,7 @@ class AgentsPortTest : public testing::Test {
     coordinator_ = std::move(*started);
   }
   void TearDown() override {
-    if (coordinator_) coordinator_->stop();
+    coordinator_.reset();
     std::filesystem::remove_all(dir_);
   }
 

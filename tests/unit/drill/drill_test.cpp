@@ -5,6 +5,7 @@
 #include "drill/process/question.hpp"
 #include "drill/process/relay.hpp"
 #include "drill/process/silence.hpp"
+#include "drill/process/standbys.hpp"
 #include "drill/proof/report.hpp"
 #include "drill/proof/witness.hpp"
 
@@ -247,6 +248,28 @@ TEST(DrillQuestion, ReturnsTheFirstLineOfALateAnswer) {
   EXPECT_EQ(late->answer(5'000), "HTTP/1.1 200 OK");
   EXPECT_EQ(closed->answer(5'000), "");
   EXPECT_FALSE(Question::ask("nowhere", "/x"));
+}
+
+TEST(DrillStandbys, EtcdIsAFileInThePath) {
+  namespace fs = std::filesystem;
+  char path[] = "/tmp/muster-drill-XXXXXX";
+  ASSERT_NE(mkdtemp(path), nullptr);
+  const fs::path dir = path;
+  fs::create_directories(dir / "a/etcd");
+  fs::create_directories(dir / "b");
+  const std::string before = getenv("PATH") == nullptr ? "" : getenv("PATH");
+  const auto found = [&] {
+    setenv("PATH", ((dir / "a").string() + ":" + (dir / "b").string()).c_str(), 1);
+    std::string program = etcd_program();
+    setenv("PATH", before.c_str(), 1);
+    return program;
+  };
+  EXPECT_EQ(found(), "");
+  std::ofstream(dir / "b/etcd") << "#!/bin/sh\n";
+  EXPECT_EQ(found(), "") << "it cannot be executed";
+  fs::permissions(dir / "b/etcd", fs::perms::owner_all);
+  EXPECT_EQ(found(), (dir / "b/etcd").string());
+  fs::remove_all(dir);
 }
 
 TEST(DrillSilence, DropsWhatArrivesOnBothSidesUntilItEnds) {

@@ -61,12 +61,24 @@ TEST_F(StandbyDir, NoteIsKept) {
   auto none = read_note(dir_);
   ASSERT_TRUE(none.ok());
   EXPECT_FALSE(none->has_value());
-  ASSERT_TRUE(write_note(dir_, {"c0ffee", "a:1", {"s2", "s1"}}).ok());
+  OwnNote written{"c0ffee", "a:1", {"s2", "s1"}, {}};
+  EXPECT_TRUE(written.learn(two()));
+  EXPECT_FALSE(written.learn(two()));
+  ASSERT_TRUE(write_note(dir_, written).ok());
   auto note = read_note(dir_);
   ASSERT_TRUE(note.ok() && note->has_value());
   EXPECT_EQ((*note)->cluster, "c0ffee");
   EXPECT_EQ((*note)->member, "a:1");
   EXPECT_THAT((*note)->seats, ElementsAre("s2", "s1"));
+  EXPECT_THAT((*note)->peers, ElementsAre(std::pair("b:1", "b:1")));
+}
+
+TEST_F(StandbyDir, NoteOfAnEarlierVersionNamesNoPeers) {
+  std::ofstream(dir_ + "/standby") << R"({"cluster":"c0ffee","member":"a:1","seats":["s1"]})";
+  chmod((dir_ + "/standby").c_str(), 0600);
+  const auto note = read_note(dir_);
+  ASSERT_TRUE(note.ok() && note->has_value());
+  EXPECT_TRUE((*note)->peers.empty());
 }
 
 TEST_F(StandbyDir, DamagedNoteIsNotGuessed) {

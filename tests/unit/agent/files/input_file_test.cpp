@@ -48,5 +48,22 @@ TEST(InputFile, ErrorsNameTheFile) {
   EXPECT_THAT(refusal(dir / "damaged"), HasSubstr("damaged"));
 }
 
+// Who may write to a directory on the way must not choose what file of ours a job reads.
+TEST(InputFile, FollowsNoLinkOfAnotherUser) {
+  const TempDir dir;
+  ASSERT_EQ(mkdir((dir / "lists").c_str(), 0700), 0);
+  std::ofstream(dir / "lists/a") << "a\nb\n";
+  ASSERT_EQ(symlink("lists", (dir / "link").c_str()), 0);
+  const auto followed = InputFile().read(dir / "link/a");
+  ASSERT_TRUE(followed) << followed.error().message;
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  ASSERT_EQ(lchown((dir / "link").c_str(), 1234, 1234), 0);
+  const auto refused = InputFile().read(dir / "link/a");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(
+      refused.error().message,
+      HasSubstr("link is a symbolic link of uid 1234, and only those of root and of uid 0"));
+}
+
 }  // namespace
 }  // namespace muster::agent

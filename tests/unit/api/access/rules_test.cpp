@@ -172,6 +172,7 @@ constexpr Row kRows[] = {
     {"PUT", "/apis/muster.dev/v1/namespaces/default/pods/p/exec?session=s&offset=0", "adhddd"},
     {"PATCH", "/apis/muster.dev/v1/namespaces/default/pods/p/exec", "dddddd"},
     {"GET", "/apis/muster.dev/v1/nodes", "aaaadd"},
+    {"GET", "/apis/muster.dev/v1/demand", "aaaadd"},
     {"GET", "/apis/muster.dev/v1/shares", "aaaadd"},
     {"GET", "/apis/muster.dev/v1/history", "aaaadd"},
     {"GET", "/apis/muster.dev/v1/report", "aaaadd"},

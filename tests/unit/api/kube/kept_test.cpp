@@ -293,10 +293,10 @@ TEST_F(P24View, TableShowsHolderOfLeaseAndReasonOfEvent) {
   put(event_json_of("e"), core::KeptKind::event);
   Renderer renderer(view_, [] { return kGiven.now_ms + 90'000; });
   std::string text;
-  renderer.row(text, *view_.kept(core::KeptKind::lease, "default", "a"));
+  renderer.row(text, *view_.kept(core::KeptKind::lease, "default", "a"), Form::table);
   EXPECT_EQ(Json::parse(text)["cells"], Json({"a", "a", "90s"}));
   text.clear();
-  renderer.row(text, *view_.event("default", "e"));
+  renderer.row(text, *view_.event("default", "e"), Form::table);
   EXPECT_EQ(Json::parse(text)["cells"],
             Json({"90s", "Normal", "Admitted", "job/rows", "admitted by the quota", "quota", "e"}));
 }

@@ -358,6 +358,36 @@ TEST_F(AccessTest, AuditLogNamesUserVerbObjectAndCode) {
                                             "alice user get j 404", "u1005 none list - 403"}));
 }
 
+TEST(AuditTest, ChangesOfNamedObjectsAreLogged) {
+  Caller ada;
+  ada.who.name = "ada";
+  ada.who.uid = 1000;
+  ada.distinguished = true;
+  struct Row {
+    Attributes wants;
+    int code;
+    std::string text;  // empty: not logged
+  };
+  const std::string ns = "default";
+  const Row rows[] = {
+      {{"patch", "batch", "jobs", "scale", ns, "j", ""}, 200, "patch jobs/scale default/j"},
+      {{"update", "", "nodes", "", "", "n1", ""}, 200, "update nodes n1"},
+      {{"deletecollection", "batch", "jobs", "", ns, "", ""}, 200, "deletecollection jobs default"},
+      {{"create", "", "pods", "eviction", ns, "p", ""}, 201, "create pods/eviction default/p"},
+      {{"create", "batch", "jobs", "", ns, "", ""}, 201, ""},  // the job says so itself
+      {{"patch", "batch", "jobs", "", ns, "j", ""}, 409, ""},
+      {{"delete", "batch", "jobs", "", ns, "j", ""}, 403, ""},
+      {{"get", "", "pods", "log", ns, "p", ""}, 200, ""},
+      {{"update", "coordination.k8s.io", "leases", "", ns, "l", ""}, 200, ""},
+      {{"patch", "", "events", "", ns, "e", ""}, 200, ""},
+  };
+  for (const Row& row : rows) {
+    const AuditEntry entry{ada, row.wants, "unix", "", row.code};
+    EXPECT_EQ(is_change(entry) ? change_text(entry) : "",
+              row.text.empty() ? "" : row.text + " by ada (uid 1000)");
+  }
+}
+
 TEST(AuditTest, SystemdJournalHasFieldForEachMember) {
   OrderedJson object;
   object["time"] = "2023-11-14T22:13:20.000Z";
@@ -540,6 +570,19 @@ TEST_F(NamespaceAccessTest, P12OrphanedPodsAreDeletedWithNamespace) {
   ASSERT_TRUE(runs());
   EXPECT_EQ(as(kOlga, "DELETE", "/api/v1/namespaces/red").code, 200);
   EXPECT_TRUE(until([&] { return !runs(); }));
+}
+
+TEST_F(AccessTest, P12DemandIsOfOwnJobs) {
+  created_by(kAlice, "j");
+  pod_of(100, "j");
+  const std::string path = "/apis/muster.dev/v1/demand";
+  EXPECT_EQ(as(kBob, "GET", path).json()["items"], Json::array());
+  for (const uid_t one : {kAlice, kOlga}) {
+    const Json items = as(one, "GET", path).json()["items"];
+    ASSERT_EQ(items.size(), 1u);
+    EXPECT_EQ(items[0]["job"], "j");
+  }
+  EXPECT_EQ(as(kAlice, "POST", path, "{}").code, 403);
 }
 
 TEST_F(PrivateAccessTest, JobsOfOtherUsersAreNotFound) {

@@ -136,6 +136,14 @@ TEST_F(CoordinatorsTest, ListHasTheFiguresOfEach) {
                         R"("addresses":{"peers":"head3:7119"},"version":""})"));
 }
 
+TEST_F(CoordinatorsTest, AWipedStoreIsToldOfEach) {
+  backend.lead = two_coordinators();
+  backend.lead->store_wiped = true;
+  const Json list = as(kUser, "GET", kCoordinators).json();
+  EXPECT_EQ(list["items"].size(), 3u);
+  for (const Json& one : list["items"]) EXPECT_EQ(one["status"]["storeWiped"], true) << one;
+}
+
 TEST_F(CoordinatorsTest, OneThatIsAloneLeads) {
   const Json list = as(kUser, "GET", kCoordinators).json();
   ASSERT_EQ(list["items"].size(), 1u);

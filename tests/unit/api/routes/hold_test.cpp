@@ -123,7 +123,7 @@ TEST_F(HoldTest, OnlyOperatorsOverrideWhatTheObjectSays) {
   EXPECT_LT(core::launched_object(job)->meta.generation, 0) << "nodes know it from the object";
   EXPECT_EQ(condition("muster.dev/Overrides")["message"],
             "set by olga: priority 1000, queue default, time limit 2h");
-  EXPECT_EQ(events()[0], "Overridden: An operator set priority 1000 by olga");
+  EXPECT_EQ(events()[0], "Overridden: olga set priority 1000");
   EXPECT_EQ(set(kOlga, R"({"priority":null,"queue":null,"timeLimitSeconds":null})").code, 200);
   EXPECT_EQ(condition("muster.dev/Overrides"), nullptr);
   EXPECT_EQ(core::launched_object(*view.job("default", "j")->job),

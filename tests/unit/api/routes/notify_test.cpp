@@ -223,5 +223,21 @@ TEST_F(NotifyTest, WrongWishesAreRefusedAndMissingMailSaid) {
   EXPECT_THAT(warned.head, HasSubstr("no mail will be sent"));
 }
 
+TEST_F(NotifyTest, MissingMailIsSaidWhenAddressesAreSetLater) {
+  backend.mail_open = false;
+  create("fit", Json::object());
+  const auto change = [this](const std::string& patch) {
+    return call(request("PATCH", kNotifiedJobs + "/fit",
+                        "Content-Type: application/merge-patch+json\r\n",
+                        R"({"metadata":)" + patch + "}"));
+  };
+  const Answer set = change(R"({"annotations":{"muster.dev/mail":"ada"}})");
+  EXPECT_EQ(set.code, 200) << set.body;
+  EXPECT_THAT(set.head, HasSubstr("no mail will be sent"));
+  EXPECT_THAT(change(R"({"labels":{"x":"y"}})").head, Not(HasSubstr("no mail"))) << "already said";
+  EXPECT_THAT(change(R"({"annotations":{"muster.dev/mail":null}})").head,
+              Not(HasSubstr("no mail")));
+}
+
 }  // namespace
 }  // namespace muster::api

@@ -96,17 +96,18 @@ TEST_F(QueueTest, RefusesValuesThatMeanNothing) {
                                             {"limits", {{"gpu", "1"}, {"pods", "1500m"}}},
                                             {"userLimits", {{"memory", "-1Gi"}}},
                                             {"weight", 0},
+                                            {"userWeights", {{"ann", 0}, {"bob", 2}}},
                                             {"preemption", {{"queues", {"No"}}}}}));
   EXPECT_EQ(refused.code, 422) << refused.body;
   std::set<std::string> fields;
   const Json status = refused.json();
   for (const Json& one : status["details"]["causes"])
     fields.insert(one["field"].get<std::string>());
-  EXPECT_EQ(fields, (std::set<std::string>{"metadata.name", "spec.nodeSelector", "spec.users[1]",
-                                           "spec.priority.default", "spec.timeLimit.default",
-                                           "spec.timeLimit.max", "spec.limits[gpu]",
-                                           "spec.limits[pods]", "spec.userLimits[memory]",
-                                           "spec.weight", "spec.preemption.queues[0]"}));
+  EXPECT_EQ(fields, (std::set<std::string>{
+                        "metadata.name", "spec.nodeSelector", "spec.users[1]",
+                        "spec.priority.default", "spec.timeLimit.default", "spec.timeLimit.max",
+                        "spec.limits[gpu]", "spec.limits[pods]", "spec.userLimits[memory]",
+                        "spec.weight", "spec.userWeights[ann]", "spec.preemption.queues[0]"}));
   EXPECT_EQ(
       as(kOperator, "POST", kQueues + "?fieldValidation=Strict", queue("q", {{"wieght", 1}})).code,
       400);

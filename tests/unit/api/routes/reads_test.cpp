@@ -116,6 +116,17 @@ TEST_F(ServerTest, ListsPodsAsListAndTable) {
           .json();
   EXPECT_EQ(table["kind"], "Table");
   EXPECT_EQ(table["rows"].size(), 500u);
+  EXPECT_EQ(table["rows"][7]["object"]["kind"], "PartialObjectMetadata");
+  const char* const as_table = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n";
+  for (const std::string& path :
+       {kPods + "?includeObject=None", std::string("/api/v1/namespaces") + "?includeObject=None"}) {
+    const Json cells = get(path, as_table).json();
+    EXPECT_EQ(cells["kind"], "Table") << path;
+    for (const Json& row : cells["rows"]) EXPECT_TRUE(row.at("object").is_null()) << path;
+  }
+  EXPECT_EQ(get(kPods + "?includeObject=None", as_table).json()["rows"][7]["cells"],
+            table["rows"][7]["cells"]);
+  EXPECT_EQ(get(kPods + "?includeObject=None").json()["items"].size(), 500u) << "it is for tables";
   const std::string name = pods["items"][7]["metadata"]["name"];
   EXPECT_EQ(get(kPods + "/" + name).json(), pods["items"][7]);
 }
@@ -312,6 +323,27 @@ TEST_F(ServerTest, WatchEndsAtTimeoutAndOnDrain) {
   EXPECT_TRUE(until([&] { return client->ended; }));
 }
 
+TEST_F(ServerTest, WaitsForTheFirstRequestOfEachYoungConnection) {
+  const auto heard = [this](kj::Duration patience) {
+    auto all = server.first_requests(patience).eagerlyEvaluate(nullptr);
+    for (int i = 0; i < 5; ++i) io.waitScope.poll();
+    return all.poll(io.waitScope);
+  };
+  EXPECT_TRUE(heard(1 * kj::MINUTES)) << "there is none";
+  auto silent = connect("");
+  EXPECT_FALSE(heard(1 * kj::MINUTES));
+  EXPECT_TRUE(heard(0 * kj::MINUTES)) << "it is as old as that";
+  auto half = connect("GET /readyz HTTP/1.1\r\n");
+  auto waits = server.first_requests(1 * kj::MINUTES).eagerlyEvaluate(nullptr);
+  silent = nullptr;
+  EXPECT_FALSE(waits.poll(io.waitScope));
+  ASSERT_TRUE(until([&] { return heard(1 * kj::MILLISECONDS); }));
+  EXPECT_FALSE(waits.poll(io.waitScope)) << "a part of a request is none";
+  const std::string rest = "Host: 127.0.0.1:7117\r\n\r\n";
+  half->stream->write(rest.data(), rest.size()).wait(io.waitScope);
+  EXPECT_TRUE(until([&] { return waits.poll(io.waitScope); }));
+}
+
 TEST_F(ServerTest, WatchSendsBookmarksAndRefusesExpiredVersions) {
   feed.admit(1, make_job("a", uid_of(1)));
   const std::string now = std::to_string(view.version());
@@ -388,6 +420,17 @@ TEST_F(ServerTest, LogsHaveTimesAndBeginWhereTheNodeSays) {
   EXPECT_EQ(old.body, "one\ntwo\nthree\noops\n");
   EXPECT_NE(old.head.find("does not know the times of lines"), std::string::npos);
   EXPECT_EQ(get(log + "?tailLines=1").body, "three\noops\n") << "of each";
+  // Also of all processes together, as muster asks, and of one that is followed.
+  for (const char* query : {"?tailLines=1&stream=All", "?tailLines=1&stream=All&follow=true"}) {
+    backend.begins = {8, 5};
+    backend.searched = {};
+    EXPECT_EQ(get(log + query).body, "three\n") << query;
+    EXPECT_EQ(backend.searched.last_lines, 1);
+    EXPECT_EQ(backend.searched.run, -1);
+  }
+  backend.searched = {};
+  EXPECT_EQ(get(log + "?tailLines=1&stream=Stderr").body, "oops\n");
+  EXPECT_FALSE(backend.searched.last_lines) << "one output has its own";
 }
 
 TEST_F(ServerTest, LogsAreOfOneProcessOfAContainer) {
@@ -408,7 +451,7 @@ TEST_F(ServerTest, LogsAreOfOneProcessOfAContainer) {
   EXPECT_EQ(backend.run, 1);
   EXPECT_EQ(get(log + "?stream=Stdout").body, "one\ntwo\nthree\n");
   EXPECT_EQ(backend.run, -1) << "muster's own commands read all";
-  EXPECT_EQ(get(log + "?stream=All&tailLines=1").body, "three\noops\n") << "of each output";
+  EXPECT_EQ(get(log + "?stream=All&tailLines=1").body, "three\n") << "of both together";
 }
 
 TEST_F(ServerTest, WrongLogOptionsAreInvalid) {
@@ -438,6 +481,40 @@ TEST_F(ServerTest, AttemptEndedByAnotherPodNamesThatPod) {
   const Json list = get(kOurs + "a/attempts").json();
   EXPECT_EQ(list["items"][0]["disruption"], "WorkerFailed");
   EXPECT_EQ(list["items"][0]["message"], "index 2 (attempt 0) failed with exit code 9");
+}
+
+TEST_F(ServerTest, AttemptsHaveTheTimesOfTheirSteps) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 3);
+  feed.bind(1, {0, 0});
+  feed.bind(1, {1, 0});
+  feed.start(1, {1, 0});
+  core::Pod pod;
+  pod.key = {2, 0};
+  pod.node = 1;
+  pod.created_ms = pod.bound_ms = kStart;
+  pod.stopping_at = kStart + 500;
+  pod.ended = true;
+  pod.end = {.exit_code = 1, .ended_at = kStart + 1500};
+  pod.counted = core::Counted::failed;
+  backend.closed.push_back(pod);
+  Json list = get(kOurs + "a/attempts").json();
+  EXPECT_EQ(list["metadata"]["jobCreated"], "2023-11-14T22:13:20.000Z");
+  ASSERT_EQ(list["items"].size(), 1u);
+  EXPECT_EQ(list["items"][0]["stopping"], "2023-11-14T22:13:20.500Z");
+  EXPECT_EQ(list["items"][0]["recorded"], "2023-11-14T22:13:21.600Z");
+  const Json open = get(kOurs + "a/attempts?open=true&index=0-1").json()["items"];
+  ASSERT_EQ(open.size(), 2u);
+  for (const Json& one : open) {
+    EXPECT_EQ(one["counted"], "not-yet");
+    for (const char* field : {"ended", "recorded", "cause", "exitCode", "stopping"})
+      EXPECT_FALSE(one.contains(field)) << field;
+  }
+  EXPECT_EQ(open[0]["bound"], "2023-11-14T22:13:21.000Z");
+  EXPECT_FALSE(open[0].contains("started"));
+  EXPECT_EQ(open[1]["started"], "2023-11-14T22:13:22.000Z");
+  EXPECT_EQ(get(kOurs + "a/attempts?open=true&failed=true").json()["items"].size(), 1u)
+      << "one that has not ended has not failed";
 }
 
 TEST_F(ServerTest, AttemptHasTheRunsBeforeItsLast) {

@@ -183,7 +183,10 @@ class FakeBackend final : public Backend {
         page.next = core::AttemptCursor{i, 0};
         break;
       }
-      if (request.wanted(closed[i])) page.attempts.push_back(closed[i]);
+      if (request.wanted(closed[i])) {
+        page.attempts.push_back(closed[i]);
+        page.closed_ms.push_back(closed[i].end.ended_at + 100);
+      }
       page.end = {i + 1, 0};
     }
     return page;

@@ -21,6 +21,7 @@ TEST_F(ServerTest, ServesPageToBrowsers) {
   const Answer api = get("/", "Accept: application/json, */*\r\n");
   EXPECT_NE(api.head.find("Content-Type: application/json"), std::string::npos)
       << "a client of the API";
+  EXPECT_NE(api.head.find("\r\nDate: "), std::string::npos);
   EXPECT_TRUE(call(request("POST", "/", "Content-Type: application/json\r\n", "{}"))
                   .is_status("MethodNotAllowed"));
   EXPECT_TRUE(call("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")

@@ -16,6 +16,7 @@
 #include "cli/verbs/show/get.hpp"
 #include "cli/verbs/show/logs.hpp"
 #include "cli/verbs/show/top.hpp"
+#include "cli/verbs/show/trace.hpp"
 #include "cli/verbs/show/why.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "drill/drill_options.hpp"
@@ -411,10 +412,17 @@ TEST(App, CoordinatorTakesItsFlags) {
   EXPECT_EQ(o.options.backoff_base_ms, 100);
   EXPECT_TRUE(o.options.insecure);
   EXPECT_EQ(o.log_level, "debug");
+  EXPECT_EQ(o.log_format, log::Format::text);
   EXPECT_NE(complaint({"coordinator"}).find("--data-dir"), std::string::npos);
   EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--node-grace", "x"}).find("--node-grace"),
             std::string::npos);
   EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--log-level", "loud"}), "");
+  EXPECT_EQ(options<CoordinatorOptions>({"coordinator", "--data-dir", "d", "--log-format", "json"})
+                .log_format,
+            log::Format::json);
+  EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--log-format", "xml"}).find("text, json"),
+            std::string::npos)
+      << complaint({"coordinator", "--data-dir", "d", "--log-format", "xml"});
 }
 
 TEST(App, AgentTakesItsFlags) {
@@ -519,6 +527,33 @@ TEST(App, AttemptsWhyAndRetryTakeTheirArguments) {
   EXPECT_NE(complaint({"retry", "job/j", "--failed", "--index", "1"}), "");
 }
 
+TEST(App, TraceTakesAPodOrAnIndex) {
+  EXPECT_EQ(options<TraceOptions>({"trace", "sweep-3-x7k2p"}).pod, "sweep-3-x7k2p");
+  EXPECT_EQ(options<TraceOptions>({"trace", "pod/sweep-3-x7k2p"}).pod, "sweep-3-x7k2p");
+  for (const auto& words : {std::vector<const char*>{"trace", "job/j/3"},
+                            {"trace", "j/3"},
+                            {"trace", "job/j", "--index", "3"}}) {
+    const auto o = options<TraceOptions>(words);
+    EXPECT_EQ(o.job, "j");
+    EXPECT_EQ(o.index, 3);
+    EXPECT_EQ(o.pod, "");
+  }
+  EXPECT_EQ(options<TraceOptions>({"trace", "job/j", "--task", "8"}).task, 8);
+  EXPECT_EQ(options<TraceOptions>({"trace", "p", "-o", "json"}).output, Output::json);
+  const std::pair<std::vector<const char*>, std::string> rows[] = {
+      {{"trace"}, "POD|job/J/INDEX"},
+      {{"trace", "job/j"}, "`job/j`: name an index: job/J/INDEX, --index I or --task N"},
+      {{"trace", "p", "--index", "3"}, "--index: `p` is a pod; it is for job/J"},
+      {{"trace", "pod/p", "--task", "3"}, "--task: `pod/p` is a pod; it is for job/J"},
+      {{"trace", "job/j/3", "--index", "3"}, "--index: `job/j/3` names an index already"},
+      {{"trace", "job/j/x"}, "`job/j/x`: must be job/J or job/J/INDEX, one index"},
+      {{"trace", "node/n1"}, "`node/n1`: must be POD, pod/POD or job/J"},
+      {{"trace", "p", "-o", "tsv"}, "json"},
+  };
+  for (const auto& [words, why] : rows)
+    EXPECT_NE(complaint(words).find(why), std::string::npos) << complaint(words);
+}
+
 TEST(App, LogsWaitDeleteAndDescribeTakeTheirArguments) {
   const auto logs = options<LogsOptions>(
       {"logs", "job/j", "--index", "7", "--attempt", "0", "--tail", "3", "-f"});
@@ -530,6 +565,9 @@ TEST(App, LogsWaitDeleteAndDescribeTakeTheirArguments) {
   EXPECT_NE(complaint({"logs", "p", "--index", "1"}), "");
   EXPECT_NE(complaint({"logs", "job/j", "--attempt", "1"}), "");
   EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--index", "3,7-9"}).indexes, "3,7-9");
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--index", "5,1-3,2"}).indexes, "1-3,5");
+  EXPECT_NE(complaint({"logs", "job/j", "--index", ","}).find("--index: the set is empty"),
+            std::string::npos);
   EXPECT_TRUE(options<LogsOptions>({"logs", "job/j", "--failed"}).failed);
   EXPECT_NE(complaint({"logs", "job/j", "--index", "9-7"}), "");
   EXPECT_NE(complaint({"logs", "job/j", "--index", "1", "--failed"}), "");

@@ -99,6 +99,22 @@ TEST_F(ConfigTest, NodeIpMustBeIpAddress) {
     EXPECT_NE(options(bad).error().message.find("must be an IP address"), std::string::npos) << bad;
 }
 
+TEST_F(ConfigTest, PeerPortsAreARangeOrAnyOrNone) {
+  auto options = [this](const std::string& text) {
+    return agent_options(
+        *config().resolve(Section::agent, {{"work-dir", {"/w"}}, {"peer-ports", {text}}}));
+  };
+  using Ports = std::optional<agent::PortRange>;
+  EXPECT_EQ(options("46000-46099")->options.peer_ports, Ports({46'000, 46'099}));
+  EXPECT_EQ(options("46000")->options.peer_ports, Ports({46'000, 46'000}));
+  EXPECT_EQ(options("any")->options.peer_ports, Ports(agent::PortRange{}));
+  EXPECT_EQ(options("none")->options.peer_ports, std::nullopt);
+  for (const char* bad : {"", "0", "0-9", "9-8", "1-65536", "a-b", "1-", "-1", "1-2-3"})
+    EXPECT_NE(options(bad).error().message.find("must be ports, such as 46000-46099"),
+              std::string::npos)
+        << bad;
+}
+
 TEST_F(ConfigTest, AnAgentEndsWithItsAllocationUnlessToldOtherwise) {
   ::setenv("SLURM_JOB_END_TIME", "4102444800", 1);
   auto end = [this](const std::string& text) {

@@ -61,6 +61,10 @@ TEST(Expected, P26ListsAndTablesHaveNamedItems) {
   EXPECT_NE(met("GET", kPods + "/q", table + row + "]}", as_table), "");
   EXPECT_NE(met("GET", kPods + "/p", table + "]}", as_table), "");
   EXPECT_NE(met("GET", kPods, list + "[]}", as_table), "");
+  const std::string cells = R"({"cells":["p"],"object":null}]})";
+  EXPECT_EQ(met("GET", kPods + "?includeObject=None", table + cells, as_table), "");
+  EXPECT_EQ(met("GET", kPods + "?includeObject=None", table + row + "]}", as_table), "");
+  EXPECT_NE(met("GET", kPods, table + cells, as_table), "");
 }
 
 TEST(Expected, P26AnswerToDeletionMustNameObject) {

@@ -46,6 +46,17 @@ TEST(Http, GetsAndPosts) {
   EXPECT_NE(requests[2].find("\r\n\r\n{\"x\":1}"), std::string::npos);
 }
 
+TEST(Http, DateOfTheServer) {
+  FakeServer server;
+  server.answer("GET /a", 200, "{}", "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+  server.answer("GET /b", 200, "{}", "Date: today\r\n");
+  server.answer("GET /c", 200, "{}");
+  ApiClient client(server.address());
+  EXPECT_EQ(client.get("/a")->date_ms, 784'111'777'000);
+  EXPECT_EQ(client.get("/b")->date_ms, std::nullopt);
+  EXPECT_EQ(client.get("/c")->date_ms, std::nullopt);
+}
+
 TEST(Http, WarningsOfTheServerArePrinted) {
   FakeServer server;
   server.answer("POST /apis/batch/v1/namespaces/default/jobs", 201, job_text("j"),

@@ -183,6 +183,24 @@ TEST(Manifests, CommandMakesManifest) {
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "given");
 }
 
+TEST(Manifests, AGeneratedNameIsOfTheScriptThatAnInterpreterRuns) {
+  const auto name = [](std::vector<std::string> command) {
+    const Json job =
+        command_manifest({1, 1, "", 0, std::move(command), {}, ""}, [](uint32_t) { return 0u; });
+    const std::string text = text_at(job, {"metadata", "name"});
+    return text.substr(0, text.rfind('-'));
+  };
+  EXPECT_EQ(name({"python3", "-u", "src/train.py", "--lr", "0.1"}), "train-py");
+  EXPECT_EQ(name({"/usr/bin/Rscript", "fit.R"}), "fit-r");
+  EXPECT_EQ(name({"python3", "-m", "http.server"}), "http-server");
+  EXPECT_EQ(name({"time", "bash", "./o.sh"}), "o-sh");
+  EXPECT_EQ(name({"nohup", "solve", "a.txt"}), "solve");
+  EXPECT_EQ(name({"sh", "-c", "echo a.b; sleep 1"}), "sh");
+  EXPECT_EQ(name({"bash"}), "bash");
+  EXPECT_EQ(name({"time", "-p", "ls"}), "time");
+  EXPECT_EQ(name({"ls", "x.py"}), "ls");
+}
+
 TEST(Manifests, DecodingErrorsAreShownWithLines) {
   const Document document =
       only(std::string(kJob) + "hue: 1\nstatus: {a: {b: c}, completions: 'x; y: z'}\n");

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace muster::cli {
 namespace {
@@ -85,8 +87,8 @@ TEST_F(InputsOfFiles, NamesOfNoColumnAreRefused) {
   const auto tabs = read_inputs({.csv = file("b", "lr\tseed\n1\t2\n")});
   EXPECT_EQ(
       with_references({"{lr}"}, *tabs).error().message,
-      "{lr}: the header has no such column; it has no comma: is the file separated by tabs or "
-      "semicolons?");
+      "{lr}: the header has no such column; it has no comma: columns are separated by commas here, "
+      "by tabs with --each");
 }
 
 TEST_F(InputsOfFiles, NullBytesSeparateInputsOnRequest) {
@@ -109,6 +111,26 @@ TEST_F(InputsOfFiles, CsvHasAHeader) {
   EXPECT_THAT(read->rows, ElementsAre(ElementsAre("0.1", "a, \"b\"\nc"), ElementsAre("0.2", "")));
 }
 
+TEST_F(InputsOfFiles, AnInputIsNoLongerThanAVariable) {
+  const size_t most = (128 << 10) - sizeof "MUSTER_INPUT=";  // and a null byte
+  const std::string fits(most, 'y'), longer(most + 1, 'y'), half(most / 2 + 1, 'y');
+  const auto refused = [&](const Result<Inputs>& read) {
+    return read ? "" : read.error().message.substr(read.error().message.rfind('/') + 1);
+  };
+  const std::string bytes = " has 131059 bytes, and an input at most 131058: ";
+  EXPECT_EQ(refused(read_inputs({.files = {file("a", fits + "\n")}})), "");
+  EXPECT_THAT(refused(read_inputs({.files = {file("a", "x\n" + longer + "\n")}})),
+              HasSubstr("a: line 2" + bytes));
+  EXPECT_THAT(refused(read_inputs({.files = {file("a", longer)}, .null = true})),
+              HasSubstr("a: input 1" + bytes));
+  EXPECT_THAT(refused(read_inputs({.csv = file("a", "a,b\n1,2\n" + half + "," + half + "\n")})),
+              HasSubstr("a: line 3 has"));
+  EXPECT_THAT(refused(read_inputs({.files = {file("a", half), file("b", "1\n" + half)}})),
+              HasSubstr("input 1 has"));
+  EXPECT_THAT(refused(read_commands(file("a", "# x\n" + longer + "\n"))),
+              HasSubstr("a: line 2" + bytes));
+}
+
 TEST_F(InputsOfFiles, ErrorsNameTheFileAndThePlace) {
   const auto refusal = [](const EachWishes& each) {
     const auto read = read_inputs(each);
@@ -119,10 +141,13 @@ TEST_F(InputsOfFiles, ErrorsNameTheFileAndThePlace) {
   EXPECT_THAT(refusal({.files = {file("null", std::string("a\0b\n", 4))}}), HasSubstr("use -0"));
   EXPECT_EQ(read_inputs({.csv = file("c", "a,b\n1,2\n\n \n")})->rows.size(), 1u);
   EXPECT_EQ(read_inputs({.csv = file("c", "a\n1\n\n")})->rows.size(), 2u) << "an empty value";
-  EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,2\n\n3,4\n")}), HasSubstr("record 2 has 1"));
+  EXPECT_EQ(read_inputs({.csv = file("c", "\na,b\n1,2\n\n3,4\n")})->rows.size(), 2u) << "blank";
   EXPECT_THAT(refusal({.csv = file("c", "a,b\n\n")}), HasSubstr("a header and a record"));
-  EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,2\n3\n")}),
-              HasSubstr("record 2 has 1 columns, the header has 2"));
+  EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,\"2\n\"\n\n3\n")}),
+              HasSubstr("c: line 5 has 1 column, the header has 2"));
+  EXPECT_THAT(refusal({.csv = file("c", "lr,seed,lr,\n1,2,3,4\n")}),
+              HasSubstr("c: line 1: columns 1 and 3 are both called lr"));
+  EXPECT_TRUE(read_inputs({.csv = file("c", "a,,\n1,2,3\n")})) << "nameless columns have numbers";
   EXPECT_THAT(refusal({.csv = file("c", "a,b\n1,\"2\n")}), HasSubstr("line 2: the quote"));
   EXPECT_THAT(refusal({.csv = file("c", "a,b\n")}), HasSubstr("a header and a record"));
   const std::string thousand = file("t", [] {
@@ -229,6 +254,20 @@ TEST(Placeholders, AreRefusedInShellCode) {
   EXPECT_THAT(refusal({"cp", "{2}"}), HasSubstr("no such column; the inputs have 1"));
 }
 
+TEST(InputReferences, LinesWithTabsHaveColumns) {
+  const auto words = [](std::vector<core::Input> rows, const std::string& word) {
+    Inputs inputs;
+    inputs.rows = std::move(rows);
+    const auto made = with_references({"cp", word}, inputs);
+    return made ? made->back() : made.error().message;
+  };
+  EXPECT_EQ(words({{"x\t1"}, {"y\t2"}}, "{2}-{1}"), "$(MUSTER_INPUT_2)-$(MUSTER_INPUT_1)");
+  EXPECT_EQ(words({{"x\t1"}, {"y\t2"}}, "{}"), "$(MUSTER_INPUT)");
+  EXPECT_EQ(words({{"x\t1\t"}, {"y\t2"}}, "{3}"),
+            "{3}: there is no such column; the inputs have 2, as input 2 has; others have 3, "
+            "separated by tabs");
+}
+
 TEST(InputsInAManifest, FewAreInAnnotationManyInFile) {
   Json few = Json::object();
   EXPECT_TRUE(add_inputs(few, {{{"a"}, {"b"}}, {}}).name.empty());
@@ -280,6 +319,34 @@ TEST(InputsInAManifest, MissingFileShowsNoInputs) {
   name_file(job, "/no/such/file");
   EXPECT_FALSE(JobInputs(job).any());
   EXPECT_FALSE(JobInputs(Json()).any());
+}
+
+using InputsForAReader = Files;
+
+TEST_F(InputsForAReader, AreThoseThatTheOwnerCouldRead) {
+  const auto shown = [this](const std::string& name, const std::string& owner = "") {
+    Json job = Json::object();
+    name_file(job, dir_ + "/" + name);
+    if (!owner.empty()) job["metadata"]["annotations"]["muster.dev/owner-uid"] = owner;
+    return JobInputs(job).of(1).value_or("none");
+  };
+  std::filesystem::create_directory(dir_ + "/lists");
+  file("lists/a", "x\ny\n");
+  std::filesystem::create_symlink("lists", dir_ + "/link");
+  EXPECT_EQ(shown("lists/a"), "y");
+  EXPECT_EQ(shown("link/a"), "y");
+  EXPECT_EQ(shown("lists"), "none");
+  ASSERT_EQ(mkfifo((dir_ + "/fifo").c_str(), 0600), 0);
+  EXPECT_EQ(shown("fifo"), "none") << "and it waits for no writer";
+  // The job's owner is somebody else, and names a file of ours.
+  EXPECT_EQ(shown("lists/a", std::to_string(geteuid() + 1)), "none");
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  ASSERT_EQ(chown((dir_ + "/lists/a").c_str(), 1234, 1234), 0);
+  EXPECT_EQ(shown("lists/a", "1234"), "y");
+  EXPECT_EQ(shown("link/a", "1234"), "y") << "a link of root";
+  ASSERT_EQ(lchown((dir_ + "/link").c_str(), 4321, 4321), 0);
+  EXPECT_EQ(shown("link/a", "1234"), "none");
+  EXPECT_EQ(shown("link/a"), "none");
 }
 
 }  // namespace

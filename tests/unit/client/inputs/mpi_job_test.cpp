@@ -96,6 +96,34 @@ TEST(MpiJob, PassesSettingsOfLaunchers) {
   EXPECT_EQ(words_of(made(wishes, {})), between({}));
 }
 
+TEST(MpiJob, HostsRequestTheCpusOfTheirSlots) {
+  const auto settled = [](MpiWishes wishes, const std::string& cpus = "") {
+    ResourceWishes resources;
+    resources.cpus = cpus;
+    const Status right = settle_cpus(wishes, resources);
+    if (!right) return right.error().message;
+    return resources.cpus + " " + std::to_string(threads_of_rank(wishes, resources));
+  };
+  MpiWishes wishes;
+  wishes.slots = 8;
+  EXPECT_EQ(settled(wishes), "8 0") << "threads are the program's choice";
+  EXPECT_EQ(settled(wishes, "16"), "16 2");
+  EXPECT_EQ(settled(wishes, "4"), "4 1");
+  wishes.cpus_per_rank = 3;
+  EXPECT_EQ(settled(wishes), "24 3");
+  EXPECT_EQ(settled(wishes, "16"),
+            "--cpus-per-rank and --cpus are mutually exclusive: --cpus is for each host");
+  wishes.oversubscribe = true;
+  EXPECT_EQ(settled(wishes), "--cpus-per-rank and --oversubscribe are mutually exclusive");
+  wishes.cpus_per_rank = 0;
+  EXPECT_EQ(settled(wishes), " 0") << "hosts share what there is";
+  EXPECT_EQ(settled(wishes, "2"), "2 1");
+  wishes = {};
+  wishes.slots = core::kMpiSlotsMax;
+  wishes.cpus_per_rank = kCpusPerRankMax;
+  EXPECT_EQ(settled(wishes), "16777216 4096");
+}
+
 TEST(MpiJob, RecognizesLaunchersByVersionText) {
   EXPECT_EQ(launcher_of("mpirun (Open MPI) 4.1.4\n"), MpiLauncher::openmpi);
   EXPECT_EQ(launcher_of("mpirun.real (OpenRTE) 2.1.1\n"), MpiLauncher::openmpi);

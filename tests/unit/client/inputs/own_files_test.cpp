@@ -59,6 +59,14 @@ TEST_F(OwnFilesTest, RefusesWhatOthersCouldHavePutThere) {
   ASSERT_EQ(mkfifo((dir_ + "/fifo").c_str(), 0600), 0);
   EXPECT_EQ(read("fifo"), refused("fifo", "it is not a regular file"));
   EXPECT_EQ(read(""), refused("", "it is not a regular file"));
+  ASSERT_EQ(mkdir((dir_ + "/d").c_str(), 0700), 0);
+  std::ofstream(dir_ + "/d/out") << "mine";
+  ASSERT_EQ(symlink("d", (dir_ + "/way").c_str()), 0);
+  EXPECT_EQ(read("way/out"), "mine");
+  if (geteuid() == 0) {
+    ASSERT_EQ(lchown((dir_ + "/way").c_str(), 1234, 1234), 0);
+    EXPECT_NE(read("way/out").find("way is a symbolic link of "), std::string::npos);
+  }
   const std::string text = read("out", geteuid() + 1);
   EXPECT_TRUE(text.starts_with(refused("out", "it belongs to "))) << text;
   EXPECT_NE(text.find(", but the pod's files to "), std::string::npos) << text;

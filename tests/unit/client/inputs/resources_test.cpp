@@ -96,6 +96,36 @@ TEST(Resources, GpusOfOtherVendorsKeepTheirName) {
             (Json{{"requests", {{"amd.com/gpu", "2"}}}, {"limits", {{"amd.com/gpu", "2"}}}}));
 }
 
+// Without a coordinator, what does not fit here never starts.
+TEST(Resources, ThisMachineMustHaveWhatIsRequested) {
+  const MachineRoom room{2, int64_t{4} << 30};
+  const auto said = [&room](const ResourceWishes& wishes, int64_t pods = 1) {
+    const Status fits = fits_here(wishes, pods, room);
+    return fits ? "" : fits.error().message;
+  };
+  ResourceWishes wishes;
+  EXPECT_EQ(said(wishes, 1'000'000), "");
+  wishes.cpus = "2";
+  EXPECT_EQ(said(wishes), "");
+  EXPECT_THAT(said(wishes, 2), HasSubstr("has 2 CPUs, and 2 pods that start together need 2 each"));
+  wishes.cpus = "1001m";
+  EXPECT_EQ(said(wishes), "");
+  EXPECT_THAT(said(wishes, 2), HasSubstr("need 1001m each"));
+  wishes.cpus = "2.1";
+  EXPECT_EQ(said(wishes),
+            "this machine has 2 CPUs, and a pod needs 2.1; select a coordinator "
+            "whose nodes have more with --api or MUSTER_API");
+  wishes = {};
+  wishes.memory = "4Gi";
+  EXPECT_EQ(said(wishes), "");
+  EXPECT_THAT(said(wishes, 2), HasSubstr("has 4096Mi of memory, and 2 pods"));
+  wishes.memory = "4097Mi";
+  EXPECT_THAT(said(wishes), HasSubstr("has 4096Mi of memory, and a pod needs 4097Mi"));
+  wishes = {};
+  wishes.devices["nvidia.com/gpu"] = 1;
+  EXPECT_THAT(said(wishes), HasSubstr("has no nvidia.com/gpu to give"));
+}
+
 TEST(Resources, DependenciesMayHaveTheWordsOfSlurm) {
   ResourceWishes wishes;
   for (const char* text : {"afterok:a", "afternotok:b", "afterany:c", "aftercorr:d", "ok:e"})

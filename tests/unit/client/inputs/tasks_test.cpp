@@ -45,6 +45,18 @@ TEST(P16Tasks, TaskNumbersMapToIndexes) {
   EXPECT_EQ(tasks->indexes("11").error().message, "--task: there is no task 11");
   EXPECT_EQ(tasks->indexes("20-30").error().message, "--task: there is no task 21");
   EXPECT_FALSE(tasks->indexes("x"));
+  EXPECT_EQ(tasks->indexes("40,1-3,2,7,7")->text(), "0-2,6,12") << "in any order";
+  EXPECT_EQ(tasks->indexes("7,x").error().message,
+            "--task: `7,x` is not a set of numbers such as 3,7-9");
+  EXPECT_FALSE(tasks->indexes(""));
+}
+
+TEST(Tasks, TypedSetsAreSets) {
+  EXPECT_EQ(typed_set("5,3")->text(), "3,5");
+  EXPECT_EQ(typed_set("1-3,2-4,7-7")->text(), "1-4,7");
+  EXPECT_EQ(typed_set("2147483647")->text(), "2147483647");
+  for (const char* wrong : {"3-1", "1-", "-1", "x", "1-2-3", "-", "3,-", "2147483648", "1 2"})
+    EXPECT_FALSE(typed_set(wrong)) << wrong;
 }
 
 TEST(P16Tasks, PeopleReadTasks) {
@@ -52,6 +64,13 @@ TEST(P16Tasks, PeopleReadTasks) {
   EXPECT_EQ(named_indexes(*core::IndexSet::parse_strict("1", 4), tasks), "task 11");
   EXPECT_EQ(named_indexes(*core::IndexSet::parse_strict("1-3", 4), tasks), "tasks 11,12,20");
   EXPECT_EQ(named_indexes(*core::IndexSet::parse_strict("1-3", 4), {}), "indexes 1-3");
+  EXPECT_EQ(with_tasks("failed indexes: 1-3", tasks), "failed tasks: 11,12,20");
+  EXPECT_EQ(with_tasks("cancelled indexes: 0", tasks), "cancelled tasks: 10");
+  EXPECT_EQ(with_tasks("index 1 failed indexes: 2", tasks), "index 1 failed indexes: 2");
+  EXPECT_EQ(with_tasks("failed indexes: 1-3", {}), "failed indexes: 1-3");
+  EXPECT_EQ(with_tasks("index 1 never ran, because", tasks), "task 11 never ran, because");
+  EXPECT_EQ(with_tasks("indexes 0-1 never ran", tasks), "tasks 10,11 never ran");
+  EXPECT_EQ(with_tasks("index 1 never ran", {}), "index 1 never ran");
   EXPECT_EQ(tasks->number(3), 20);
   EXPECT_EQ(tasks->number(4), std::nullopt);
   EXPECT_EQ(tasks->number(-1), std::nullopt);

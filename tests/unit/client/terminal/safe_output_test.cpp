@@ -2,6 +2,7 @@
 #include "client/terminal/safe_output.hpp"
 
 #include "client/terminal/json.hpp"
+#include "client/terminal/status_line.hpp"
 
 #include <gtest/gtest.h>
 
@@ -62,6 +63,36 @@ TEST(SafeOutput, P12PodsOutputAndColorsPassInOrder) {
   raw_out() << "\x1b";
   std::cout.rdbuf(before);
   EXPECT_EQ(after.str(), "\x1b");
+}
+
+TEST(SafeOutput, OurOwnWordsBeginALine) {
+  const auto print = [] {
+    std::cerr << "begins" << std::endl;
+    relay_err("a --> ");
+    EXPECT_TRUE(within_line());
+    relay_err("");
+    relay_err("b");
+    std::cerr << "1/1 "
+              << "running" << std::endl;
+    EXPECT_FALSE(within_line());
+    relay_err("c");
+    raw_err() << "in color\n";
+    relay_err("done\n");
+    std::cerr << "end\n";
+  };
+  EXPECT_EQ(printed(std::cerr, print), "begins\na --> b\n1/1 running\nc\nin color\ndone\nend\n");
+  EXPECT_EQ(printed(std::cout, [] { relay_out("42"); }), "42") << "byte for byte";
+}
+
+TEST(SafeOutput, ProgressWaitsForTheEndOfALine) {
+  const auto print = [] {
+    StatusLine line(0, When::never);
+    relay_err("a --> ");
+    line.show(1'000, "1", [] { return "1 running"; });
+    relay_err("done\n");
+    line.show(2'000, "1", [] { return "1 running"; });
+  };
+  EXPECT_EQ(printed(std::cerr, print), "a --> done\n1 running\n");
 }
 
 TEST(SafeOutput, P12AJsonDocumentKeepsItsValue) {

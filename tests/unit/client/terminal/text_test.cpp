@@ -1,6 +1,7 @@
 // Output for people: texts, tables, YAML and progress.
 #include "client/terminal/text.hpp"
 
+#include "base/process/shell_words.hpp"
 #include "base/text/yaml.hpp"
 #include "client/news/failures.hpp"
 #include "client/news/progress.hpp"

@@ -21,7 +21,9 @@ constexpr uint64_t kLink = 5;
 
 struct Calls {
   std::vector<PodId> launched, killed;
+  std::vector<std::pair<PodId, int64_t>> limits;
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> accepting;
+  bool old = false;     // an agent that does not know limit
   bool accepts = true;  // else a launch is in flight until accepting is fulfilled
 };
 
@@ -40,6 +42,12 @@ class FakeAgent final : public wire::Agent::Server {
     for (auto one : context.getParams().getKills()) calls_.killed.push_back(read_pod(one.getPod()));
     return kj::READY_NOW;
   }
+  kj::Promise<void> limit(LimitContext context) override {
+    if (calls_.old) return wire::Agent::Server::limit(context);
+    for (auto one : context.getParams().getLimits())
+      calls_.limits.emplace_back(read_pod(one.getPod()), one.getLimitMs());
+    return kj::READY_NOW;
+  }
 
  private:
   Calls& calls_;
@@ -54,9 +62,14 @@ class AgentLinksTest : public testing::Test, kj::TaskSet::ErrorHandler {
     links_.connect(kNode, {kLink, "n1", {}, {takes_launches}, kj::heap<FakeAgent>(calls_)});
   }
   Order launch(uint32_t index, bool by_call = false) {
-    return {false, kNode, kLink, {7, index, 0}, object_, by_call, 0};
+    return {Order::What::launch, kNode, kLink, {7, index, 0}, object_, by_call, 0};
   }
-  Order kill(uint32_t index) { return {true, kNode, 0, {7, index, 0}, nullptr, true, 0}; }
+  Order kill(uint32_t index) {
+    return {Order::What::kill, kNode, 0, {7, index, 0}, nullptr, true, 0};
+  }
+  Order limit(uint32_t index, Millis limit_ms) {
+    return {Order::What::limit, kNode, 0, {7, index, 0}, nullptr, true, limit_ms};
+  }
   std::vector<uint32_t> take(uint64_t number = kLink) {
     std::vector<uint32_t> indexes;
     for (const Order& o : links_.take_launches(kNode, number)) indexes.push_back(o.pod.index);
@@ -127,6 +140,18 @@ TEST_F(AgentLinksTest, ReplyDoesNotOvertakeCall) {
   EXPECT_THAT(take(), ElementsAre(2));
   EXPECT_THAT(launched(), ElementsAre(3));
   EXPECT_EQ(calls_.killed, std::vector<PodId>{(PodId{7, 2, 0})});
+}
+
+TEST_F(AgentLinksTest, LimitsFollowTheLaunchesBeforeThem) {
+  launch_the_first();
+  links().deliver({launch(1), limit(0, 60'000), limit(1, 0), launch(2)});
+  EXPECT_THAT(take(), ElementsAre(1)) << "no launch overtakes a limit";
+  EXPECT_THAT(launched(), ElementsAre(2));
+  EXPECT_THAT(calls_.limits, ElementsAre(std::pair(PodId{7, 0, 0}, int64_t{60'000}),
+                                         std::pair(PodId{7, 1, 0}, int64_t{0})));
+  calls_.old = true;
+  links().deliver({limit(1, 5), launch(3)});
+  EXPECT_THAT(launched(), ElementsAre(3));
 }
 
 TEST_F(AgentLinksTest, LaunchThatNeedsCallDoesNotLeaveInReply) {

@@ -27,7 +27,7 @@ struct EntryTest : testing::Test {
     object->spec.backoff_limit_per_index = 0;
     Container& container = object->spec.pod.containers.emplace_back();
     container.command = {"sh", "-c"};
-    container.args = {"echo hello"};
+    container.args = {"echo $$HOME $$$$ 'hello'"};
     container.resources.requests = {{"cpu", "1500m"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "2"}};
     apply(JobAdmitted{kT, object});
   }
@@ -65,7 +65,7 @@ TEST_F(EntryTest, NamesWhoseJobItIs) {
   EXPECT_EQ(e.group, 100u);
   EXPECT_EQ(e.user, "alice");
   EXPECT_EQ(e.queue, "short");
-  EXPECT_EQ(e.command, "sh -c echo hello");
+  EXPECT_EQ(e.command, R"(sh -c 'echo $HOME $$ '\''hello'\''')") << "as typed";
   EXPECT_EQ(e.created_ms, kT);
   EXPECT_EQ(e.indexes, 4u);
   EXPECT_EQ(e.requested.cpu_millis, 1500);
@@ -157,7 +157,7 @@ TEST_F(EntryTest, QueueIsTheOneItRanIn) {
 }
 
 TEST_F(EntryTest, LongTextsAreCut) {
-  object->spec.pod.containers[0].args = {std::string(198, 'x') + "ä" + std::string(300, 'y')};
+  object->spec.pod.containers[0].args = {std::string(189, 'x') + "ä" + std::string(300, 'y')};
   const std::string command = entry().command;
   EXPECT_LE(command.size(), kHistoryTextMax);
   EXPECT_TRUE(command.ends_with("x…")) << command;

@@ -469,6 +469,7 @@ class World {
   void act(const KillPods& e) {
     for (const auto& one : e.pods) send(one.node, {Message::Kind::kill, one.pod});
   }
+  void act(const LimitPods&) {}  // pods have no limits here
   void act(const AckReport& e) {
     for (Agent& agent : agents_)
       if (agent.reports.contains(e.token)) agent.inbox.push_back({Message::Kind::ack, {}, e.token});

@@ -570,6 +570,53 @@ TEST_F(PodRunTest, TheDeadlineRunsFromTheFirstProcess) {
   EXPECT_EQ(next(), "- deadline/143 pid=110 restarts=0 (exited/0, deadline/143)");
 }
 
+TEST_F(PodRunTest, ANewLimitIsThatOfARunningPod) {
+  auto limit = [this](std::optional<Millis> limit_ms, Term term = kTerm) {
+    return node->limit(term, {{pod(), limit_ms}, {pod(9), limit_ms}}, now);
+  };
+  begin({.deadline_ms = 5'000});
+  next();
+  started({0, 0}, 100);
+  next();
+  now += 4'000;
+  EXPECT_TRUE(limit(10'000));
+  EXPECT_FALSE(limit(1, {2, 77})) << "of an earlier coordinator";
+  EXPECT_EQ(node->next(now).again_at, 11'000);
+  EXPECT_TRUE(limit(std::nullopt));
+  EXPECT_EQ(node->next(now).again_at, std::nullopt);
+  EXPECT_TRUE(limit(3'000));
+  EXPECT_EQ(next(), "kill 0.0 grace=30000") << "it has run for longer";
+  EXPECT_TRUE(limit(60'000));
+  ended({0, 0}, 143, 1);
+  EXPECT_EQ(next(), "- deadline/143 pid=100 restarts=0") << "too late, and no pod is started";
+}
+
+TEST_F(PodRunTest, ALimitForAPodThatHadNone) {
+  welcome();
+  launch(nullptr);
+  next();
+  EXPECT_TRUE(node->limit(kTerm, {{pod(), 5'000}}, now));
+  now += 1'000;
+  started({0, 0}, 100);
+  EXPECT_EQ(node->next(now).again_at, 7'000);
+}
+
+// The signal announces the limit.
+TEST_F(PodRunTest, ALaterLimitHasItsOwnSignal) {
+  auto signals = [this] { return node->next(now).signals.size(); };
+  begin({.deadline_ms = 5'000, .signal = LimitSignal{10, 1'000}});
+  next();
+  started({0, 0}, 100);
+  now += 4'000;
+  EXPECT_EQ(signals(), 1u);
+  EXPECT_TRUE(node->limit(kTerm, {{pod(), 4'500}}, now));
+  EXPECT_EQ(signals(), 0u) << "it knows";
+  EXPECT_TRUE(node->limit(kTerm, {{pod(), 9'000}}, now));
+  EXPECT_EQ(signals(), 0u);
+  now += 4'000;
+  EXPECT_EQ(signals(), 1u);
+}
+
 TEST_F(PodRunTest, DeadlineEndsPodDuringRestartDelay) {
   begin({.restarts = true, .restart_delay_ms = 100'000, .deadline_ms = 5'000});
   next();

@@ -1,6 +1,8 @@
 // Follower: whom it obeys, when it may take the lead and with what.
 #include "core/standby/follower.hpp"
 
+#include "core/standby/prefix.hpp"
+
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -133,6 +135,36 @@ TEST(StandbyFollower, AppliesEachCommitOnceAndInOrder) {
                      {9, 7, Follower::Next::gap},    {2, 0, Follower::Next::gap}};
   for (const auto& one : cases)
     EXPECT_EQ(Follower::judge(one.commit, one.last), one.next) << one.commit << " at " << one.last;
+}
+
+TEST(StandbyPrefix, WholeEpochsThatACopyLacksAreGivenUp) {
+  const auto line = [](std::vector<EpochEntry> entries) { return EpochLine(std::move(entries)); };
+  const EpochLine ours = line({{1, 11, 1}, {2, 12, 5}, {4, 14, 9}});
+  const struct {
+    const char* what;
+    EpochLine line;
+    uint64_t last;
+    EpochLine by;
+    std::optional<GivenUp> lost;
+  } cases[] = {
+      {"the same", ours, 12, ours, {}},
+      {"it goes on", ours, 12, line({{1, 11, 1}, {2, 12, 5}, {4, 14, 9}, {5, 15, 13}}), {}},
+      {"commits of a common epoch",
+       ours,
+       12,
+       line({{1, 11, 1}, {2, 12, 5}, {4, 14, 9}, {5, 15, 11}}),
+       {}},
+      {"a later epoch", ours, 12, line({{1, 11, 1}, {2, 12, 5}}), GivenUp{4, 9, 12}},
+      {"another epoch of that number", ours, 12, line({{1, 11, 1}, {2, 12, 5}, {4, 99, 9}}),
+       GivenUp{4, 9, 12}},
+      {"two epochs", ours, 12, line({{1, 11, 1}, {5, 15, 5}}), GivenUp{2, 5, 12}},
+      {"an epoch without a commit", ours, 8, line({{1, 11, 1}, {2, 12, 5}}), {}},
+      {"it has dropped its oldest", ours, 12, line({{4, 14, 9}, {5, 15, 13}}), {}},
+      {"another cluster's", ours, 12, {}, GivenUp{1, 1, 12}},
+      {"nothing here", {}, 0, ours, {}},
+  };
+  for (const auto& one : cases)
+    EXPECT_EQ(given_up(one.line, one.last, one.by), one.lost) << one.what;
 }
 
 }  // namespace

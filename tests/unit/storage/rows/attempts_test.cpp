@@ -28,7 +28,7 @@ struct AttemptsTest : testing::Test {
   void SetUp() override {
     for (JobId job : {1, 2}) ASSERT_TRUE(journal.commit({{keys::owner(job), "{}"}}).ok());
     add(1, 3, {closed(0, 0, 0), closed(1, 0, 1), closed(2, 0, 0)});
-    add(1, 9, {closed(1, 1, 7)});
+    add(1, 9, {closed(1, 1, 7)}, kNow + 50);
     add(2, 2, {closed(0, 0, 0)});
   }
   void add(JobId job, uint64_t sequence, std::vector<core::Pod> pods, Millis at_ms = kNow) {
@@ -55,6 +55,7 @@ TEST_F(AttemptsTest, RoundTrip) {
   ASSERT_EQ(page->attempts.size(), 4u);
   EXPECT_EQ(page->attempts[1], closed(1, 0, 1));
   EXPECT_EQ(page->attempts[3], closed(1, 1, 7));
+  EXPECT_EQ(page->closed_ms, (std::vector<Millis>{kNow, kNow, kNow, kNow + 50}));
   EXPECT_FALSE(page->next);
 }
 

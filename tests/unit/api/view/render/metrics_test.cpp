@@ -235,7 +235,8 @@ TEST(MetricsTest, UsersAreShownUnlessTheirJobsArePrivate) {
   for (const bool shown : {true, false}) {
     Rig rig({.user_pods_max = 8, .users_shown = shown});
     core::cluster::ShowShares shares;
-    shares.standings.push_back({.user = 1001, .name = "ada", .held = 0.25});
+    shares.standings.push_back({.user = 1001, .name = "ada", .queue = "default", .held = 0.125});
+    shares.standings.push_back({.user = 1001, .name = "ada", .queue = "short", .held = 0.125});
     rig.view.set_shares(shares);
     EXPECT_EQ(rig.value("muster_user_share_ratio{user=\"ada\"}"), shown ? 0.25 : -1);
     EXPECT_EQ(rig.value("muster_user_pods_max"), 8);
@@ -271,6 +272,7 @@ TEST(MetricsTest, CoordinatorsAreShownIfThereAreSeveral) {
   EXPECT_EQ(rig.value("muster_coordinator_leader"), 1);
   EXPECT_EQ(rig.value("muster_coordinator_term"), 7);
   EXPECT_EQ(rig.value("muster_coordinator_store_answers"), 1);
+  EXPECT_EQ(rig.value("muster_coordinator_store_wiped"), 0);
   EXPECT_EQ(rig.value("muster_coordinator_in_sync_replicas"), 2);
   EXPECT_EQ(rig.value("muster_coordinator_replica_in_sync{member=\"b\"}"), 1);
   EXPECT_EQ(rig.value("muster_coordinator_replica_in_sync{member=\"c\"}"), 0);
@@ -279,9 +281,11 @@ TEST(MetricsTest, CoordinatorsAreShownIfThereAreSeveral) {
   EXPECT_EQ(rig.value("muster_coordinator_replica_lag_commits{member=\"c\"}"), -1) << "not known";
   EXPECT_EQ(rig.value("muster_coordinator_replica_round_trip_seconds{member=\"b\"}"), 0.00025);
   figures.store_answers = false;
+  figures.store_wiped = true;
   figures.members.pop_back();
   rig.metrics.set_lead(figures);
   EXPECT_EQ(rig.value("muster_coordinator_store_answers"), 0);
+  EXPECT_EQ(rig.value("muster_coordinator_store_wiped"), 1);
   EXPECT_EQ(rig.value("muster_coordinator_replica_in_sync{member=\"c\"}"), -1) << "removed";
 }
 

@@ -47,6 +47,18 @@ TEST_F(WhyTest, SaysWhyANodeWithPodsIsNotReady) {
                                      "none is lost"});
 }
 
+TEST_F(WhyTest, SaysWhichNodesDoNotReachEachOther) {
+  const std::vector<core::Unreached> pairs = {
+      {{"n1", "10.0.0.1"}, {"n2", "10.0.0.2"}, "no route to host"}};
+  view.set_unreached(1, pairs);
+  const core::NodeInfo node = make_node(1, "n1", Health::ready);
+  EXPECT_EQ(details(node), core::reach_lines(pairs));
+  EXPECT_EQ(why_index(view, *view.job("default", "a")->job, 0, {}, kStart, {}).details,
+            core::reach_lines(pairs));
+  view.set_unreached(1, std::vector<core::Unreached>{});
+  EXPECT_EQ(details(node), std::vector<std::string>{});
+}
+
 TEST_F(WhyTest, SaysThatAGangNeedsMoreThanThereIs) {
   auto object = std::make_shared<core::JobObject>(*make_job("g", uid_of(2), 7));
   object->meta.annotations["muster.dev/gang"] = "true";
@@ -76,7 +88,7 @@ TEST_F(WhyTest, SaysWhoHoldsAJobSinceWhenAndWhy) {
   EXPECT_EQ(why.summary,
             "olga holds the job: maintenance; only operators can release it (since "
             "2023-11-14T22:13:20.000Z; muster release job/a)");
-  EXPECT_EQ(why.details, std::vector<std::string>{"1 pod is on a node, and not ended by the hold"});
+  EXPECT_EQ(why.details, std::vector<std::string>{"1 pod keeps running"});
   EXPECT_EQ(why_index(view, *job->job, 1, std::nullopt, kStart, {}).state, "Held");
   feed.records(1, {core::JobReleased{kStart, "olga"}});
   EXPECT_EQ(why_job(view, *view.job("default", "a")->job, kStart, {}).state, "Starting");
@@ -144,6 +156,39 @@ TEST_F(WhyTest, SaysWhoSetThePriority) {
   EXPECT_EQ(why_job(view, *view.job("default", "a")->job, kStart, {}).details,
             std::vector<std::string>{"set by olga: priority 100 "
                                      "(2023-11-14T22:13:20.000Z); the template says priority 0"});
+}
+
+TEST_F(WhyTest, SaysWhoIsAheadInTheQueueAndWhichQueuesAre) {
+  auto object = std::make_shared<core::JobObject>(*make_job("b", uid_of(2)));
+  object->meta.annotations[std::string(core::kOwnerUidKey)] = "1001";
+  object->meta.annotations[std::string(core::kQueueKey)] = "lab";
+  feed.admit(2, object);
+  feed.create(2, 0, 1);
+  core::cluster::ShowShares shares;
+  const auto said = [&] {
+    view.set_shares(shares);
+    return why_job(view, *view.job("default", "b")->job, kStart, {}).details;
+  };
+  auto& all = shares.standings;
+  all = {{.user = 1001, .name = "ann", .queue = "lab", .held = 0.3, .use = 0.2, .waiting = 1}};
+  EXPECT_EQ(said(), std::vector<std::string>{}) << "nobody else is there";
+  all.push_back({.user = 1002, .name = "bob", .queue = "lab", .held = 0.4, .waiting = 3});
+  EXPECT_EQ(said(), std::vector<std::string>{
+                        "no other user is ahead: ann holds 30% of the cluster, and lately had 20%, "
+                        "0.4 times an equal share"});
+  all[1].weight = 2;
+  EXPECT_EQ(said(), std::vector<std::string>{
+                        "1 of 2 users is ahead: ann holds 30% of the cluster, and lately had 20%, "
+                        "0.4 times an equal share"});
+  all.push_back({.user = 1003, .queue = "gpu", .held = 0.1, .waiting = 1, .queue_level = 0.1});
+  for (auto* one : {&all[0], &all[1]}) one->queue_level = 0.7;
+  EXPECT_EQ(said(),
+            (std::vector<std::string>{"1 of 2 users in queue lab is ahead: ann holds 30% of the "
+                                      "cluster there, and lately had 20% in all queues, 0.6 times "
+                                      "an equal share",
+                                      "a queue that holds less for its weight goes first: gpu"}));
+  all[2].waiting = 0;
+  EXPECT_EQ(said().size(), 1u) << "it wants nothing";
 }
 
 TEST_F(WhyTest, CountsPodsThatWaitOnTheirNodeAsWaiting) {

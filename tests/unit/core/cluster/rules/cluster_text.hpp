@@ -148,8 +148,9 @@ struct EffectText {
   std::string operator()(const ShowShares& e) const {
     std::string text = "ShowShares";
     for (const Slots::Standing& one : e.standings)
-      text +=
-          " u" + std::to_string(one.user) + "=" + std::to_string(std::lround(one.held * 100)) + "%";
+      text += " u" + std::to_string(one.user) +
+              (one.queue.empty() || one.queue == kDefaultQueue ? "" : "/" + one.queue) + "=" +
+              std::to_string(std::lround(one.held * 100)) + "%";
     if (e.kept_for) text += " for " + j(*e.kept_for);
     for (const auto& [job, wait] : e.queue_waits) text += " " + j(job) + " waits in " + wait.queue;
     return text;

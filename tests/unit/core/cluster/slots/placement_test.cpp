@@ -491,7 +491,9 @@ TEST(Reservation, IsWhereAllOfItIsFreeFirst) {
   EXPECT_EQ(whole->places, (Reservation{{3, 1}})) << "a node of its own, as soon as there is one";
   EXPECT_EQ(whole->due.start_ms, 400);
   auto starts = [&nodes](const Reservation& there, const WaitingJob& job) {
-    const std::optional<Due> due = start_of(there, nodes, job, 100);
+    Planning planning(job, there, 100);
+    for (const Outlook& node : nodes) planning.look(node);
+    const std::optional<Due> due = planning.due_of_kept();
     return due ? std::optional(due->start_ms) : std::nullopt;
   };
   EXPECT_EQ(starts({{2, 1}}, one), 500);

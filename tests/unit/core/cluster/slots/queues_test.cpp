@@ -99,6 +99,52 @@ TEST(Queues, AUserInTwoQueuesSharesInBoth) {
   EXPECT_EQ(play.running(3), 10u);
 }
 
+TEST(Queues, UsersShareByTheirWeightsInTheQueue) {
+  Play play;
+  Queue a{.name = "a", .user_weights = {{"u1", 3}}};
+  play.slots.set_queues({a});
+  add(play, 1, {"a", 1});
+  add(play, 2, {"a", 2});
+  add(play, 3, {"", 1});
+  add(play, 4, {"", 2});
+  play.node(1, 80);
+  play.round();
+  EXPECT_EQ(play.running(1), 30u);
+  EXPECT_EQ(play.running(2), 10u);
+  EXPECT_EQ(play.running(3), 20u) << "the weight is of queue a";
+  EXPECT_EQ(play.running(4), 20u);
+  a.user_weights = {{"u2", 9}};
+  play.slots.set_queues({a});
+  for (JobId id : {1, 2, 3, 4}) play.end(id, 1, 10, true, std::nullopt);
+  play.round();
+  EXPECT_EQ(play.running(2), 20u) << "a change acts at once";
+  EXPECT_EQ(play.running(1), 20u);
+}
+
+TEST(Queues, StandingsAreOfEachUserInEachQueue) {
+  Play play;
+  play.slots.set_queues({{.name = "a", .weight = 2}});
+  play.slots.restore_use(7, 0.5, 0);
+  add(play, 1, {"a", 1, 3});
+  add(play, 2, {"a", 2, 1});
+  add(play, 3, {"", 1, 5});
+  play.node(1, 8);
+  play.round();
+  play.slots.note_use(play.now);
+  std::map<std::pair<UserId, std::string>, Slots::Standing> found;
+  for (const Slots::Standing& one : play.slots.standings()) found[{one.user, one.queue}] = one;
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_DOUBLE_EQ(found.at({1, "a"}).held, 3.0 / 8);
+  EXPECT_DOUBLE_EQ(found.at({2, "a"}).held, 1.0 / 8);
+  EXPECT_DOUBLE_EQ(found.at({1, "default"}).held, 4.0 / 8);
+  EXPECT_EQ(found.at({1, "default"}).waiting, 1u);
+  EXPECT_EQ(found.at({1, "a"}).waiting, 0u);
+  EXPECT_DOUBLE_EQ(found.at({2, "a"}).queue_level, 4.0 / 8 / 2);
+  EXPECT_DOUBLE_EQ(found.at({1, "default"}).queue_level, 4.0 / 8);
+  EXPECT_EQ(found.at({1, "a"}).name, "u1");
+  EXPECT_DOUBLE_EQ(found.at({7, ""}).use, 0.5) << "a user who has nothing, and had much";
+}
+
 TEST(Queues, LimitPodsInAllAndOfEachUser) {
   Play play;
   play.node(1, 40);

@@ -50,6 +50,14 @@ TEST(RecentUse, HalvesTheWeightAtAFairShare) {
   EXPECT_DOUBLE_EQ(use.weight(1, 1000), 1.0 / 64) << "there is a least weight";
 }
 
+TEST(RecentUse, CountsAgainstTheOwnWeight) {
+  RecentUse use;
+  EXPECT_DOUBLE_EQ(use.weight(1, 4, 2), 2);
+  use.restore(1, 0.5, 0);
+  EXPECT_DOUBLE_EQ(use.weight(1, 4, 2), 1) << "a half at twice a fair share";
+  EXPECT_DOUBLE_EQ(use.weight(1, 1'000'000, 2), 2.0 / 64);
+}
+
 TEST(RecentUse, WithoutAHalfLifeNothingIsRemembered) {
   RecentUse use(0);
   use.pass({{1, 1.0}}, kWeek);

@@ -439,6 +439,22 @@ TEST(Slots, PrefetchOnlyAfterShortPods) {
   EXPECT_EQ(ahead(std::nullopt), 4u);
 }
 
+// However much is lacking, one decision stays short, and the next ones fill the rest.
+TEST(Slots, ARoundPrefetchesOnlySoMuch) {
+  Play play;
+  for (const NodeId id : {1u, 2u, 3u}) play.node(id, 50);
+  play.job(1, 10'000);
+  play.round();
+  for (const NodeId id : {1u, 2u, 3u}) play.end(1, id, 10 * id, true, Millis{0});
+  auto ahead = [&play](NodeId id) { return play.slots.used(id) - 50; };
+  EXPECT_EQ(play.round(1).again_ms, 1);
+  EXPECT_EQ(ahead(3), 30 * kPrefetchPerEnd) << "the node that lacks most comes first";
+  EXPECT_EQ(ahead(2), kPrefetchPerRound - ahead(3));
+  EXPECT_EQ(ahead(1), 0u);
+  EXPECT_EQ(play.round(1).again_ms, std::nullopt);
+  for (const NodeId id : {1u, 2u, 3u}) EXPECT_EQ(ahead(id), 10 * id * kPrefetchPerEnd);
+}
+
 // Random histories: jobs of all kinds arrive, run and end. No node ever holds more than it has, and
 // once no more jobs arrive, all of them finish. (Rounds are too far apart for prefetch.)
 TEST(Slots, RandomHistoriesFinishAndNeverOverAllocate) {
@@ -520,8 +536,13 @@ struct Day {
   std::map<JobId, Millis> first;           // when the job's first pod started
   std::map<JobId, double> slot_ms;         // that its pods had, a whole node as all its slots
   std::map<JobId, uint32_t> size;          // of a pod, in slots
+  const uint32_t slots;                    // of each node
+  // Short pods are prefetched, and wait on their node for one of its slots.
+  bool prefetches = false;
+  std::map<NodeId, uint32_t> busy;  // slots
+  std::map<NodeId, std::deque<JobId>> parked;
 
-  Day(NodeId nodes, uint32_t slots, uint64_t cpu_millis = 0) {
+  Day(NodeId nodes, uint32_t slots_of_each, uint64_t cpu_millis = 0) : slots(slots_of_each) {
     for (NodeId id = 1; id <= nodes; ++id) play.node(id, slots, cpu_millis);
   }
 
@@ -530,6 +551,12 @@ struct Day {
     runs_ms[id] = ms;
     size[id] = cpu.empty() ? 1 : static_cast<uint32_t>(std::stoul(cpu));
     play.job(id, pods, 0, gang, cpu, owner);
+  }
+  void start(JobId id, NodeId node) {
+    first.try_emplace(id, play.now);
+    const bool slow = slow_ms.contains(id) && ++started % 5 == 0;
+    running.emplace(play.now + (slow ? slow_ms : runs_ms).at(id), Running{id, node, play.now});
+    ++busy[node];
   }
   // A job that always has more pods (`again`) is never done.
   void run(Millis span, bool again) {
@@ -541,10 +568,10 @@ struct Day {
       for (const auto& [id, job] : play.jobs)
         for (auto [node, count] : job.runs)
           for (uint32_t i = before[id][node]; i < count; ++i) {
-            first.try_emplace(id, play.now);
-            const bool slow = slow_ms.contains(id) && ++started % 5 == 0;
-            running.emplace(play.now + (slow ? slow_ms : runs_ms).at(id),
-                            Running{id, node, play.now});
+            if (busy[node] < slots)
+              start(id, node);
+            else
+              parked[node].push_back(id);
           }
       Millis next = std::min(end, play.now + round.again_ms.value_or(end));
       if (!running.empty()) next = std::min(next, running.begin()->first);
@@ -554,7 +581,14 @@ struct Day {
       while (!running.empty() && running.begin()->first <= play.now) {
         const Running one = running.begin()->second;
         running.erase(running.begin());
-        play.end(one.job, one.node, 1, again, std::nullopt, play.now - one.since);
+        const Millis ran_ms = play.now - one.since;
+        const bool quick = prefetches && ran_ms < kPrefetchSpanMs;
+        play.end(one.job, one.node, 1, again, quick ? std::optional(ran_ms) : std::nullopt, ran_ms);
+        --busy[one.node];
+        auto& waiting = parked[one.node];
+        if (waiting.empty() || busy[one.node] >= slots) continue;
+        start(waiting.front(), one.node);
+        waiting.pop_front();
       }
     }
   }
@@ -588,6 +622,32 @@ TEST(Day, AGangStartsWithinSecondsAmongShortPods) {
   day.run(10'000, true);
   ASSERT_TRUE(day.first.contains(3));
   EXPECT_LE(day.first.at(3) - asked, Slots::kPatienceMs + 500);
+}
+
+// Where pods are so short that others wait for their slots on the nodes, all nodes look alike, and
+// as if the next one were about to be free.
+TEST(Day, LargeDemandsStartWithinSecondsAmongPrefetchedPods) {
+  struct Case {
+    NodeId nodes;
+    uint32_t pods;
+    bool gang;
+    const char* cpu;
+  };
+  for (const Millis runs_ms : {50, 200, 400})
+    for (const Case& one : {Case{2, 1, false, "1"}, Case{4, 1, false, "1"}, Case{4, 1, false, "8"},
+                            Case{4, 12, true, ""}, Case{4, 32, true, ""}, Case{4, 4, true, "2"}}) {
+      SCOPED_TRACE(std::to_string(runs_ms) + " ms, " + std::to_string(one.nodes) + " nodes, " +
+                   std::to_string(one.pods) + " pods of " + one.cpu);
+      Day day(one.nodes, 8, 8000);
+      day.prefetches = true;
+      day.job(1, 100'000, runs_ms, 1001);
+      day.run(3'000, true);
+      day.job(2, one.pods, 60'000, 1002, one.gang, one.cpu);
+      const Millis asked = day.play.now;
+      day.run(10'000, true);
+      ASSERT_TRUE(day.first.contains(2));
+      EXPECT_LE(day.first.at(2) - asked, Slots::kPatienceMs + 3'000);
+    }
 }
 
 TEST(Day, PodsOfAWholeNodeGetHalfBesideSmallOnes) {

@@ -320,6 +320,22 @@ TEST(OwnFault, P15ProgramsThatInputsNameAreNotGivenUp) {
   EXPECT_EQ(play.conditions(), "") << "another index has another program";
 }
 
+TEST(OwnFault, P15TheReasonIsThatOfMostNodesNotOfTheLast) {
+  Play play = placed(typed(3, 3), {{1, 1}, {2, 1}, {3, 1}});
+  PodsReported third = absent({2, 0}, 3);
+  third.node_name = "c";
+  play.place(0, {absent({0, 0}, 1), third});
+  play.advance(100);
+  PodsReported last = not_here({1, 0});
+  last.node = 2;
+  play.place(0, {last});
+  play.advance(2'000);
+  ASSERT_EQ(play.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+  EXPECT_EQ(failure_text(play),
+            "The command cannot be started: exec ./step: No such file or directory (nodes a and c; "
+            "no other node had room to try within 2s)");
+}
+
 TEST(OwnFault, P15MessageNamesThreeNodesOfMany) {
   Play play = placed(typed(5, 5), {{1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}});
   std::vector<Event> reports;
@@ -437,6 +453,23 @@ TEST(DisruptionsMax, P15OnlyDisruptionsThatAreIgnoredDelayNothing) {
   EXPECT_TRUE(play.pod({0, 2})) << "ignored, and a disruption";
   play.end({0, 2}, 137, EndCause::node_lost);  // beyond the maximum
   expect_delay(3, 200);
+}
+
+TEST(DisruptionsMax, P15AGangThatADisruptionBreaksIsNotDelayed) {
+  for (const bool limited : {true, false}) {
+    Play play(typed(2, 2), [limited](JobMeta& meta) {
+      meta.annotations["muster.dev/gang"] = "true";
+      meta.annotations["muster.dev/restart"] = "gang";
+      if (limited) meta.annotations["muster.dev/disruptions-max"] = "5";
+    });
+    play.sync();
+    for (uint32_t i = 0; i < 2; ++i) play.start({i, 0});
+    play.end({0, 0}, 137, EndCause::node_lost);
+    play.end({1, 0}, 143, EndCause::killed);
+    EXPECT_EQ(play.pod({0, 1}) != nullptr, limited);
+    play.tick(100);
+    EXPECT_TRUE(play.pod({0, 1}));
+  }
 }
 
 TEST(DisruptionsMax, P15OtherFailuresThatAreIgnoredAreNotDisruptions) {

@@ -79,7 +79,7 @@ TEST(Held, FailedCounterpartFailsIndexWithoutAnAttempt) {
             {{kPrep, {Needed::each, "prep"}}});
   advance(play, "0", "1,2,9");
   EXPECT_EQ(play.state().failed_indexes.text(), "2");
-  EXPECT_EQ(never_runs_text(play.job(), 2), "index 2 of job prep failed");
+  EXPECT_EQ(never_runs_text(play.job(), 2), "index 2 of job prep failed or was cancelled");
   EXPECT_EQ(play.state().failed, 0u) << "no pod has failed";
   play.restart();
   play.end({0, 0}, 0);
@@ -119,7 +119,8 @@ TEST(Held, FailedCounterpartFailsJobWithoutLimitPerIndex) {
   } cases[] = {
       {"it failed",
        {DependencyHasAdvanced{1, kPrep, progress("0", "1")}},
-       "Index 1 of this job never runs, because index 1 of job prep failed"},
+       "Index 1 of this job never runs, because index 1 of job prep failed or "
+       "was cancelled"},
       {"its job failed",
        {DependencyHasEnded{1, kPrep, DependencyEnd::failed, progress("0")}},
        "Index 1 of this job never runs, because index 1 of job prep never succeeded"},

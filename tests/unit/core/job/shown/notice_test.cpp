@@ -59,6 +59,22 @@ TEST(Notice, TheJobDoesNotExpireBeforeItsEndWasTold) {
   EXPECT_EQ(expires({{"muster.dev/mail", "ada"}}, 7 * 86'400), kEnd + 7 * 86'400'000LL);
 }
 
+TEST(Notice, MailNamesTheTasksOfAnArray) {
+  const auto lost = [](const std::string& inputs, const std::string& variable) {
+    JobObject object = ended_job({{"muster.dev/inputs", inputs}}, false).object();
+    object.spec.pod.containers.emplace_back().env = {{variable, "$(MUSTER_INPUT)"}};
+    const Job job(7, std::make_shared<JobObject>(object), ended_job({}, false).state());
+    const std::string mail = notice_mail(job, {}, "head");
+    const size_t at = mail.find("            ") + 12;
+    return mail.substr(at, mail.find('\n', at) - at);
+  };
+  EXPECT_EQ(lost("10\n11\n12\n13\n14\n", "SLURM_ARRAY_TASK_ID"), "tasks 11,13,14");
+  EXPECT_EQ(lost("muster inputs 1\n0 5-25:5\n", "SLURM_ARRAY_TASK_ID"), "tasks 10,20,25");
+  EXPECT_EQ(lost("10\n11\n12\n13\n14\n", "OTHER"), "indexes 1,3,4") << "inputs of --each";
+  EXPECT_EQ(lost("10\n11\n", "SLURM_ARRAY_TASK_ID"), "indexes 1,3,4");
+  EXPECT_EQ(lost("a\nb\nc\nd\ne\n", "SLURM_ARRAY_TASK_ID"), "indexes 1,3,4");
+}
+
 TEST(Notice, MailSaysWhatHasEndedAndHow) {
   const Job job = ended_job({{"muster.dev/mail", "ada@example.org,bob"}}, false);
   const std::string mail =

@@ -1,9 +1,9 @@
-#include "agent/files/process_stat.hpp"
+#include "base/process/process_stat.hpp"
 
 #include <fstream>
 #include <sstream>
 
-namespace muster::agent {
+namespace muster {
 
 std::optional<ProcessStat> process_stat(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
@@ -22,4 +22,4 @@ std::optional<ProcessStat> process_stat(const std::string& pid) {
   return fields ? std::optional(found) : std::nullopt;
 }
 
-}  // namespace muster::agent
+}  // namespace muster

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace muster::agent {
+namespace muster {
 
 struct ProcessStat {
   int group = 0;
@@ -16,4 +16,4 @@ struct ProcessStat {
 // nullopt: there is no such process.
 std::optional<ProcessStat> process_stat(const std::string& pid);
 
-}  // namespace muster::agent
+}  // namespace muster
