@@ -551,6 +551,7 @@ class Daemons(Cluster):
         for n in (2, 3):
             r = self.muster("retry", "job/again", "--failed")
             self.assertIn(f"job.batch/again-r{n} created: round {n} of job/again", r.stdout)
+            self.muster("wait", f"job/again-r{n}", code=1)  # what it still runs would be left out
         self.muster("retry", "job/again", "--failed", "--name", "again-r2", code=5)
 
     def test_p30_a_job_that_fits_nowhere_is_pending(self):
