@@ -166,9 +166,9 @@ class History(World):
         # One attempt, whose restarts count, with a row for each run before the last.
         *runs, row = self.says("get", "attempts", "job/inplace").splitlines()[1:]
         self.assertEqual(row.split()[:2], ["-", "0"])
-        # The job's failure may find the next run at work, and end it.
+        # The job's failure may find a later run at work, and end it.
         self.assertRegex(row, rf"failure +(exit 3|SIGTERM \(exit 143\)), after {len(runs)} restarts?$")
-        self.assertIn(len(runs), (1, 2))
+        self.assertGreaterEqual(len(runs), 1)
         for number, run in enumerate(runs):
             self.assertEqual(run.split()[:2], ["-", "0"])
             self.assertRegex(run, f"restarted +exit 3, run {number} of main$")
@@ -258,7 +258,8 @@ class History(World):
                           for p in self.it.api.pods() if "sweep-r2" in p["metadata"]["name"]}, {"1", "3"})
         self.assertIn("2/2", self.says("get", "job", "sweep-r2"))
         self.assertIn("all of its indexes have succeeded", self.says("retry", "job/sweep-r2", code=5))
-        self.assertIn("already exists", self.says("retry", "job/sweep", "--failed", "--name", "sweep-r2", code=5))
+        self.assertIn("what it has left is done, or runs, in job/sweep-r2", self.says("retry", "job/sweep", "--failed", code=5))
+        self.assertIn("already exists", self.says("retry", "job/sweep", "--index", "1,3", "--name", "sweep-r2", code=5))
         self.assertIn("it has no index 7", self.says("retry", "job/sweep", "--index", "7", code=5))
         self.assertIn("sweep-r3", self.says("retry", "job/sweep-r2", "--index", "3"))
         code, answer = self.it.api.patch("sweep-r2", {"metadata": {"annotations": {"muster.dev/indexes": "2"}}})
