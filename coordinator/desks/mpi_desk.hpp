@@ -31,6 +31,8 @@ class MpiDesk {
   void set(JobId job, const core::HostListPtr& hosts);
   void connected(NodeId node);
   void stop() { reach_.stop(); }
+  // Whether the job's nodes have tried each other: resolves as ReachDesk::first_try().
+  kj::Promise<void> tried(JobId job) { return reach_.first_try(job); }
 
   // From a registered agent.
   using FenceCall = capnp::CallContext<wire::Session::FenceParams, wire::Session::FenceResults>;

@@ -31,21 +31,40 @@ void ReachDesk::set(JobId job, const core::HostList& hosts) {
     watches_.erase(known);
     return;
   }
+  const bool first = known == watches_.end();
   Watch& watch = watches_[job];
+  watch.first_try_until = context_.timer.now() + kFirstTryMs * kj::MILLISECONDS;
   watch.name = hosts.object->meta.ns + "/" + hosts.object->meta.name;
   watch.nodes = std::move(nodes);
   watch.reach.keep({watch.nodes.begin(), watch.nodes.end()});
   show(job, watch, false);
-  start(job, watch);
+  start(job, watch, first ? 0 : kReachGatherMs);
 }
 
 void ReachDesk::connected(NodeId node) {
   for (auto& [job, watch] : watches_)
-    if (std::ranges::find(watch.nodes, node) != watch.nodes.end()) start(job, watch);
+    if (std::ranges::find(watch.nodes, node) != watch.nodes.end())
+      start(job, watch, kReachGatherMs);
 }
 
-void ReachDesk::start(JobId job, Watch& watch) {
-  watch.rounds = rounds(job, kReachGatherMs).eagerlyEvaluate([](kj::Exception&& e) {
+kj::Promise<void> ReachDesk::first_try(JobId job) {
+  const auto watch = watches_.find(job);
+  if (watch == watches_.end() || context_.timer.now() >= watch->second.first_try_until)
+    return kj::READY_NOW;
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  watch->second.until_tried.push_back(kj::mv(paf.fulfiller));
+  return paf.promise
+      .catch_([](kj::Exception&&) {})  // the job no longer tries
+      .exclusiveJoin(context_.timer.atTime(watch->second.first_try_until));
+}
+
+void ReachDesk::tried(Watch& watch) {
+  watch.first_try_until = kj::origin<kj::TimePoint>();
+  for (auto& one : std::exchange(watch.until_tried, {})) one->fulfill();
+}
+
+void ReachDesk::start(JobId job, Watch& watch, Millis pause_ms) {
+  watch.rounds = rounds(job, pause_ms).eagerlyEvaluate([](kj::Exception&& e) {
     log::error("nodes of an MPI job no longer try each other: {}", e.getDescription().cStr());
   });
 }
@@ -71,7 +90,11 @@ kj::Promise<void> ReachDesk::round(JobId job) {
         for (size_t i = 0; i < members->size(); ++i) reaching.add(reach(job, *members, i));
         return kj::joinPromises(reaching.finish());
       })
-      .then([this, job] { show(job, watches_.at(job), true); })
+      .then([this, job] {
+        Watch& watch = watches_.at(job);
+        tried(watch);
+        show(job, watch, true);
+      })
       .attach(std::move(members));
 }
 

@@ -1,9 +1,10 @@
 // ReachDesk: has the nodes of each MPI job try whether they reach each other, as soon as its pods
 // have their nodes, and every kReachEachMs from then on (core/cluster/nodes/reach.hpp).
 //
-// In a round, each node first opens a port, and then the nodes try those of others. The launch does
-// not wait for it. What nodes find is shown and logged when it changes. It is stored nowhere: a
-// restarted coordinator finds it out again.
+// In a round, each node first opens a port, and then the nodes try those of others. A launcher is
+// let to the other pods after the first round, or after kFirstTryMs: it goes on whatever the nodes
+// find. That is shown and logged when it changes, and stored nowhere: a restarted coordinator finds
+// it out again.
 //
 // A node that is not connected, does not answer, or has an agent of an earlier version neither
 // tries others nor is tried: what is known of it stays. So does what an agent found while it or its
@@ -18,6 +19,7 @@
 #include "core/job/fold/hosts.hpp"
 
 #include <kj/async.h>
+#include <kj/time.h>
 
 #include <cstdint>
 #include <map>
@@ -30,6 +32,7 @@ namespace muster::coordinator {
 class ReachDesk {
  public:
   static constexpr Millis kReachEachMs = 30'000;
+  static constexpr Millis kFirstTryMs = 1'000;
 
   ReachDesk(RpcContext& context, AgentLinks& links) : context_(context), links_(links) {}
 
@@ -37,6 +40,9 @@ class ReachDesk {
   void set(JobId job, const core::HostList& hosts);
   // A node has registered, so more can be found out about its jobs.
   void connected(NodeId node);
+  // Resolves when the job's nodes have tried each other once, or kFirstTryMs after the job got
+  // them; at once if they do not try.
+  kj::Promise<void> first_try(JobId job);
   void stop() { watches_.clear(); }
 
  private:
@@ -46,6 +52,8 @@ class ReachDesk {
     core::Reach reach{};
     std::map<NodeId, core::Unreached::End> ends{};  // of nodes that have tried or were tried
     std::vector<core::Unreached> shown{};
+    kj::TimePoint first_try_until = kj::origin<kj::TimePoint>();
+    std::vector<kj::Own<kj::PromiseFulfiller<void>>> until_tried{};  // first_try()
     kj::Promise<void> rounds = nullptr;
   };
   struct Member {
@@ -58,7 +66,9 @@ class ReachDesk {
   using Members = std::vector<Member>;
 
   kj::Promise<void> rounds(JobId job, Millis pause_ms);
-  void start(JobId job, Watch& watch);
+  void start(JobId job, Watch& watch, Millis pause_ms);
+  // The first try is over.
+  static void tried(Watch& watch);
   kj::Promise<void> round(JobId job);
   kj::Promise<void> meet(Member& member);
   // Has the member at `i` try those that it has to.

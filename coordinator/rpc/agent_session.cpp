@@ -84,7 +84,9 @@ kj::Promise<void> AgentSession::report(ReportContext context) {
 
 kj::Promise<void> AgentSession::exec(ExecContext context) {
   check_current();
-  return desks_.relay.exec(context, node_);
+  return desks_.mpi.tried(context.getParams().getFrom().getJob()).then([this, context] {
+    return desks_.relay.exec(context, node_);
+  });
 }
 
 kj::Promise<void> AgentSession::fence(FenceContext context) {

@@ -85,6 +85,9 @@ class ReachDeskTest : public testing::Test, kj::TaskSet::ErrorHandler {
     io_.waitScope.poll();
   }
   void next_round() { pass(ReachDesk::kReachEachMs); }
+  // What a launcher that goes to other pods now waits for.
+  kj::Promise<void> launcher() { return desk_.first_try(kRing); }
+  bool may_go(kj::Promise<void>& launcher) { return launcher.poll(io_.waitScope); }
   // The pairs that were tried since the last call.
   std::vector<std::pair<NodeId, NodeId>> tries() {
     auto all = std::exchange(wires_.tries, {});
@@ -140,6 +143,42 @@ TEST_F(ReachDeskTest, NodesTryEachOtherAtTheStartAndAgain) {
   next_round();
   EXPECT_THAT(tries(), IsEmpty()) << "the job is over";
   EXPECT_THAT(shown(), IsEmpty());
+}
+
+TEST_F(ReachDeskTest, ALauncherWaitsForTheFirstTry) {
+  for (NodeId node : {1, 2}) connect(node);
+  auto of_no_job = launcher();
+  EXPECT_TRUE(may_go(of_no_job));
+  wires_.silent = {2};
+  hosts({1, 2});
+  auto waiting = launcher();
+  EXPECT_FALSE(may_go(waiting));
+  wires_.silent = {};
+  connect(2);  // again
+  pass(200);
+  EXPECT_EQ(tries().size(), 2u);
+  EXPECT_TRUE(may_go(waiting));
+  auto later = launcher();
+  EXPECT_TRUE(may_go(later));
+}
+
+TEST_F(ReachDeskTest, ALauncherDoesNotWaitForLong) {
+  for (NodeId node : {1, 2}) connect(node);
+  wires_.silent = {2};
+  hosts({1, 2});
+  auto waiting = launcher();
+  pass(ReachDesk::kFirstTryMs - 201);
+  EXPECT_FALSE(may_go(waiting));
+  pass(1);
+  EXPECT_TRUE(may_go(waiting));
+  auto later = launcher();
+  EXPECT_TRUE(may_go(later));
+  wires_.silent = {1};
+  hosts({1, 3});
+  auto of_other_nodes = launcher();
+  EXPECT_FALSE(may_go(of_other_nodes));
+  hosts({});
+  EXPECT_TRUE(may_go(of_other_nodes)) << "nobody tries any more";
 }
 
 TEST_F(ReachDeskTest, AChangeIsShownOnce) {
