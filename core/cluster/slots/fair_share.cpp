@@ -16,6 +16,8 @@ constexpr int kHalvings = 40;
 constexpr size_t kFew = 64;
 // What is left of a share through rounding.
 constexpr double kTiny = 1e-6;
+// With fewer users, all who get something are looked at.
+constexpr size_t kCrowd = 64;
 
 double share_at(const Sharer& one, double level) {
   return std::clamp(level * one.weight - one.held, 0.0, one.wanted);
@@ -148,11 +150,17 @@ void add_up(Claim& claim, const Pass& pass, bool fresh) {
     limited = true;
     if (!pass.serves(*pack)) continue;
     if (is_full(*pack->jobs.front())) continue;
-    for (const WaitingJob* job : pack->jobs) {
-      if (!pass.serves(*job)) continue;
-      claim.wanted += static_cast<double>(allowed(*job, job->wanted)) * job->cost;
-      own = std::max(own, std::min(room_of(job->limits[0], *job), room_of(job->limits[2], *job)));
-      of_queue = std::max(of_queue, room_of(job->limits[1], *job));
+    for (size_t i = 0; i < pack->jobs.size(); ++i) {
+      if (!pass.serves(*pack, i)) continue;
+      if (!pack->limited) {
+        claim.wanted += pack->wishes[i].wanted * pack->wishes[i].cost;
+        own = of_queue = kInfinite;
+        continue;
+      }
+      const WaitingJob& job = *pack->jobs[i];
+      claim.wanted += static_cast<double>(allowed(job, job.wanted)) * job.cost;
+      own = std::max(own, std::min(room_of(job.limits[0], job), room_of(job.limits[2], job)));
+      of_queue = std::max(of_queue, room_of(job.limits[1], job));
     }
   }
   if (limited) claim.wanted = std::min(claim.wanted, own);
@@ -258,11 +266,41 @@ void add_served(const Pack& pack, const Pass& pass, bool fresh, std::vector<Part
   for (size_t i = 0; i < pack.jobs.size(); ++i) {
     const Wish& wish = pack.wishes[i];
     WaitingJob* const job = pack.jobs[i];
-    if (wish.wanted == 0 || (!all && !pass.serves(*job))) continue;
-    const uint64_t most = all ? wish.wanted : allowed(*job, wish.wanted);
+    if (wish.wanted == 0 || (!all && !pass.serves(pack, i))) continue;
+    const uint64_t most = pack.limited ? allowed(*job, wish.wanted) : wish.wanted;
     jobs.push_back({job, 0, wish.wanted, 0, wish.turn - pass.first_turn, wish.cost});
     sharers.push_back({wish.share, static_cast<double>(most) * wish.cost});
   }
+}
+
+double least_cost(const Claim& claim) {
+  double least = kInfinite;
+  for (const Pack* pack : claim.packs)
+    if (pack) least = std::min(least, pack->least_cost);
+  return least;
+}
+
+// The claims whose jobs are looked at, in order. In a crowd, most users get less than a pod; then
+// these are the ones who lack least of one, more than enough of them to take everything.
+std::vector<size_t> first_served(const std::vector<Claim>& claims,
+                                 const std::vector<double>& amounts, uint64_t free,
+                                 const Pass& pass) {
+  std::vector<size_t> served;
+  for (size_t i = 0; i < amounts.size(); ++i)
+    if (amounts[i] >= kTiny) served.push_back(i);
+  const uint64_t enough = std::max<uint64_t>(kCrowd, 2 * free);
+  if (served.size() <= enough) return served;
+  // Among equals, not always the same ones.
+  const size_t first = pass.first_turn % amounts.size();
+  const auto rank = [&](size_t i) {
+    return std::pair(-std::llround(amounts[i] / least_cost(claims[i]) / kTiny),
+                     (i + amounts.size() - first) % amounts.size());
+  };
+  std::nth_element(served.begin(), served.begin() + static_cast<std::ptrdiff_t>(enough),
+                   served.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  served.resize(enough);
+  std::sort(served.begin(), served.end());
+  return served;
 }
 
 }  // namespace
@@ -271,18 +309,19 @@ std::vector<Share> shares_of(const Line& line, const Pass& pass, uint64_t free, 
   const std::vector<Claim> claims = claims_of(line, pass, fresh);
   Leveller leveller;
   const std::vector<double> amounts = divide(claims, static_cast<double>(free), leveller);
+  double left = 0;
+  for (const double amount : amounts)
+    if (amount >= kTiny) left += amount;
+  const std::vector<size_t> served = first_served(claims, amounts, free, pass);
   size_t most = 0;
-  for (size_t i = 0; i < claims.size(); ++i)
+  for (const size_t i : served)
     for (const Pack* pack : claims[i].packs)
-      if (pack && amounts[i] >= kTiny) most += pack->jobs.size();
+      if (pack) most += pack->jobs.size();
   std::vector<Part> parts;
   parts.reserve(most);
   std::vector<Part> jobs;
   std::vector<Sharer> sharers;
-  double left = 0;
-  for (size_t i = 0; i < claims.size(); ++i) {
-    if (amounts[i] < kTiny) continue;
-    left += amounts[i];
+  for (const size_t i : served) {
     jobs.clear();
     sharers.clear();
     for (const Pack* pack : claims[i].packs)

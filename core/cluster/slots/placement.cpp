@@ -230,7 +230,7 @@ struct Placer {
         if (i + kAhead < shares.size()) prefetch(*shares[i + kAhead].job);
         const auto [job, pods] = shares[i];
         if (give(*job, pods) || job->wanted == 0) continue;
-        job->out = pass.number;
+        pass.take_out(*job);
         fresh = false;
       }
     }
@@ -243,8 +243,8 @@ struct Placer {
       if (pass.only_plain && packs == &line.others) continue;
       for (const auto& [key, pack] : *packs) {
         if (!pass.serves(pack)) continue;
-        std::copy_if(pack.jobs.begin(), pack.jobs.end(), std::back_inserter(jobs),
-                     [this](const WaitingJob* job) { return pass.serves(*job); });
+        for (size_t i = 0; i < pack.jobs.size(); ++i)
+          if (pass.serves(pack, i)) jobs.push_back(pack.jobs[i]);
       }
     }
     std::sort(jobs.begin(), jobs.end(), [this](const WaitingJob* a, const WaitingJob* b) {

@@ -192,7 +192,7 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
   client.need = std::move(demand);
   const bool arranged = client.need.gang || client.need.placement != PlacementChoice::usual;
   client.held = arranged ? &client.places : nullptr;
-  client.runs_ms = runs_ms(client);
+  set_runs(client, runs_ms(client));
   count_again(client, was);
 }
 
@@ -311,7 +311,7 @@ void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, const Quic
   RunTimes& known = client.ran;
   if (ran.count > 0 && known.count >= kRunTimesMax) known = {known.count / 2, known.total_ms / 2};
   known.add(ran);
-  client.runs_ms = runs_ms(client);
+  set_runs(client, runs_ms(client));
   for (auto [node, count] : slots) release(client, node, count);
   for (const auto& [node, ends] : quick)
     if (Site* s = site(node)) {

@@ -111,11 +111,14 @@ void count_pods(WaitingJob& job, int64_t pods) {
   if (job.user->queue) job.user->queue->held += more;
 }
 
-bool Pass::serves(const WaitingJob& job) const {
-  if (job.wanted == 0 || job.out == number || (job.kind && job.kind->stuck == number)) return false;
-  if (ends_within &&
-      (job.reservation || !job.runs_ms || std::max<Millis>(*job.runs_ms, 1) > *ends_within))
-    return false;
+bool Pass::serves(const Pack& pack, size_t at) const {
+  const Wish& wish = pack.wishes[at];
+  if (wish.wanted == 0 || wish.out == number) return false;
+  if (ends_within && std::max<Millis>(wish.runs_ms, 1) > *ends_within) return false;
+  if (pack.kind && !pack.limited && !ends_within) return true;
+  const WaitingJob& job = *pack.jobs[at];
+  if (job.kind && job.kind->stuck == number) return false;
+  if (ends_within && (job.reservation || wish.runs_ms == Wish::kUnknown)) return false;
   return !job.limited || allowed(job, 1) > 0;
 }
 
@@ -144,8 +147,10 @@ void WaitingJobs::add(WaitingJob& job) {
   job.pack = &pack;
   job.at = pack.jobs.size();
   pack.jobs.push_back(&job);
-  pack.wishes.push_back({job.share, job.cost, job.turn, job.wanted});
+  pack.wishes.push_back(
+      {job.share, job.cost, job.turn, job.runs_ms.value_or(Wish::kUnknown), 0, job.wanted});
   pack.wanted += job.wanted * job.cost;
+  pack.least_cost = std::min(pack.least_cost, job.cost);
 }
 
 void WaitingJobs::remove(WaitingJob& job) {
@@ -179,6 +184,7 @@ void WaitingJobs::set_cost(WaitingJob& job, double cost) {
   if (job.pack) {
     job.pack->wanted += job.wanted * (cost - job.cost);
     job.pack->wishes[job.at].cost = cost;
+    job.pack->least_cost = std::min(job.pack->least_cost, cost);
   }
   large_ -= job.line && is_large(job);
   job.cost = cost;

@@ -13,6 +13,7 @@
 #include "core/spec/values/steps.hpp"
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,7 +64,6 @@ struct WaitingJob {
   double cost = 1;            // of one pod, in slots of the cluster (fair_share.hpp)
   double share = 0;           // of all its pods, likewise
   Kind* kind = nullptr;       // from WaitingJobs
-  uint64_t out = 0;           // the last pass in which it could have no more
   uint64_t turn = 0;          // among its equals
   UserShare* user = nullptr;  // shared by all of the user's jobs. Null: one user for all of these
   double real = 1;            // part of its pods that are not prefetched
@@ -105,12 +105,17 @@ void count_pods(WaitingJob& job, int64_t pods);
 // Sets how many places are kept for it.
 void set_kept(WaitingJob& job, uint32_t places);
 
-// Of a job that is in a pack, what a division among its user's jobs needs. The jobs themselves are
-// far from each other, and most of them get nothing.
+// Of a job that is in a pack, what a division among its user's jobs needs, and the last pass in
+// which it could have no more. The jobs themselves are far from each other, and most of them get
+// nothing.
 struct Wish {
+  static constexpr Millis kUnknown = INT64_MAX;
+
   double share = 0;
   double cost = 1;
   uint64_t turn = 0;
+  Millis runs_ms = kUnknown;
+  uint64_t out = 0;
   uint32_t wanted = 0;
 };
 
@@ -124,6 +129,8 @@ struct Pack {
   std::vector<WaitingJob*> jobs;
   std::vector<Wish> wishes;  // of each of them
   double wanted = 0;         // in slots of the cluster
+  // Of a pod: no job that is in takes less. Kept while the pack is, so it may be less than any.
+  double least_cost = std::numeric_limits<double>::infinity();
 };
 // Whether a pod of the job requests no resources.
 inline bool is_plain(const WaitingJob& job) {
@@ -132,6 +139,12 @@ inline bool is_plain(const WaitingJob& job) {
 // After a change of the job's share.
 inline void note_share(WaitingJob& job) {
   if (job.pack) job.pack->wishes[job.at].share = job.share;
+}
+
+// Likewise, of how long its next pods are likely to run.
+inline void set_runs(WaitingJob& job, std::optional<Millis> runs_ms) {
+  job.runs_ms = runs_ms;
+  if (job.pack) job.pack->wishes[job.at].runs_ms = runs_ms.value_or(Wish::kUnknown);
 }
 
 // Jobs of one priority.
@@ -152,9 +165,14 @@ struct Pass {
   std::optional<Millis> ends_within{};
 
   uint64_t order(const WaitingJob& job) const { return job.turn - first_turn; }
-  bool serves(const WaitingJob& job) const;
   // Otherwise it serves none of its jobs.
   bool serves(const Pack& pack) const { return !pack.kind || pack.kind->stuck != number; }
+  // Whether it serves the job at this position of a pack that it serves.
+  bool serves(const Pack& pack, size_t at) const;
+  // From now on, not this one.
+  void take_out(WaitingJob& job) const {
+    if (job.pack) job.pack->wishes[job.at].out = number;
+  }
 };
 
 class WaitingJobs {

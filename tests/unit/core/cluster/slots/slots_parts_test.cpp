@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 
 namespace muster::core {
 namespace {
@@ -124,6 +127,35 @@ TEST(SlotsInParts, UseIsOfAllJobs) {
   double held = 0;
   for (const Slots::Standing& one : play.slots.standings()) held += one.held;
   EXPECT_NEAR(held, 1, 1e-6);
+}
+
+// More users than there are places: each decision gives away all that is free, and in the end all
+// have as much.
+TEST(SlotsInParts, ACrowdSharesWhatIsFreeAsFewDo) {
+  constexpr uint32_t kUsers = 200;
+  for (const std::string& cpu : {std::string(), std::string("1")}) {
+    SlotsPlay play(SlotsSettings{.use_half_life_ms = 0});  // what they had before does not count
+    std::map<uint32_t, uint64_t> has;
+    for (JobId id = 1; id <= 2 * kUsers; ++id)
+      play.job(id, 100, 0, false, cpu, static_cast<uint32_t>(id % kUsers));
+    const auto count = [&] {
+      has.clear();
+      for (JobId id = 1; id <= 2 * kUsers; ++id)
+        has[static_cast<uint32_t>(id % kUsers)] += play.running(id);
+    };
+    for (NodeId node = 1; node <= 60; ++node) {
+      play.node(node, 10, 10'000);
+      uint64_t granted = 0;
+      for (const auto& one : play.round().grants) granted += one.pods;
+      EXPECT_EQ(granted, 10u) << node;
+      count();
+      const auto [least, most] = std::minmax_element(
+          has.begin(), has.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      // With requests, patience gives places to one of them.
+      EXPECT_LE(most->second - least->second, cpu.empty() ? 1u : 2u) << node;
+    }
+    EXPECT_EQ(has.size(), kUsers);
+  }
 }
 
 }  // namespace
