@@ -420,6 +420,7 @@ Line history_line(const core::HistoryEntry& entry) {
   line["cancelledIndexes"] = entry.cancelled_indexes;
   line["attempts"] = entry.attempts;
   line["failedAttempts"] = entry.failed_attempts;
+  if (!entry.tasks.empty()) line["tasks"] = entry.tasks;
   line["userUs"] = entry.used.user_us;
   line["systemUs"] = entry.used.system_us;
   line["peakBytes"] = entry.used.peak_bytes;

@@ -447,6 +447,7 @@ struct HistoryRow {
   cpuMillis @28 :Int64;               # that each pod requests
   memoryBytes @29 :Int64;
   named @30 :List(Resource);
+  tasks @31 :Text;                    # of an array: its numbers, as ranges
 }
 
 # An entry of metadata.ownerReferences.

@@ -2,6 +2,7 @@
 
 #include "base/text/comma_list.hpp"
 #include "client/settings/submitter.hpp"
+#include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -59,6 +60,22 @@ Result<core::IndexSet> typed_set(const std::string& text) {
   return all;
 }
 
+void Tasks::add(uint32_t index, std::string_view text) {
+  uint32_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  index_of_.emplace(number, index);
+  number_of_.emplace(index, number);
+}
+
+Result<Tasks> Tasks::of_ranges(const std::string& ranges) {
+  const auto table = core::InputTable::of(core::with_ranges(ranges));
+  if (!table) return table.error();
+  Tasks tasks;
+  for (uint32_t index = 0; index < table->size(); ++index)
+    tasks.add(index, table->row(index)->front());
+  return tasks;
+}
+
 Result<Tasks> Tasks::of(const Json& job) {
   const std::string name = "job/" + text_at(job, {"metadata", "name"});
   if (!is_array(job))
@@ -68,10 +85,7 @@ Result<Tasks> Tasks::of(const Json& job) {
   for (uint32_t index = 0; inputs.any(); ++index) {
     const auto text = inputs.of(index);
     if (!text) break;
-    uint32_t number = 0;
-    std::from_chars(text->data(), text->data() + text->size(), number);
-    tasks.index_of_.emplace(number, index);
-    tasks.number_of_.emplace(index, number);
+    tasks.add(index, *text);
   }
   if (tasks.index_of_.empty())
     return invalid("the task numbers of " + name + " cannot be read on this machine; use --index");

@@ -25,6 +25,8 @@ class Tasks {
  public:
   // invalid: the job is not an array, or its numbers are in a file that cannot be read here.
   static Result<Tasks> of(const Json& job);
+  // Of the ranges that the history keeps ("1-10,20-30:2"). invalid: they are no such ranges.
+  static Result<Tasks> of_ranges(const std::string& ranges);
 
   // The indexes of these tasks ("3,7-9"). invalid: not a set of numbers, or not tasks of this job.
   Result<core::IndexSet> indexes(const std::string& tasks) const;
@@ -34,6 +36,8 @@ class Tasks {
   std::optional<int64_t> number(int64_t index) const;
 
  private:
+  void add(uint32_t index, std::string_view number);
+
   std::map<uint32_t, uint32_t> index_of_;  // by number, ascending in both
   std::map<uint32_t, uint32_t> number_of_;
 };

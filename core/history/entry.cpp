@@ -4,6 +4,7 @@
 #include "base/process/shell_words.hpp"
 #include "core/queue/queue.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -45,6 +46,13 @@ std::string command_words(const JobSpec& spec) {
       text += (text.empty() ? "" : " ") + typed_word(word.substr(0, 2 * kHistoryTextMax));
     }
   return beginning(text);
+}
+
+std::string kept_tasks(const JobMeta& meta) {
+  const auto inputs = meta.annotations.find(std::string(kInputsKey));
+  if (inputs == meta.annotations.end()) return "";
+  const auto ranges = ranges_in(inputs->second);
+  return ranges && ranges->size() <= kHistoryTasksMax ? std::string(*ranges) : "";
 }
 
 uint64_t indexes_of(const Job& job) {
@@ -136,6 +144,7 @@ HistoryEntry history_entry(const Job& job) {
     entry.ended = s.last_record_ms;
   entry.removed = s.deleted_at;
   entry.indexed = job.indexed();
+  entry.tasks = kept_tasks(meta);
   entry.indexes = indexes_of(job);
   entry.succeeded = job.succeeded();
   entry.failed_indexes = job.failures_of_indexes();

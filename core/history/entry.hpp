@@ -36,7 +36,8 @@ std::string_view name(Removal removal);
 // Of any spelling in letters of either case; nothing for any other text.
 std::optional<PastState> past_state(std::string_view name);
 
-constexpr size_t kHistoryTextMax = 200;  // bytes of a command or a message that are kept
+constexpr size_t kHistoryTextMax = 200;   // bytes of a command or a message that are kept
+constexpr size_t kHistoryTasksMax = 500;  // bytes of a set of tasks
 
 struct HistoryEntry {
   JobId id = 0;
@@ -55,6 +56,9 @@ struct HistoryEntry {
   std::optional<Millis> ended{};    // its last pod, if it was deleted before it had ended
   std::optional<Millis> removed{};  // when its deletion was requested
   bool indexed = false;
+  // Of an array, the numbers of its indexes, as ranges (core/spec/values/inputs.hpp). Empty: it is
+  // none, or has so many ranges that they are not kept.
+  std::string tasks{};
   // Of a NonIndexed job, the pods that must succeed. Indexes fail only with a limit per index.
   uint64_t indexes = 0, succeeded = 0, failed_indexes = 0, cancelled_indexes = 0;
   // Of the pods that were on a node and have ended. What those use that still run is not known yet.

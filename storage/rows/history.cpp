@@ -40,6 +40,7 @@ core::HistoryEntry entry_back(JobId job, wire::HistoryRow::Reader row) {
   entry.ended = optional_instant_back(row.getEnded(), base_ms);
   entry.removed = optional_instant_back(row.getRemoved(), base_ms);
   entry.indexed = row.getIndexed();
+  entry.tasks = text_back(row.getTasks());
   entry.indexes = row.getIndexes();
   entry.succeeded = row.getSucceeded();
   entry.failed_indexes = row.getFailedIndexes();
@@ -85,6 +86,7 @@ Row history_row(const core::HistoryEntry& entry) {
   out.setEnded(instant(entry.ended, base_ms));
   out.setRemoved(instant(entry.removed, base_ms));
   out.setIndexed(entry.indexed);
+  if (!entry.tasks.empty()) out.setTasks(text(entry.tasks));
   out.setIndexes(entry.indexes);
   out.setSucceeded(entry.succeeded);
   out.setFailedIndexes(entry.failed_indexes);

@@ -838,6 +838,9 @@ class Arrays(cli.Cluster):
             self.assertIn("did you mean job/a --task 11?", self.muster(*words, code=3).stderr)
         for words in (["logs", "a"], ["exec", "a", "--", "true"], ["cp", "a:x", "y"], ["describe", "a_11"], ["delete", "job/a_11"], ["wait", "a_11"]):
             self.assertIn("did you mean job/a?", self.muster(*words, code=3).stderr)
+        self.muster("delete", "job/a")
+        self.muster("wait", "job/a", "--for=delete")
+        self.assertRegex(self.muster("history", "job/a", "--attempts").stdout, r"(?s)NAME +INDEX +TASK +ATTEMPT.*\na +1 +11 +0 ")
 
     def test_cpus_are_the_threads_of_the_command(self):
         show = ["--", "sh", "-c", "echo $OMP_NUM_THREADS $SLURM_CPUS_PER_TASK"]

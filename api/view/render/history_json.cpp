@@ -37,6 +37,7 @@ OrderedJson history_json(const core::HistoryEntry& entry) {
   if (entry.ended) out["ended"] = core::instant_text(*entry.ended);
   if (entry.removed) out["removed"] = core::instant_text(*entry.removed);
   out["indexed"] = entry.indexed;
+  if (!entry.tasks.empty()) out["tasks"] = entry.tasks;
   out["indexes"] = entry.indexes;
   out["succeeded"] = entry.succeeded;
   out["failedIndexes"] = entry.failed_indexes;

@@ -84,8 +84,13 @@ std::string attempts_path(const Json& entry) {
          url_encoded(text_at(entry, {"id"})) + "/attempts?limit=1000";
 }
 
-// The tasks of the entry's job, if it is an array that still exists: the history has no inputs.
+// The tasks of the entry's job, if it is an array. Entries with many ranges, or of earlier
+// versions, have none: then those of the job, if it still exists.
 std::optional<Tasks> tasks_of_entry(ApiClient& client, const Json& entry) {
+  if (const std::string ranges = text_at(entry, {"tasks"}); !ranges.empty()) {
+    auto tasks = Tasks::of_ranges(ranges);
+    return tasks ? std::optional(std::move(*tasks)) : std::nullopt;
+  }
   if (!text_at(entry, {"removal"}).empty()) return std::nullopt;
   const auto job = object(
       client, object_path(Kind::job, text_at(entry, {"namespace"}), text_at(entry, {"name"})));
@@ -321,8 +326,7 @@ Verb history_verb() {
            {"--limit", "N", "Show only the N that are highest in this order; 0: all (default)",
             &w->o.limit, whole(0, kNumberMax)},
            {"--attempts", "",
-            "Show the attempts of these jobs, with the task of each if its job is an array that "
-            "still exists",
+            "Show the attempts of these jobs, with the task of each if its job is an array",
             &w->o.attempts},
            {"-A,--all-namespaces", "", "Jobs of all namespaces", &w->o.all_namespaces},
            form_row({"table", "wide", "name", "json", "yaml", "tsv"}),

@@ -179,7 +179,19 @@ std::string ranges_of(const std::vector<uint32_t>& numbers) {
     if (end - i > 1 && step > 1) text.append(":").append(std::to_string(step));
     i = end;
   }
-  return std::string(kPacked) + std::string(kRanges) + text + "\n";
+  return with_ranges(text);
+}
+
+std::optional<std::string_view> ranges_in(std::string_view bytes) {
+  for (const std::string_view head : {kPacked, kRanges}) {
+    if (!bytes.starts_with(head)) return std::nullopt;
+    bytes.remove_prefix(head.size());
+  }
+  return bytes.substr(0, bytes.find('\n'));
+}
+
+std::string with_ranges(std::string_view ranges) {
+  return std::string(kPacked).append(kRanges).append(ranges).append("\n");
 }
 
 std::string packed(const std::vector<Input>& rows) {

@@ -74,6 +74,9 @@ std::optional<std::string> input_value(const Input& row, size_t index, std::stri
 std::optional<std::string> text_of(const std::vector<Input>& rows);
 // As ranges. `numbers` must ascend, and not be empty.
 std::string ranges_of(const std::vector<uint32_t>& numbers);
+// The ranges alone, such as "1-10,20-30:2", of the whole; nullopt: it has none.
+std::optional<std::string_view> ranges_in(std::string_view bytes);
+std::string with_ranges(std::string_view ranges);
 // In the packed form. All rows must have the same number of columns, and no value may contain a
 // null byte.
 std::string packed(const std::vector<Input>& rows);

@@ -37,6 +37,16 @@ TEST(Tasks, KnowTheirArrayAsInSlurm) {
   EXPECT_EQ(numbers_of("2-4,0,6:1"), "COUNT=5 MIN=0 MAX=6 STEP=1 ");
 }
 
+TEST(P16Tasks, TheHistoryKeepsThemAsRanges) {
+  const auto tasks = Tasks::of_ranges("1-3,20-40:10");
+  ASSERT_TRUE(tasks);
+  EXPECT_EQ(tasks->number(2), 3);
+  EXPECT_EQ(tasks->number(4), 30);
+  EXPECT_EQ(tasks->number(6), std::nullopt);
+  for (const char* text : {"", "x", "3-1", "1\n2", "1,1"})
+    EXPECT_FALSE(Tasks::of_ranges(text)) << text;
+}
+
 TEST(P16Tasks, TaskNumbersMapToIndexes) {
   const auto tasks = Tasks::of(array_job("1-10,20-40:10"));
   ASSERT_TRUE(tasks);

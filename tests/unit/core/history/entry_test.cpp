@@ -3,6 +3,7 @@
 
 #include "core/spec/fields/annotations.hpp"
 #include "core/spec/fields/owner.hpp"
+#include "core/spec/values/inputs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -154,6 +155,19 @@ TEST_F(EntryTest, QueueIsTheOneItRanIn) {
   EXPECT_EQ(entry().queue, "gpu");
   finish(kT, true, ConditionReason::completions_reached);
   EXPECT_EQ(entry().queue, "gpu") << "though the override ends with the job";
+}
+
+TEST_F(EntryTest, TasksOfAnArrayAreKept) {
+  EXPECT_EQ(entry().tasks, "");
+  auto& inputs = object->meta.annotations[std::string(kInputsKey)];
+  inputs = "a\nb\n";
+  EXPECT_EQ(entry().tasks, "") << "lines of a file";
+  inputs = ranges_of({1, 2, 3, 20, 22, 24});
+  EXPECT_EQ(entry().tasks, "1-3,20-24:2");
+  std::vector<uint32_t> scattered;
+  for (uint32_t i = 1; i < 200; ++i) scattered.push_back(i * i * 100);
+  inputs = ranges_of(scattered);
+  EXPECT_EQ(entry().tasks, "") << "too long";
 }
 
 TEST_F(EntryTest, LongTextsAreCut) {

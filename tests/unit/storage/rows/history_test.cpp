@@ -29,6 +29,7 @@ core::HistoryEntry full() {
   entry.ended = kNow + 20;
   entry.removed = kNow + 30;
   entry.indexed = true;
+  entry.tasks = "1-1000";
   entry.indexes = 1000;
   entry.succeeded = 900;
   entry.failed_indexes = 60;
