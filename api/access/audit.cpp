@@ -43,16 +43,18 @@ bool is_audited(const AuditEntry& entry) {
 bool is_change(const AuditEntry& entry) {
   const Attributes& wants = entry.wants;
   const bool many = wants.verb == "deletecollection";
-  return entry.code / 100 == 2 && is_audited(entry) && (many || !wants.name.empty()) &&
-         wants.verb != "get" && wants.resource != "leases" && wants.resource != "events";
+  const bool new_job = wants.resource == "jobs" && wants.name.empty() && !many;
+  return entry.code / 100 == 2 && is_audited(entry) && (many || !entry.name().empty()) &&
+         !new_job && wants.verb != "get" && wants.resource != "leases" &&
+         wants.resource != "events";
 }
 
 std::string change_text(const AuditEntry& entry) {
   const Attributes& wants = entry.wants;
   return wants.verb + " " + wants.resource + (wants.subresource.empty() ? "" : "/") +
-         wants.subresource + " " + wants.ns + (wants.ns.empty() || wants.name.empty() ? "" : "/") +
-         wants.name + " by " + entry.caller.called() + " (uid " +
-         std::to_string(entry.caller.who.uid) + ")";
+         wants.subresource + " " + wants.ns +
+         (wants.ns.empty() || entry.name().empty() ? "" : "/") + std::string(entry.name()) +
+         " by " + entry.caller.called() + " (uid " + std::to_string(entry.caller.who.uid) + ")";
 }
 
 OrderedJson audit_object(const AuditEntry& entry, Millis now_ms) {
@@ -69,7 +71,7 @@ OrderedJson audit_object(const AuditEntry& entry, Millis now_ms) {
   add(line, "resource", wants.resource);
   add(line, "subresource", wants.subresource);
   add(line, "namespace", wants.ns);
-  add(line, "name", wants.name);
+  add(line, "name", entry.name());
   add(line, "path", wants.path);
   line["code"] = entry.code;
   return line;

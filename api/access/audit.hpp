@@ -21,12 +21,15 @@ struct AuditEntry {
   std::string_view source;      // "unix", or the peer's address
   std::string_view user_agent;  // as sent
   int code = 0;                 // of the response; 0: the client disconnected before it got one
+  std::string_view made{};      // Exchange::made
+
+  std::string_view name() const { return wants.name.empty() ? made : wants.name; }
 };
 
 // Whether this request belongs in the audit log.
 bool is_audited(const AuditEntry& entry);
 // Whether it is a change of an object that clients do not make again and again, as of leases and
-// events, and whose name is known. Jobs say themselves who created them.
+// events, and whose name is known. Jobs say themselves that they were created, and by whom.
 bool is_change(const AuditEntry& entry);
 // "patch jobs/scale default/sweep by ada (uid 1000)", for the log.
 std::string change_text(const AuditEntry& entry);

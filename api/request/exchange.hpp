@@ -69,6 +69,7 @@ class Exchange {
   bool websocket = false;             // it may be upgraded to a WebSocket (RFC 6455, section 4.2.1)
   std::function<void()> on_upgrade;   // when it is
   Accepted accepted{};                // how objects are sent
+  std::string made;                   // the name that a POST to a collection gives its object
   std::vector<std::string> warnings;  // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response
 

@@ -439,7 +439,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                   e.unknown_why.empty() ? "" : ": " + e.unknown_why, *more);
       return;
     }
-    const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code()};
+    const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code(), e.made};
     if (options_.audit && is_audited(entry)) options_.audit(audit_object(entry, options_.now()));
     if (is_change(entry) && e.url.get("dryRun").empty()) log::info("{}", change_text(entry));
   }

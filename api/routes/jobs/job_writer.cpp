@@ -76,6 +76,7 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
                    201);
   }
   if (const auto why = take_quota(exchange.caller)) return AccessGate::forbid(exchange, *why);
+  exchange.made = name;
   Call call = new_call();
   backend_.create_job(job, std::move(call.done));
   return call.promise.attach(kj::defer([this, &exchange] { quotas_.arrived(exchange.caller); }))

@@ -131,7 +131,7 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
         "metadata.resourceVersion: resourceVersion should not be set on objects to be created");
   exchange.warnings = written->warnings;
   Target place = target;
-  place.name = written->kept.name;
+  place.name = exchange.made = written->kept.name;
   if (auto tracked = track(written->kept, nullptr, writer(exchange, *options, target.kind));
       !tracked.ok())
     return exchange.send_error(tracked.error(), resource, place.name);

@@ -354,7 +354,7 @@ TEST_F(AccessTest, AuditLogNamesUserVerbObjectAndCode) {
     EXPECT_EQ(line.find(kSecret), std::string::npos) << line;
     EXPECT_EQ(j["time"], "2023-11-14T22:13:20.000Z");
   }
-  EXPECT_EQ(seen, (std::vector<std::string>{"alice user create - 201", "u1002 user delete j 403",
+  EXPECT_EQ(seen, (std::vector<std::string>{"alice user create j 201", "u1002 user delete j 403",
                                             "alice user get j 404", "u1005 none list - 403"}));
 }
 
@@ -367,6 +367,7 @@ TEST(AuditTest, ChangesOfNamedObjectsAreLogged) {
     Attributes wants;
     int code;
     std::string text;  // empty: not logged
+    std::string made{};
   };
   const std::string ns = "default";
   const Row rows[] = {
@@ -374,7 +375,10 @@ TEST(AuditTest, ChangesOfNamedObjectsAreLogged) {
       {{"update", "", "nodes", "", "", "n1", ""}, 200, "update nodes n1"},
       {{"deletecollection", "batch", "jobs", "", ns, "", ""}, 200, "deletecollection jobs default"},
       {{"create", "", "pods", "eviction", ns, "p", ""}, 201, "create pods/eviction default/p"},
-      {{"create", "batch", "jobs", "", ns, "", ""}, 201, ""},  // the job says so itself
+      {{"create", "batch", "jobs", "", ns, "", ""}, 201, "", "j"},  // the job says so itself
+      {{"create", "", "configmaps", "", ns, "", ""}, 201, "create configmaps default/c", "c"},
+      {{"create", "", "configmaps", "", ns, "", ""}, 409, "", "c"},
+      {{"create", "muster.dev", "queues", "", "", "", ""}, 201, "create queues q", "q"},
       {{"patch", "batch", "jobs", "", ns, "j", ""}, 409, ""},
       {{"delete", "batch", "jobs", "", ns, "j", ""}, 403, ""},
       {{"get", "", "pods", "log", ns, "p", ""}, 200, ""},
@@ -382,9 +386,11 @@ TEST(AuditTest, ChangesOfNamedObjectsAreLogged) {
       {{"patch", "", "events", "", ns, "e", ""}, 200, ""},
   };
   for (const Row& row : rows) {
-    const AuditEntry entry{ada, row.wants, "unix", "", row.code};
+    const AuditEntry entry{ada, row.wants, "unix", "", row.code, row.made};
     EXPECT_EQ(is_change(entry) ? change_text(entry) : "",
               row.text.empty() ? "" : row.text + " by ada (uid 1000)");
+    EXPECT_EQ(audit_object(entry, 0).value("name", ""),
+              row.wants.name.empty() ? row.made : row.wants.name);
   }
 }
 
