@@ -52,18 +52,18 @@ class Help : public CLI::Formatter {
 // In the order of `muster --help`.
 std::vector<Verb> all_verbs() {
   return {
-      run_verb(),      submit_verb(),       mpirun_verb(),  shell_verb(),       exec_verb(),
-      cp_verb(),       port_forward_verb(), create_verb(),  apply_verb(),       retry_verb(),
-      cancel_verb(),   delete_verb(),       suspend_verb(), resume_verb(),      scale_verb(),
-      throttle_verb(), notify_verb(),       hold_verb(),    release_verb(),     set_verb(),
-      cordon_verb(),   uncordon_verb(),     drain_verb(),   taint_verb(),       queue_verb(),
-      reserve_verb(),  allocate_verb(),     get_verb(),     describe_verb(),    explain_verb(),
-      why_verb(),      trace_verb(),        top_verb(),     share_verb(),       history_verb(),
-      report_verb(),   logs_verb(),         wait_verb(),    coordinator_verb(), agent_verb(),
-      promote_verb(),  demote_verb(),       remove_verb(),  token_verb(),       node_verb(),
-      dev_verb(),      backup_verb(),       restore_verb(), verify_verb(),      journal_verb(),
-      drill_verb(),    doctor_verb(),       config_verb(),  completion_verb(),  kubeconfig_verb(),
-      web_verb(),      version_verb()};
+      run_verb(),        submit_verb(),       mpirun_verb(),   shell_verb(),   exec_verb(),
+      cp_verb(),         port_forward_verb(), create_verb(),   apply_verb(),   retry_verb(),
+      cancel_verb(),     delete_verb(),       suspend_verb(),  resume_verb(),  scale_verb(),
+      throttle_verb(),   notify_verb(),       hold_verb(),     release_verb(), set_verb(),
+      cordon_verb(),     uncordon_verb(),     drain_verb(),    reboot_verb(),  taint_verb(),
+      queue_verb(),      reserve_verb(),      allocate_verb(), get_verb(),     describe_verb(),
+      explain_verb(),    why_verb(),          trace_verb(),    top_verb(),     share_verb(),
+      history_verb(),    report_verb(),       logs_verb(),     wait_verb(),    coordinator_verb(),
+      agent_verb(),      promote_verb(),      demote_verb(),   remove_verb(),  token_verb(),
+      node_verb(),       dev_verb(),          backup_verb(),   restore_verb(), verify_verb(),
+      journal_verb(),    drill_verb(),        doctor_verb(),   config_verb(),  completion_verb(),
+      kubeconfig_verb(), web_verb(),          version_verb()};
 }
 
 std::unique_ptr<CLI::App> new_root() {

@@ -188,6 +188,6 @@ Verb run_verb(), submit_verb(), mpirun_verb(), exec_verb(), create_verb(), apply
     kubeconfig_verb(), version_verb(), hold_verb(), release_verb(), set_verb(), taint_verb(),
     reserve_verb(), cancel_verb(), shell_verb(), cp_verb(), port_forward_verb(), web_verb(),
     history_verb(), report_verb(), promote_verb(), demote_verb(), remove_verb(), notify_verb(),
-    allocate_verb(), doctor_verb();
+    allocate_verb(), doctor_verb(), reboot_verb();
 
 }  // namespace muster::cli

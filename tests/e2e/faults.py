@@ -290,6 +290,86 @@ class Nodes(World):
         self.assertEqual(len(cluster.api.call("GET", "/api/v1/nodes")[1]["items"]), 1)
 
 
+def agent_that_sees(cluster, name, what, where, slots=2):
+    """Starts an agent for which `what` is at the path `where`."""
+    agent = shlex.join([cluster.bin, "agent", "--coordinator", cluster.listen, "--name", name, "--slots", str(slots), "--work-dir", str(cluster.dir / name)])
+    cluster.agents[name] = subprocess.Popen(
+        ["unshare", "-m", "sh", "-c", f"mount --bind {what} {where} && exec {agent}"], stdin=subprocess.DEVNULL,
+        stdout=open(cluster.dir / f"{name}.log", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
+
+
+class Reboots(World):
+    """Nodes that are rebooted when nothing runs on them."""
+
+    def cordoned(self, cluster, node):
+        return cluster.api.call("GET", f"/api/v1/nodes/{node}")[1]["spec"].get("unschedulable", False)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root, for another boot id")
+    def test_a_node_is_rebooted_once_it_is_idle_and_taken_back(self):
+        cluster = self.cluster(agents=1, slots=2, grace="2s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("work", UNTIL_GO, 2))
+        eventually(lambda: len(witness.starts()) == 2, "both run")
+        asked = cluster.dir / "asked"
+        with open(cluster.dir / "said", "w+") as said:
+            reboot = subprocess.Popen([os.environ["MUSTER"], "reboot", "node-0", "--when-idle", "--command", f"echo {{}} >{asked}", "--api", cluster.api_addr],
+                                      stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+            self.addCleanup(lambda: (reboot.kill(), reboot.wait()))
+            eventually(lambda: self.cordoned(cluster, "node-0"), "cordoned")
+            self.assertFalse(asked.exists(), "its pods run")
+            (witness.folder / "go").touch()
+            self.assertEqual(eventually(lambda: asked.exists() and asked.read_text(), "told to reboot"), "node-0\n")
+            # An agent that is only restarted is not back after a boot.
+            cluster.kill_agent("node-0")
+            cluster.start_agent("node-0")
+            cluster.wait_nodes()
+            looks = time.monotonic() + 1.5  # it looks every half second
+            while time.monotonic() < looks:
+                self.assertIsNone(reboot.poll(), "an agent that restarts is not back after a boot")
+                time.sleep(0.05)
+            self.assertTrue(self.cordoned(cluster, "node-0"))
+            cluster.kill_agent("node-0")
+            boot = cluster.dir / "boot_id"
+            boot.write_text("00000000-0000-4000-8000-000000000000\n")
+            agent_that_sees(cluster, "node-0", boot, "/proc/sys/kernel/random/boot_id")
+            self.assertEqual(reboot.wait(30), 0)
+            said.seek(0)
+            shown = said.read()
+        order = [shown.find(words) for words in ("node/node-0 drained: no pods left\n", f"node/node-0: echo node-0 >{asked}\n",
+                                                 "node/node-0 is back after ", "node/node-0 uncordoned\n")]
+        self.assertEqual(order, sorted(order), shown)
+        self.assertNotIn(-1, order, shown)
+        self.assertFalse(self.cordoned(cluster, "node-0"))
+        self.assertEqual(cluster.wait("work", finished)["status"].get("failed"), None)
+        self.assertEqual(len(witness.starts()), 2, "nothing was run twice")
+        witness.check(self)
+
+    def test_a_node_that_is_not_rebooted_stays_cordoned(self):
+        cluster = self.cluster(agents=2, slots=1)
+        for words, code, why in ((("--command", "exit 3"), 1, "the command ended with exit code 3"),
+                                 (("--command", "exit 255", "--back-within", "1s"), 124, "node/node-0 is not back after 1s"),
+                                 (("--command", "true", "--back-within", "1s"), 124, "node/node-0 is not back after 1s")):
+            ran = self.muster("reboot", "node-0", "node-1", *words, cluster=cluster)
+            self.assertEqual(ran.returncode, code, ran.stderr)
+            self.assertIn(f"{why}: node/node-0 stays cordoned\n  undo:    muster uncordon node-0\n", ran.stderr)
+            # A node that has been told to reboot is not told again.
+            self.assertEqual("  resume:  muster reboot node-0 node-1 --command 'exit 3'\n" in ran.stderr, code == 1, ran.stderr)
+            self.assertTrue(self.cordoned(cluster, "node-0"))
+            self.assertFalse(self.cordoned(cluster, "node-1"), "the next one is left alone")
+        # It is cordoned by the runs before, and so taken back by one that goes well; not if somebody else has cordoned it.
+        self.muster("uncordon", "node-0", cluster=cluster)
+        self.muster("cordon", "node-0", "--reason", "replace DIMM", cluster=cluster)
+        self.muster("reboot", "node-0", "--command", "exit 3", cluster=cluster)
+        node = cluster.api.call("GET", "/api/v1/nodes/node-0")[1]
+        self.assertEqual(node["metadata"]["annotations"]["muster.dev/cordon-reason"], "replace DIMM")
+        for words, why in ((("node-9", "--command", "true"), 'nodes "node-9" not found'), (("node-0",), "--command"),
+                           (("node-0", "--command", ""), "--command: must not be empty"),
+                           (("node-0", "--command", "true", "--now", "--when-idle"), "--when-idle, --now and --deadline are mutually exclusive")):
+            ran = self.muster("reboot", *words, cluster=cluster)
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn(why, ran.stderr)
+
+
 class SitesTrouble(World):
     """What one node cannot do, or takes away, is not the failure of an index."""
 
@@ -302,10 +382,7 @@ class SitesTrouble(World):
         """A node on which this folder is empty."""
         empty = cluster.dir / "empty"
         empty.mkdir(exist_ok=True)
-        agent = shlex.join([cluster.bin, "agent", "--coordinator", cluster.listen, "--name", name, "--slots", str(slots), "--work-dir", str(cluster.dir / name)])
-        cluster.agents[name] = subprocess.Popen(
-            ["unshare", "-m", "sh", "-c", f"mount --bind {empty} {folder} && exec {agent}"], stdin=subprocess.DEVNULL,
-            stdout=open(cluster.dir / f"{name}.log", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
+        agent_that_sees(cluster, name, empty, folder, slots)
         cluster.wait_nodes()
 
     def test_p15_pods_avoid_a_node_without_the_program(self):

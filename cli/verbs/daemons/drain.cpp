@@ -1,11 +1,11 @@
 // muster drain: cordons a node and waits until its pods have ended, showing which ones. --now, or
 // an expired --deadline, evicts the rest: these pods fail with
 // DisruptionTarget/EvictionByEvictionAPI and their jobs run them elsewhere.
-#include "cli/verbs/verb.hpp"
+#include "cli/verbs/daemons/drain.hpp"
+
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
 #include "client/connect/objects.hpp"
-#include "client/follow/signals.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/status_line.hpp"
 #include "client/terminal/text.hpp"
@@ -14,14 +14,6 @@
 #include <iostream>
 
 namespace muster::cli {
-
-struct DrainOptions {
-  Target target;
-  std::string node;
-  bool now = false;                   // evict at once
-  std::optional<Millis> deadline_ms;  // evict after this time
-  std::string reason;                 // may be empty
-};
 
 namespace {
 
@@ -71,29 +63,36 @@ Status evict(ApiClient& client, const std::vector<Json>& pods) {
   return Nothing{};
 }
 
-int interrupted(StatusLine& line, const std::string& node, const std::string& left) {
-  line.clear();
-  return fail(kInterrupted, "interrupted: node/" + node + " stays cordoned, " + left +
-                                " still there" + "\n  undo:    muster uncordon " + node +
-                                "\n  resume:  muster drain " + node);
-}
-
 }  // namespace
+
+std::string ways_on(const std::string& node, const std::string& resume) {
+  return "\n  undo:    muster uncordon " + node + (resume.empty() ? "" : "\n  resume:  " + resume);
+}
 
 int execute(const DrainOptions& options) {
   Signals signals;
   const auto client = connect(options.target);
-  auto cordoned = change_object(*client, object_path(Kind::node, "", options.node),
+  return drain(*client, options, signals, "muster drain " + options.node);
+}
+
+int drain(ApiClient& client, const DrainOptions& options, Signals& signals,
+          const std::string& resume) {
+  auto cordoned = change_object(client, object_path(Kind::node, "", options.node),
                                 cordon_patch(options.reason));
   if (!cordoned) return fail(cordoned.error());
   const std::string node = "node/" + options.node;
   std::cout << node << " cordoned: it gets no new pods" << std::endl;
   const Millis begin = boot_now();
   StatusLine line(begin, options.target.color);
+  const auto interrupted = [&](const std::string& left) {
+    line.clear();
+    return fail(kInterrupted, "interrupted: " + node + " stays cordoned, " + left + " still there" +
+                                  ways_on(options.node, resume));
+  };
   size_t most = 0;
   Millis answered = begin;
   for (bool evicted = false;;) {
-    auto pods = running_on(*client, options.node);
+    auto pods = running_on(client, options.node);
     if (!pods) {
       // Wait while the coordinator restarts.
       const bool away = pods.error().code == Errc::unavailable;
@@ -101,7 +100,7 @@ int execute(const DrainOptions& options) {
         line.clear();
         return fail(pods.error());
       }
-      if (signals.next(kDrainLook) != 0) return interrupted(line, options.node, "pods");
+      if (signals.next(kDrainLook) != 0) return interrupted("pods");
       continue;
     }
     answered = boot_now();
@@ -111,7 +110,7 @@ int execute(const DrainOptions& options) {
       line.clear();
       std::cout << (late ? "--deadline expired: evicting " : "evicting ") << pods_text(pods->size())
                 << std::endl;
-      Status done = evict(*client, *pods);
+      Status done = evict(client, *pods);
       if (!done && done.error().code != Errc::unavailable) return fail(done.error());
       evicted = static_cast<bool>(done);  // else evict the remaining pods again
     }
@@ -119,8 +118,7 @@ int execute(const DrainOptions& options) {
     const Millis now = boot_now();
     line.show(now, names_of(*pods),
               [&] { return waiting_text(*pods, most, line.elapsed(now), line.terminal()); });
-    if (signals.next(kDrainLook) != 0)
-      return interrupted(line, options.node, pods_text(pods->size()));
+    if (signals.next(kDrainLook) != 0) return interrupted(pods_text(pods->size()));
   }
   line.clear();
   std::cout << node << " drained: no pods left" << std::endl;
