@@ -150,7 +150,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 // The opening of a script, with the kinds that `get` lists.
 std::string head_of(const char* text) {
-  return replaced(text, "KINDS", joined(kind_words()) + " all attempts coordinators");
+  return replaced(text, "KINDS", joined(kind_words()) + " all attempts coordinators allocations");
 }
 
 std::string quoted(const std::string& text) {

@@ -94,7 +94,17 @@ class StandIn(Allocating):
         cluster = self.cluster(agents=0)
         self.allocate(cluster, "--max-nodes", "3", options=["--partition=short", "; touch injected"])
         self.says("no pods wait for nodes")
+        none = eventually(lambda: (r := self.muster("get", "allocations", cluster=cluster)).stderr.startswith("muster: pool p ") and r, "the pool is shown")
+        self.assertEqual((none.returncode, none.stdout), (0, ""))
+        self.assertRegex(none.stderr, r"^muster: pool p \(slurm\): no allocations; no pods wait for nodes\n$")
         self.submit_pods(cluster, "sweep", 200, "sh", "-c", "sleep 0.1")
+
+        def shown():
+            return self.muster("get", "allocations", "p", cluster=cluster).stdout
+        eventually(lambda: re.search(r"^POOL +ENGINE +ID +STATE +NODE +SINCE\np +slurm +1 +Running +p-1 ", shown()), "allocations are shown")
+        listed = json.loads(self.muster("get", "allocations", "-o", "json", cluster=cluster).stdout)["items"]
+        self.assertEqual((listed[0]["kind"], listed[0]["status"]["pool"], listed[0]["status"]["node"]), ("Allocation", "p", "p-1"))
+        self.assertEqual(self.muster("get", "allocations", "q", cluster=cluster).returncode, 3)
         self.succeeded(cluster, "sweep", 200)
         eventually(self.all_over, "the nodes went back", 60)
         eventually(lambda: not self.nodes(cluster), "they are forgotten")
@@ -115,6 +125,8 @@ class StandIn(Allocating):
         self.submit_pods(cluster, "waits", 2, "true")
         self.allocate(cluster, "--max-nodes", "3")
         self.says(r"the batch system accepts no allocation: sbatch: .*Invalid partition.*1 failure in a row; the next request is in 10s")
+        eventually(lambda: re.search(r"\n  pool p \(slurm\): no allocations; 2 pods wait; the next request is in \d+s, after 1 failure\n",
+                                     self.muster("why", "job/waits", cluster=cluster).stdout), "why names the pool")
         self.says(r"2 pods wait; the next request is in \d+s, after 1 failure")
         refuse.unlink()
         self.succeeded(cluster, "waits", 2)

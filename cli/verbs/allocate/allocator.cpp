@@ -13,7 +13,6 @@
 #include "drill/process/command.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <iostream>
 #include <sys/stat.h>
@@ -25,12 +24,7 @@ namespace {
 
 constexpr Millis kEngineCommandMax = 60'000;  // of a command of the batch system
 constexpr char kTokenEnd[] = ".token";
-
-// Without digits, by which texts differ that say the same of another moment.
-std::string without_digits(std::string text) {
-  std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-  return text;
-}
+constexpr int kGpusMax = 64;  // of a node
 
 std::string typed(const std::vector<std::string>& words) {
   std::string line;
@@ -55,6 +49,8 @@ Json claims_of(const AllocateOptions& options) {
     const size_t equals = one.find('=');
     claims["resources"][one.substr(0, equals)] = whole_number(one.substr(equals + 1)).value_or(0);
   }
+  for (const char* found : {"nvidia.com/gpu", "amd.com/gpu"})  // by the agents
+    if (!claims["resources"].contains(found)) claims["resources"][found] = kGpusMax;
   return claims;
 }
 
@@ -83,6 +79,7 @@ class Allocator {
  private:
   Status find_coordinator();
   Status look();
+  Status keep(std::vector<PoolAllocation> allocations, const std::string& standing);
   void act(const Plan& plan);
   bool act(const Action& action);
   bool submit();
@@ -166,11 +163,21 @@ Status Allocator::look() {
   look.allocations = std::move(*allocations);
   if (Status s = cluster_.look(look); !s) return s;
   look.now = wall_now();
-  act(pool_->look(look));
-  if (o_.pool.budget_ms)
-    if (Status s = cluster_.keep(pool_->books()); !s) warn(s.error().message);
+  const Plan plan = pool_->look(look);
+  act(plan);
+  if (Status s = keep(pool_->allocations(), plan.standing); !s) warn(s.error().message);
   if (request_.with_token) remove_old_tokens();
   return Nothing{};
+}
+
+Status Allocator::keep(std::vector<PoolAllocation> allocations, const std::string& standing) {
+  const Books books = pool_->books();
+  return cluster_.keep(o_.pool.budget_ms ? &books : nullptr, {.ns = o_.target.ns,
+                                                              .pool = o_.pool.name,
+                                                              .engine = o_.engine,
+                                                              .allocations = std::move(allocations),
+                                                              .standing = standing,
+                                                              .seen_ms = wall_now()});
 }
 
 void Allocator::act(const Plan& plan) {
@@ -269,6 +276,7 @@ void Allocator::leave() {
   for (const std::string& id : pool_->ids())
     act({pool_->is_running(id) ? Action::Kind::cancel : Action::Kind::end, id});
   log::info("{} cancelled", what);
+  if (Status s = cluster_.remove_report(o_.pool.budget_ms.has_value()); !s) warn(s.error().message);
 }
 
 }  // namespace

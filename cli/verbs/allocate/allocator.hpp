@@ -1,9 +1,10 @@
 // Allocator: the process behind `muster allocate`. Looks at the coordinator and the batch system,
 // lets Pool decide, and carries that out, until it gets SIGINT or SIGTERM.
 //
-// It keeps nothing between two runs but the budget's books: allocations are found again by their
-// name in the batch system. What it cannot see it does not act on: while the coordinator or the
-// batch system does not answer, nothing is asked for and nothing is given back.
+// It needs nothing of an earlier run but the budget's books: allocations are found again by their
+// name in the batch system. What it knows is kept for others to see (client/news/pool_report.hpp).
+// What it cannot see it does not act on: while the coordinator or the batch system does not answer,
+// nothing is asked for and nothing is given back.
 #pragma once
 
 #include "cli/verbs/allocate/engine.hpp"

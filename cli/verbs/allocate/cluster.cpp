@@ -7,7 +7,9 @@
 #include "core/spec/values/quantity.hpp"
 #include "core/trust.hpp"
 
+#include <cctype>
 #include <limits>
+#include <utility>
 
 namespace muster::cli::allocate {
 namespace {
@@ -48,6 +50,11 @@ Shape shape_of(const Json& node) {
 }
 
 }  // namespace
+
+std::string without_digits(std::string text) {
+  std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return text;
+}
 
 std::map<std::string, PoolNode> nodes_of(const Json& nodes, const Json& uses) {
   std::map<std::string, PoolNode> all;
@@ -128,15 +135,17 @@ Status Cluster::forget(const std::string& node) {
   return Nothing{};
 }
 
-std::string Cluster::books_path() const {
+std::string Cluster::map_path() const {
   return object_path(Kind::config_map, ns_, "muster-allocate-" + pool_);
 }
 
 Result<Books> Cluster::books() {
-  auto map = object(client_, books_path());
+  auto map = object(client_, map_path());
   if (!map && map.error().code == Errc::not_found) return Books{};
   if (!map) return map.error();
   Books books;
+  // Without a budget, none were kept.
+  if (at(*map, {"data", kSpent}).is_null() && at(*map, {"data", kOpen}).is_null()) return books;
   const auto spent = whole_number(text_at(*map, {"data", kSpent}));
   const Json open = read_json(text_at(*map, {"data", kOpen}));
   if (!spent || *spent > std::numeric_limits<int32_t>::max() || !open.is_object())
@@ -146,25 +155,48 @@ Result<Books> Cluster::books() {
   books.spent_ms = *spent * 1000;
   for (const auto& [id, started] : open.items())
     if (started.is_number_integer()) books.open[id] = started.get<Millis>();
-  stored_ = true;
-  kept_ = books;
   return books;
 }
 
-Status Cluster::keep(const Books& books) {
-  if (kept_ == books) return Nothing{};
-  const Json data = {{kSpent, std::to_string((books.spent_ms + 999) / 1000)},
-                     {kOpen, dumped(Json(books.open))}};
-  const Json map = {{"apiVersion", "v1"},
-                    {"kind", "ConfigMap"},
-                    {"metadata", {{"name", "muster-allocate-" + pool_}, {"namespace", ns_}}},
-                    {"data", data}};
-  auto answer = stored_ ? client_.patch(books_path(), dumped(Json{{"data", data}}))
-                        : client_.post(object_path(Kind::config_map, ns_), dumped(map));
+Status Cluster::keep(const Books* books, const PoolReport& report) {
+  Json data = data_of(report);
+  if (books != nullptr) {
+    data[kSpent] = std::to_string((books->spent_ms + 999) / 1000);
+    data[kOpen] = dumped(Json(books->open));
+  }
+  Json lasting = data;
+  lasting.erase(kPoolSeen);
+  lasting["standing"] = without_digits(report.standing);
+  if (lasting == kept_ && report.seen_ms - kept_ms_ < kPoolReportEveryMs) return Nothing{};
+  const Json labels = {{kPoolLabel, pool_}};
+  auto answer =
+      client_.patch(map_path(), dumped(Json{{"metadata", {{"labels", labels}}}, {"data", data}}));
+  if (answer && answer->status == 404) {
+    const Json map = {
+        {"apiVersion", "v1"},
+        {"kind", "ConfigMap"},
+        {"metadata",
+         {{"name", "muster-allocate-" + pool_}, {"namespace", ns_}, {"labels", labels}}},
+        {"data", data}};
+    answer = client_.post(object_path(Kind::config_map, ns_), dumped(map));
+  }
   if (!answer) return answer.error();
   if (!answer->ok()) return refusal(*answer);
-  stored_ = true;
-  kept_ = books;
+  kept_ = std::move(lasting);
+  kept_ms_ = report.seen_ms;
+  return Nothing{};
+}
+
+Status Cluster::remove_report(bool keeps_books) {
+  Json gone = Json::object();
+  for (const auto& [key, value] : data_of({}).items()) gone[key] = nullptr;
+  auto answer = keeps_books
+                    ? client_.patch(map_path(),
+                                    dumped(Json{{"metadata", {{"labels", {{kPoolLabel, nullptr}}}}},
+                                                {"data", std::move(gone)}}))
+                    : client_.remove(map_path(), "{}");
+  if (!answer) return answer.error();
+  if (!answer->ok() && answer->status != 404) return refusal(*answer);
   return Nothing{};
 }
 

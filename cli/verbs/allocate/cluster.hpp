@@ -4,12 +4,16 @@
 #include "base/result.hpp"
 #include "cli/verbs/allocate/pool.hpp"
 #include "client/connect/http.hpp"
+#include "client/news/pool_report.hpp"
 
 #include <map>
 #include <string>
 #include <vector>
 
 namespace muster::cli::allocate {
+
+// Without digits, by which texts differ that say the same of another moment.
+std::string without_digits(std::string text);
 
 // Nodes of the pool, as their Node objects and the list of their pods say.
 std::map<std::string, PoolNode> nodes_of(const Json& nodes, const Json& uses);
@@ -34,18 +38,21 @@ class Cluster {
   // Nothing if it is gone.
   Status forget(const std::string& node);
 
-  // Config map muster-allocate-POOL. What was read is kept, and a write is left out if nothing has
-  // changed. not_found: there is none yet.
+  // Config map muster-allocate-POOL, for the next run and for others. A write is left out if
+  // nothing has changed, unless the last one is kPoolReportEveryMs old. `books` null: there is no
+  // budget.
   Result<Books> books();
-  Status keep(const Books& books);
+  Status keep(const Books* books, const PoolReport& report);
+  // Nobody looks after the pool any more, and it has no allocations.
+  Status remove_report(bool keeps_books);
 
  private:
-  std::string books_path() const;
+  std::string map_path() const;
 
   ApiClient& client_;
   const std::string pool_, queue_, ns_;
-  std::optional<Books> kept_;
-  bool stored_ = false;
+  Json kept_;  // the data that was written last, without its time
+  Millis kept_ms_ = 0;
 };
 
 }  // namespace muster::cli::allocate

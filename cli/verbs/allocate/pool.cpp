@@ -331,6 +331,30 @@ Books Pool::books() const {
   return books;
 }
 
+std::vector<PoolAllocation> Pool::allocations() const {
+  std::vector<PoolAllocation> all;
+  for (const auto& [id, known] : known_) {
+    PoolAllocation one{id, "Running", known.registered ? node_of(settings_.name, id) : "",
+                       known.started_ms.value_or(known.first_ms)};
+    if (known.cancelled_ms) {
+      one.state = "Leaving";
+      one.since_ms = *known.cancelled_ms;
+    } else if (known.phase == Phase::queued) {
+      one.state = "Queued";
+    } else if (!known.registered) {
+      one.state = "Starting";
+    } else if (known.silent_ms) {
+      one.state = "Silent";
+      one.since_ms = *known.silent_ms;
+    } else if (known.idle_ms) {
+      one.state = "Idle";
+      one.since_ms = *known.idle_ms;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 size_t Pool::count(Phase phase) const {
   return static_cast<size_t>(std::count_if(
       known_.begin(), known_.end(), [&](const auto& one) { return one.second.phase == phase; }));

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "cli/verbs/allocate/demand.hpp"
+#include "client/news/pool_report.hpp"
 
 #include <cstdint>
 #include <map>
@@ -106,6 +107,8 @@ class Pool {
   void cannot_cordon() { may_cordon_ = false; }  // it is given back without
 
   Books books() const;
+  // All that have not ended.
+  std::vector<PoolAllocation> allocations() const;
   // Those that have not ended, by phase.
   size_t count(Phase phase) const;
   bool is_running(const std::string& id) const;

@@ -5,6 +5,7 @@
 #include "cli/verbs/show/get.hpp"
 
 #include "base/printable.hpp"
+#include "cli/verbs/show/allocations.hpp"
 #include "cli/verbs/show/coordinators.hpp"
 #include "cli/verbs/words.hpp"
 #include "client/connect/discovery.hpp"
@@ -378,6 +379,23 @@ Judged read_coordinators(const GetWords& w, Output output, bool form_given) {
   return o;
 }
 
+// Reads "allocations [POOL...]".
+Judged read_allocations(const GetWords& w, Output output, bool form_given) {
+  const GetOptions& get = w.o;
+  AllocationsOptions o{.target = get.target,
+                       .pools = {w.what.begin() + 1, w.what.end()},
+                       .all_namespaces = get.all_namespaces,
+                       .output = output,
+                       .headers = !w.no_headers};
+  if (get.watch || !get.selector.empty())
+    return Usage{"allocations have no labels and cannot be watched: omit -w and -l"};
+  if (asks_for_jobs(w, true)) return Usage{kOfJobs};
+  if (output == Output::tsv && form_given)
+    return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
+  if (output == Output::tsv) o.output = Output::table;
+  return o;
+}
+
 // "pods", "jobs,pods" or "all", which is jobs and pods, into `o`.
 std::optional<Usage> read_kinds(const std::string& text, GetOptions& o) {
   std::vector<Kind> kinds;
@@ -404,6 +422,7 @@ Judged read_get(GetWords& w, Output output, bool form_given) {
   if (!w.index.empty() || !w.task.empty())
     return Usage{"--index and --task apply to attempts only: muster get attempts job/NAME"};
   if (is_coordinator_kind(first)) return read_coordinators(w, output, form_given);
+  if (is_allocation_kind(first)) return read_allocations(w, output, form_given);
   const size_t slash = first.find('/');
   if (auto wrong = read_kinds(first.substr(0, slash), o)) return *wrong;
   const std::optional<Kind> kind = o.kind;
@@ -463,29 +482,29 @@ Verb get_verb() {
                 "): " + listed(forms, " or ") + "; for attempts also tsv, a joblog";
   return {
       .title = {"Jobs", "get",
-                "List jobs, pods, nodes, events, coordinators, or the attempts of a job"},
-      .rows =
-          {{"what", "KIND [NAME...]",
-            "Kind of object (" + listed(kind_words()) +
-                "; all: jobs and pods), and names; several kinds as jobs,pods; coordinators; or "
-                "attempts job/NAME",
-            &w->what, kAnything, kRequired},
-           output,
-           {"-l,--selector", "SELECTOR", "Label selector, such as a=b,c!=d", &w->o.selector},
-           {"-w,--watch", "", "Watch for changes after listing", &w->o.watch},
-           {"-A,--all-namespaces", "", "List objects of all namespaces", &w->o.all_namespaces},
-           {"--no-headers", "", "Omit the header line", &w->no_headers},
-           {"--index", "SET", "Show only attempts of these indexes, such as 3,7-9", &w->index},
-           {"--task", "SET", kTaskHelp, &w->task, kAnything, 0, {"--index"}},
-           {"--failed", "", "Jobs that have failed, or failed attempts", &filter.failed},
-           {"--running", "", "Jobs that have not finished", &filter.running},
-           {"--done", "", "Jobs that have finished, complete or failed", &filter.done},
-           {"--since", "WHEN", "Jobs created since then: 7d, 12h, 18:00 or 2026-12-01T18:00",
-            &w->filter.since},
-           {"--user", "USER", "Jobs of this user", &filter.user},
-           {"--sort", "ORDER",
-            "Order of jobs (default: those that have not finished first, then by age):", &w->order,
-            one_of({"age", "name"})}},
+                "List jobs, pods, nodes, events, coordinators, allocations, or the attempts of a "
+                "job"},
+      .rows = {{"what", "KIND [NAME...]",
+                "Kind of object (" + listed(kind_words()) +
+                    "; all: jobs and pods), and names; several kinds as jobs,pods; coordinators; "
+                    "allocations [POOL...]; or attempts job/NAME",
+                &w->what, kAnything, kRequired},
+               output,
+               {"-l,--selector", "SELECTOR", "Label selector, such as a=b,c!=d", &w->o.selector},
+               {"-w,--watch", "", "Watch for changes after listing", &w->o.watch},
+               {"-A,--all-namespaces", "", "List objects of all namespaces", &w->o.all_namespaces},
+               {"--no-headers", "", "Omit the header line", &w->no_headers},
+               {"--index", "SET", "Show only attempts of these indexes, such as 3,7-9", &w->index},
+               {"--task", "SET", kTaskHelp, &w->task, kAnything, 0, {"--index"}},
+               {"--failed", "", "Jobs that have failed, or failed attempts", &filter.failed},
+               {"--running", "", "Jobs that have not finished", &filter.running},
+               {"--done", "", "Jobs that have finished, complete or failed", &filter.done},
+               {"--since", "WHEN", "Jobs created since then: 7d, 12h, 18:00 or 2026-12-01T18:00",
+                &w->filter.since},
+               {"--user", "USER", "Jobs of this user", &filter.user},
+               {"--sort", "ORDER",
+                "Order of jobs (default: those that have not finished first, then by age):",
+                &w->order, one_of({"age", "name"})}},
       .asks = {&w->o.target},
       .footer =
           "Examples:\n  muster get jobs\n"

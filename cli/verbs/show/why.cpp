@@ -10,6 +10,7 @@
 #include "client/inputs/tasks.hpp"
 #include "client/news/attempts.hpp"
 #include "client/news/failures.hpp"
+#include "client/news/pool_report.hpp"
 #include "client/terminal/exit_codes.hpp"
 #include "client/terminal/local_time.hpp"
 
@@ -27,6 +28,27 @@ std::string failures_below(ApiClient& client, const WhyOptions& options, const J
   return failure_details(client, ns, job, [&](const Failures& failures) {
     return more_text(failures, options.job, ns);
   });
+}
+
+// Whether more nodes could help.
+bool waits_for_nodes(const Json& why) {
+  const auto says_so = [](const std::string& text) {
+    return text.find("waiting for a slot") != text.npos;
+  };
+  return says_so(text_at(why, {"summary"})) ||
+         std::ranges::any_of(at(why, {"details"}), [&says_so](const Json& line) {
+           return line.is_string() && says_so(line.get_ref<const std::string&>());
+         });
+}
+
+// Batch systems that have been asked for nodes. If that cannot be read, there are none.
+void show_pools(ApiClient& client, const std::string& ns) {
+  const auto reports = pool_reports(client, ns);
+  if (!reports) return;
+  const Millis now = wall_now();
+  for (const PoolReport& one : *reports)
+    if (!is_stale(one, now) || !one.allocations.empty())
+      std::cout << "  " << on_one_line(pool_line(one, now)) << "\n";
 }
 
 }  // namespace
@@ -87,6 +109,7 @@ int execute(const WhyOptions& options) {
         failures.empty() || !text.starts_with("failed indexes: "))
       std::cout << "  " << on_one_line(localized(with_tasks(text, tasks))) << "\n";
   std::cout << failures;
+  if (waits_for_nodes(*why)) show_pools(*client, options.target.ns);
   return kDone;
 }
 

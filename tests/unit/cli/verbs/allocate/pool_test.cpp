@@ -126,6 +126,43 @@ TEST(PoolTest, PodsThatWaitBecomeNodesThatGoBackWhenIdle) {
   EXPECT_EQ(w.look(), "");
 }
 
+TEST(PoolTest, PeopleSeeWhereEachAllocationStands) {
+  World w(settings());
+  w.waiting(4);
+  w.look();
+  w.look();
+  const auto standing = [&w]() -> std::string {
+    std::string text;
+    for (const PoolAllocation& one : w.pool.allocations())
+      text += one.id + " " + one.state + " " + one.node + " " +
+              std::to_string((w.now.now - one.since_ms) / kMinute) + "m;";
+    return text;
+  };
+  w.passes(kMinute);
+  EXPECT_EQ(standing(), "1 Queued  1m;");
+  w.runs("1");
+  w.look();
+  EXPECT_EQ(standing(), "1 Starting  0m;");
+  w.node("1", 4);
+  w.waiting(0);
+  w.passes(kMinute);
+  w.look();
+  EXPECT_EQ(standing(), "1 Running p-1 1m;");
+  w.now.nodes["p-1"].ready = false;
+  w.look();
+  EXPECT_EQ(standing(), "1 Silent p-1 0m;");
+  w.node("1", 0);
+  w.look();
+  EXPECT_EQ(standing(), "1 Idle p-1 0m;");
+  w.passes(5 * kMinute);
+  w.look();
+  w.look();
+  EXPECT_EQ(standing(), "1 Leaving p-1 0m;");
+  w.ends("1");
+  w.look();
+  EXPECT_EQ(standing(), "");
+}
+
 TEST(PoolTest, ANodeThatGotAPodBeforeItWasCordonedStays) {
   World w(settings());
   w.waiting(1);
