@@ -60,6 +60,9 @@ class ClusterActor : public GatedActor<cluster_actor> {
         [this](const DeleteNode& m) {
           decide(fold::DeleteRequest{keep(requests_, {m.name, m.done}), m.name});
         },
+        [this](const EndUnknownPods& m) {
+          decide(fold::EndStrangersRequest{keep(requests_, {m.name, m.done}), m.name});
+        },
         [this](const durable_atom&, uint64_t number, uint64_t commit) {
           gate_.open(number, commit);
         },
@@ -239,6 +242,7 @@ class ClusterActor : public GatedActor<cluster_actor> {
     event->node = e.node;
     event->restored = e.restored;
     event->running = hellos_.at(e.token).hello.running;
+    event->spared = e.spared;
     answers_.emplace(e.token, event);
     Reconcile ask{e.node, e.link, {}, e.restored, nullptr};
     for (PodId pod : e.known) ask.known[pod.job].insert(pod.key());

@@ -70,19 +70,18 @@ using registry_actor = caf::typed_actor<
     caf::reacts_to<wake_atom, uint64_t>,  // to itself: a finished job is due to be loaded
     caf::reacts_to<stop_atom>>;
 
-using cluster_actor =
-    caf::typed_actor<caf::reacts_to<RegisterAgent>, caf::reacts_to<LinkUp>,
-                     caf::reacts_to<LinkDown>, caf::reacts_to<Heartbeat>,
-                     caf::reacts_to<AgentLeaves>, caf::reacts_to<QueuesChanged>,
-                     caf::reacts_to<Want, job_actor>,  // from a job
-                     caf::reacts_to<Freed>,            // from a job
-                     caf::reacts_to<JobLeft>,  // from the registry: it no longer holds slots
-                     caf::reacts_to<ChangeNode>, caf::reacts_to<DeleteNode>,
-                     caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal
-                     caf::reacts_to<sync_atom, uint64_t>,  // the jobs have answered a registration
-                     caf::reacts_to<place_atom>,           // to itself: hand out free slots
-                     caf::reacts_to<beat_atom>,            // to itself: a tick of the leases
-                     caf::reacts_to<stop_atom>>;
+using cluster_actor = caf::typed_actor<
+    caf::reacts_to<RegisterAgent>, caf::reacts_to<LinkUp>, caf::reacts_to<LinkDown>,
+    caf::reacts_to<Heartbeat>, caf::reacts_to<AgentLeaves>, caf::reacts_to<QueuesChanged>,
+    caf::reacts_to<Want, job_actor>,  // from a job
+    caf::reacts_to<Freed>,            // from a job
+    caf::reacts_to<JobLeft>,          // from the registry: it no longer holds slots
+    caf::reacts_to<ChangeNode>, caf::reacts_to<DeleteNode>, caf::reacts_to<EndUnknownPods>,
+    caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal
+    caf::reacts_to<sync_atom, uint64_t>,               // the jobs have answered a registration
+    caf::reacts_to<place_atom>,                        // to itself: hand out free slots
+    caf::reacts_to<beat_atom>,                         // to itself: a tick of the leases
+    caf::reacts_to<stop_atom>>;
 
 using kept_actor =
     caf::typed_actor<caf::reacts_to<WriteKept>,

@@ -213,6 +213,11 @@ struct DeleteNode {
   std::string name;
   Reply<Status> done;
 };
+// Its agent ends the pods that a restored state does not contain.
+struct EndUnknownPods {
+  std::string name;
+  Reply<Status> done;
+};
 
 // To the KeptActor: a client creates, updates or deletes a stored object. exists: `seen` is null
 // but the object exists; conflict: its version is not that of `seen`; not_found: it is gone;
@@ -248,6 +253,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LeaveNodes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::ReturnSlots)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::ChangeNode)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteNode)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::EndUnknownPods)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::WriteKept)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobReport)

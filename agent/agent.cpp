@@ -3,10 +3,13 @@
 #include "agent/agent_loop.hpp"
 #include "agent/files/logs.hpp"
 #include "agent/files/work_dir.hpp"
+#include "agent/link/credentials.hpp"
+#include "agent/link/pool_name.hpp"
 #include "agent/metrics_port.hpp"
 #include "agent/run/hollow_executor.hpp"
 #include "agent/run/keeper_executor.hpp"
 #include "base/check.hpp"
+#include "base/process/gpus.hpp"
 #include "base/process/physical_memory.hpp"
 #include "base/process/usable_cpus.hpp"
 
@@ -15,6 +18,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -96,6 +100,18 @@ AgentControl::Command AgentControl::take() {
   return Command::none;
 }
 
+std::vector<std::string> learn_environment(AgentOptions& options) {
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  if (const std::string pool = pool_of(options.token_file); !pool.empty())
+    options.name_in_pool = pool_node_name(pool, host_name(), variable);
+  if (!options.finds_gpus || options.hollow) return {};
+  Gpus found = find_gpus("", variable);
+  for (auto& [name, numbers] : found.numbers)
+    if (options.resources.try_emplace(name, numbers.size()).second)
+      options.device_numbers[name] = std::move(numbers);
+  return std::move(found.troubles);
+}
+
 Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   if (control == nullptr) {  // before any other thread starts
     for (int signal : {SIGTERM, SIGINT, SIGUSR2}) kj::UnixEventPort::captureSignal(signal);
@@ -104,8 +120,11 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   AgentOptions options = with_defaults(given);
   MUSTER_CHECK(options.hollow || !options.work_dir.empty());
   auto io = kj::setupAsyncIo();
-  auto work_dir = options.work_dir.empty() ? Result<WorkDir>(WorkDir::ephemeral(options.name))
-                                           : WorkDir::open(options.work_dir, options.name);
+  const std::string otherwise = options.name_in_pool.empty() ? host_name() : options.name_in_pool;
+  auto work_dir =
+      options.work_dir.empty()
+          ? Result<WorkDir>(WorkDir::ephemeral(options.name.empty() ? otherwise : options.name))
+          : WorkDir::open(options.work_dir, options.name, otherwise);
   if (!work_dir) return work_dir.error();
   if (options.at_start) options.at_start();
   auto credentials = Credentials::load(*work_dir, options.token_file);

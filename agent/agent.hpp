@@ -9,9 +9,16 @@
 #include "base/result.hpp"
 
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace muster::agent {
+
+// Takes from the environment what the options do not say: the name of a node that joins with a
+// pool's token, and the GPUs. Call before forget_environment(), which removes it. Returns what
+// could not be understood, for people.
+std::vector<std::string> learn_environment(AgentOptions& options);
 
 // Runs an agent until it exits. Returns the exit code, or why it can't serve (another agent on the
 // work-dir, another cluster, a node name that the coordinator refuses, no keeper). Without

@@ -174,6 +174,7 @@ kj::Promise<void> Agent::get_certificate(Link& link) {
     return kj::READY_NOW;
   }
   request.setRequest(kj::arrayPtr(reinterpret_cast<const kj::byte*>(der->data()), der->size()));
+  request.setNode(work_dir_.node_name());
   return request.send().then([this](capnp::Response<wire::Coordinator::CertifyResults>&& answer) {
     auto result = answer.getResult();
     Status status = result.isCertificate()

@@ -23,11 +23,14 @@ struct AgentOptions {
                                               // TrustedServers
   bool insecure = false;                      // connect to other machines without TLS
   std::string token_file;                     // join token; empty: none
-  std::string name;                           // empty: the work-dir's, else the host's
+  std::string name;                           // empty: the work-dir's, else the next
+  std::string name_in_pool{};                 // empty: the host's
   uint32_t slots = 0;                         // 0: one per CPU
   uint64_t cpu_millis = 0;                    // 0: 1000 per CPU
   uint64_t memory_bytes = 0;                  // 0: all physical memory
   std::map<std::string, uint32_t> resources;  // named resources (nvidia.com/gpu), with counts
+  core::node::DeviceMap device_numbers{};     // of those that do not count from 0
+  bool finds_gpus = false;                    // declares those that there are
   std::map<std::string, std::string> labels;
   std::string node_ip;  // where other nodes reach this one; empty: as it reaches the coordinator
   // On which nodes of MPI jobs try each other; absent: they do not.

@@ -262,6 +262,9 @@ class Thread final : public ApiThread, public api::Backend {
   void delete_node(std::string name, std::function<void(Status)> done) override {
     caf::anon_send(cluster_, actors::DeleteNode{std::move(name), back(std::move(done))});
   }
+  void end_unknown_pods(std::string name, std::function<void(Status)> done) override {
+    caf::anon_send(cluster_, actors::EndUnknownPods{std::move(name), back(std::move(done))});
+  }
 
   void set_queues(const core::QueueSet& queues) override {
     caf::anon_send(cluster_, actors::QueuesChanged{queues.queues, queues.classes});
@@ -348,7 +351,7 @@ class Thread final : public ApiThread, public api::Backend {
           invalid("it would not be accepted anywhere: the coordinator runs without " + why));
     auto tell = replies_.across(std::move(done));
     options_.trust->make({wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by),
-                          wanted.life_ms, std::move(wanted.claims)},
+                          wanted.life_ms, std::move(wanted.claims), wanted.uses_max},
                          [tell](Result<TrustStore::Made> made) {
                            if (!made.ok()) return tell(made.error());
                            tell(api::TokenMade{std::move(made->token), std::move(made->text)});
@@ -426,6 +429,7 @@ class Thread final : public ApiThread, public api::Backend {
       case core::TokenKind::user:
         return tls_address_.empty() ? "--api-tls" : "";
       case core::TokenKind::node:
+      case core::TokenKind::pool:
         return rpc_->tls_address().empty() ? "--listen-tls" : "";
       case core::TokenKind::coordinator:
         return options_.lead == nullptr ? "--store and --peers" : "";

@@ -130,6 +130,8 @@ class Running final : public Coordinator {
         *journal_, load_object,
         [&unloaded](core::JobSummary job) { unloaded.push_back(std::move(job)); }, crashes_.aside);
     if (!recovered) return recovered.error();
+    if (trust_)
+      for (const core::NodeInfo& node : recovered->nodes) trust_->know_node(node.name);
     const std::string noted = storage::RocksdbJournal::noted_cluster(options_.data_dir);
     if (!noted.empty() && !recovered->cluster_id.empty() && noted != recovered->cluster_id)
       return Error{Errc::invalid,

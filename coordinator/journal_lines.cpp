@@ -343,6 +343,7 @@ void put_claims(Line& line, const core::NodeClaims& claims) {
   line["labels"] = claims.labels;
   line["slotsMax"] = claims.slots_max;
   line["resources"] = claims.resources_max;
+  if (!claims.pool.empty()) line["pool"] = claims.pool;
 }
 
 Line token_line(const core::Token& token) {
@@ -353,9 +354,14 @@ Line token_line(const core::Token& token) {
                {"by", token.by},
                {"madeMs", token.made_ms},
                {"untilMs", token.until_ms},
-               {"used", !token.used_key.empty()}};
-  if (token.kind == core::TokenKind::node) put_claims(line, token.claims);
-  line["withheld"] = {"hash", "usedKey"};
+               {"used", !token.used_keys.empty()}};
+  const bool of_pool = token.kind == core::TokenKind::pool;
+  if (of_pool) {
+    line["uses"] = token.used_keys.size();
+    line["usesMax"] = token.uses_max;
+  }
+  if (of_pool || token.kind == core::TokenKind::node) put_claims(line, token.claims);
+  line["withheld"] = {"hash", "usedKeys"};
   return line;
 }
 
@@ -414,13 +420,13 @@ Line history_line(const core::HistoryEntry& entry) {
   put(line, "startedMs", entry.started);
   put(line, "endedMs", entry.ended);
   put(line, "removedMs", entry.removed);
+  if (!entry.tasks.empty()) line["tasks"] = entry.tasks;
   line["indexes"] = entry.indexes;
   line["succeeded"] = entry.succeeded;
   line["failedIndexes"] = entry.failed_indexes;
   line["cancelledIndexes"] = entry.cancelled_indexes;
   line["attempts"] = entry.attempts;
   line["failedAttempts"] = entry.failed_attempts;
-  if (!entry.tasks.empty()) line["tasks"] = entry.tasks;
   line["userUs"] = entry.used.user_us;
   line["systemUs"] = entry.used.system_us;
   line["peakBytes"] = entry.used.peak_bytes;

@@ -1,9 +1,10 @@
 // Trust: the issued tokens, and the nodes whose certificates were revoked. Pure.
 //
 // A token is shown once, when it is created; the stored form is not enough to use it. A node's
-// token lets its agent fetch a certificate, once, and says what the node may claim; a user's token
-// authenticates the user until it expires or is revoked. A coordinator's token lets a follower copy
-// the journal, with all that it keeps secret, until it expires or is revoked.
+// token lets its agent fetch a certificate, once, and says what the node may claim; a pool's token
+// does so for a number of nodes whose names begin with the pool's. A user's token authenticates the
+// user until it expires or is revoked. A coordinator's token lets a follower copy the journal, with
+// all that it keeps secret, until it expires or is revoked.
 //
 // A node's certificates belong to a generation: the time of the last revocation, in seconds since
 // 1970, or 0. Only certificates of the current generation are accepted.
@@ -11,6 +12,7 @@
 
 #include "base/clock.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,10 +23,20 @@
 
 namespace muster::core {
 
-enum class TokenKind : uint8_t { node = 0, user = 1, coordinator = 2 };
+enum class TokenKind : uint8_t { node = 0, user = 1, coordinator = 2, pool = 3 };
 
 constexpr std::string_view kind_name(TokenKind kind) {
-  return kind == TokenKind::node ? "node" : kind == TokenKind::user ? "user" : "coordinator";
+  switch (kind) {
+    case TokenKind::node:
+      return "node";
+    case TokenKind::user:
+      return "user";
+    case TokenKind::coordinator:
+      return "coordinator";
+    case TokenKind::pool:
+      return "pool";
+  }
+  return "";
 }
 
 // Minimum, maximum and default lifetimes of tokens.
@@ -35,8 +47,10 @@ constexpr Millis kUserTokenLifeMax = Millis{30} * 86'400'000,
 // For the token that a munge credential is exchanged for; users can get a new one at no cost.
 constexpr Millis kMungeTokenLifeMax = Millis{12} * 3'600'000, kMungeTokenLife = 3'600'000;
 
-constexpr size_t kTokensMax = 10'000;    // stored at a time
-constexpr size_t kTokensOfOneMax = 100;  // unexpired tokens of one user
+constexpr size_t kTokensMax = 10'000;     // stored at a time
+constexpr size_t kTokensOfOneMax = 100;   // unexpired tokens of one user
+constexpr uint32_t kPoolUsesMax = 1'000;  // nodes that join with one token
+constexpr size_t kPoolNameMax = 63;       // as of a label's value
 constexpr size_t kTokenIdDigits = 16, kTokenSecretDigits = 64;
 
 // What the agent of a node on another machine may claim (core/cluster/nodes/claims.hpp).
@@ -47,6 +61,7 @@ struct NodeClaims {
   std::vector<std::string> labels;
   uint32_t slots_max = kSlots;
   std::map<std::string, int64_t> resources_max;  // named resources; none of the others
+  std::string pool{};  // of the token with which the node joined; empty: it was its own
 
   bool operator==(const NodeClaims&) const = default;
 };
@@ -54,14 +69,21 @@ struct NodeClaims {
 struct Token {
   std::string id;  // hexadecimal
   TokenKind kind = TokenKind::node;
-  std::string subject;               // the name of the node, the user or the coordinator
+  std::string subject;               // the name of the node, user, coordinator or pool
   uint32_t uid = 0;                  // of the user
   std::string hash;                  // of a user's secret: SHA-256, in hexadecimal
   std::string by;                    // the name of the user who created it
   Millis made_ms = 0, until_ms = 0;  // wall clock
-  std::string used_key;  // node: SHA-256 of the public key that was certified; empty: none yet
-  NodeClaims claims{};   // node
+  // Node: SHA-256 of the public key that was certified. Pool: of each node's name with its key. And
+  // how many there may be.
+  std::vector<std::string> used_keys{};
+  uint32_t uses_max = 1;
+  NodeClaims claims{};  // node and pool
 
+  // An agent that did not get its certificate asks again, with the same key.
+  bool has_certified(const std::string& key) const {
+    return std::find(used_keys.begin(), used_keys.end(), key) != used_keys.end();
+  }
   bool operator==(const Token&) const = default;
 };
 

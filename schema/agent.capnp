@@ -82,8 +82,9 @@ interface Coordinator {
   # outcome is durable, or at once if refused.
   register @0 (hello :Hello, agent :Agent) -> (result :Registered);
 
-  certify @1 (request :Data) -> (result :Certified);
-  # Over TLS: signs a request (PKCS 10, DER) for the node of the caller's certificate or join token.
+  certify @1 (request :Data, node :Text) -> (result :Certified);
+  # Over TLS: signs a request (PKCS 10, DER) for the node of the caller's certificate or join token, or, with a pool's
+  # token, for `node`.
 
   prove @2 (challenge :Data) -> (clusterId :Text, proof :Text);
   # Without TLS, before register: proves to an agent that this coordinator has the key of the cluster (trust/tls/proof.hpp).

@@ -543,16 +543,18 @@ struct KeptRow {
 struct TokenRow {
   version @0 :UInt32;
   id @1 :Text;
-  ofUser @2 :Bool;                    # else of a node or a coordinator
-  subject @3 :Text;                   # the name of the user, the node or the coordinator
+  ofUser @2 :Bool;                    # else of a node, a coordinator or a pool
+  subject @3 :Text;                   # the name of the user, the node, the coordinator or the pool
   uid @4 :UInt32;
   hash @5 :Text;                      # of a user's secret
   by @6 :Text;
   madeMs @7 :Int64;
   untilMs @8 :Int64;
-  usedKey @9 :Text;                   # hash of the public key that was certified
-  claims @10 :NodeClaims;             # of a node's; absent: written before tokens had claims
+  usedKey @9 :Text;                   # of a node's: hash of the public key that was certified
+  claims @10 :NodeClaims;             # of a node's or a pool's; absent: written before tokens had claims
   ofCoordinator @11 :Bool;
+  usesMax @12 :UInt32;                # of a pool's; 0: it is not one
+  usedKeys @13 :List(Text);           # likewise
 }
 
 # What a node's agent may claim (core/cluster/nodes/claims.hpp).
@@ -560,6 +562,7 @@ struct NodeClaims {
   labels @0 :List(Text);              # patterns
   slotsMax @1 :UInt32;
   resources @2 :List(Resource);       # the most of each
+  pool @3 :Text;                      # with whose token the node joined; empty: with its own
 }
 
 struct ClaimsRow {

@@ -114,7 +114,8 @@ WorkDir WorkDir::ephemeral(const std::string& name) {
   return dir;
 }
 
-Result<WorkDir> WorkDir::open(const std::string& path, const std::string& name) {
+Result<WorkDir> WorkDir::open(const std::string& path, const std::string& name,
+                              const std::string& otherwise) {
   auto opened = open_private_dir(path, "work-dir");
   if (!opened) return opened.error();
   WorkDir dir;
@@ -133,11 +134,11 @@ Result<WorkDir> WorkDir::open(const std::string& path, const std::string& name) 
     return Error{Errc::conflict, "another agent runs on work-dir " + dir.path_ +
                                      "; give this one another --work-dir"};
   }
-  if (Status loaded = dir.load(name); !loaded) return loaded.error();
+  if (Status loaded = dir.load(name, otherwise); !loaded) return loaded.error();
   return dir;
 }
 
-Status WorkDir::load(const std::string& wanted_name) {
+Status WorkDir::load(const std::string& wanted_name, const std::string& otherwise) {
   std::map<std::string, std::string> kept;
   auto identity = read_private_file(dir_.get(), "identity");
   if (!identity && errno != ENOENT) return failed("cannot read " + path_ + "/identity");
@@ -181,7 +182,7 @@ Status WorkDir::load(const std::string& wanted_name) {
     }
     id_ = random_hex(kIdBytes);
     secret_ = random_hex(kSecretBytes);
-    name_ = wanted_name.empty() ? host_name() : wanted_name;
+    name_ = wanted_name.empty() ? otherwise : wanted_name;
     if (Status saved = save(); !saved) return saved;
   }
   commit_file_ = open_private_file(dir_.get(), "commit", O_WRONLY | O_CREAT);

@@ -37,11 +37,14 @@ struct SealedHistory {
   std::string seal;
 };
 
+std::string host_name();  // lower case, as a node name must be
+
 class WorkDir {
  public:
-  // `name` empty: the stored one, else the host's. `conflict`: another agent holds the work-dir, or
-  // it has another name.
-  static Result<WorkDir> open(const std::string& path, const std::string& name);
+  // `name` empty: the stored one, else `otherwise`. `conflict`: another agent holds the work-dir,
+  // or it has another name.
+  static Result<WorkDir> open(const std::string& path, const std::string& name,
+                              const std::string& otherwise = host_name());
   // For an agent that stores nothing (a hollow one): a fresh id and no files.
   static WorkDir ephemeral(const std::string& name);
 
@@ -72,7 +75,7 @@ class WorkDir {
   Status renew_id();
 
  private:
-  Status load(const std::string& wanted_name);
+  Status load(const std::string& wanted_name, const std::string& otherwise);
   Status save() const;
   Status move_keeper_away(const char* why) const;
 
@@ -85,6 +88,5 @@ class WorkDir {
 };
 
 std::string boot_id();
-std::string host_name();  // lower case, as a node name must be
 
 }  // namespace muster::agent

@@ -23,7 +23,22 @@ std::optional<tls::Identity> holder(const tls::Bundle& bundle) {
   return facts.ok() ? tls::Identity::parse(facts->common_name) : std::nullopt;
 }
 
+Result<tls::Bundle> read_token(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return Error{Errc::unavailable, std::strerror(errno)};
+  return tls::read_bundle(text.str());
+}
+
 }  // namespace
+
+std::string pool_of(const std::string& token_file) {
+  if (token_file.empty()) return "";
+  const auto bundle = read_token(token_file);
+  const auto who = bundle.ok() ? holder(*bundle) : std::nullopt;
+  return who && who->kind == tls::Identity::Kind::pool ? who->node : "";
+}
 
 Result<Credentials> Credentials::load(WorkDir& work_dir, const std::string& token_file) {
   Credentials credentials(work_dir);
@@ -52,22 +67,21 @@ Status Credentials::load_token(const std::string& file) {
   struct stat info = {};
   if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077) != 0)
     return invalid("--token-file " + file + " can be read by other users: chmod 600 " + file);
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) {
-    // A node that has joined no longer needs it.
-    if (own_) return Nothing{};
-    return invalid("--token-file " + file + ": " + std::strerror(errno));
-  }
-  auto bundle = tls::read_bundle(text.str());
+  auto bundle = read_token(file);
+  // A node that has joined no longer needs it.
+  if (!bundle.ok() && bundle.error().code == Errc::unavailable && own_) return Nothing{};
   if (!bundle.ok()) return invalid("--token-file " + file + ": " + bundle.error().message);
   const auto who = holder(*bundle);
-  if (!who || who->kind != tls::Identity::Kind::join)
+  const bool of_pool = who && who->kind == tls::Identity::Kind::pool;
+  if (!who || (!of_pool && who->kind != tls::Identity::Kind::join))
     return invalid("--token-file " + file +
                    ": it is not a join token; `muster token create --node " +
                    work_dir_->node_name() + "` makes one");
-  if (who->node != work_dir_->node_name())
+  if (of_pool && !tls::is_in_pool(work_dir_->node_name(), who->node))
+    return invalid("--token-file " + file + ": it is for nodes called " + who->node +
+                   "-..., but this is node " + work_dir_->node_name() +
+                   ": use another --work-dir or --name");
+  if (!of_pool && who->node != work_dir_->node_name())
     return invalid("--token-file " + file + ": it is for node " + who->node +
                    ", but this is node " + work_dir_->node_name());
   if (tls::read_certificate(bundle->own.certificate)->until_ms <= wall_now()) {

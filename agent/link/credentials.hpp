@@ -1,8 +1,9 @@
 // Credentials: how an agent proves to the coordinator which node it is, over TLS.
 //
-// A join token (a file) is good for one certificate of one node. With it, the agent gets a
-// certificate for its own key, which it keeps in the work-dir (credentials.pem) and renews after
-// two thirds of its life. An agent that has either always uses TLS.
+// A join token (a file) is good for one certificate of one node, a pool's for those of several
+// nodes. With it, the agent gets a certificate for its own key, which it keeps in the work-dir
+// (credentials.pem) and renews after two thirds of its life. An agent that has either always uses
+// TLS.
 #pragma once
 
 #include "agent/files/work_dir.hpp"
@@ -16,6 +17,9 @@
 #include <string>
 
 namespace muster::agent {
+
+// The pool whose token this file is; empty: it is not one, or cannot be read.
+std::string pool_of(const std::string& token_file);
 
 class Credentials {
  public:

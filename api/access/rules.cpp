@@ -94,6 +94,7 @@ constexpr Rule kRules[] = {
     {"muster.dev", "nodes", "token", "create", Reach::admins},
     {"muster.dev", "nodes", "revocation", "create", Reach::admins},
     {"muster.dev", "nodes", "claims", "get create", Reach::admins},
+    {"muster.dev", "pools", "token", "create", Reach::admins},
     {"muster.dev", "coordinators", "token", "create", Reach::admins},
     // Operators only.
     {"", "nodes", "*", "update patch delete create", Reach::none},
@@ -101,6 +102,7 @@ constexpr Rule kRules[] = {
     {"events.k8s.io", "events", "*", "*", Reach::none},
     {"coordination.k8s.io", "leases", "*", "*", Reach::none},
     {"scheduling.k8s.io", "priorityclasses", "*", "*", Reach::none},
+    {"muster.dev", "nodes", "unknownpods", "delete", Reach::none},
     {"muster.dev", "queues", "*", "*", Reach::none},
     {"muster.dev", "coordinators", "", "delete", Reach::none},
     {"muster.dev", "coordinators", "promotion", "create", Reach::none},

@@ -123,11 +123,12 @@ struct AttemptRequest {
 
 struct TokenWanted {
   core::TokenKind kind = core::TokenKind::user;
-  std::string subject;  // the name of the user, the node or the coordinator
+  std::string subject;  // the name of the user, the node, the coordinator or the pool
   uint32_t uid = 0;     // of the user
   std::string by;       // who asks for it
   Millis life_ms = 0;
-  core::NodeClaims claims{};  // of the node
+  core::NodeClaims claims{};  // of the node or the pool's nodes
+  uint32_t uses_max = 1;      // by the pool's nodes
 };
 
 struct TokenMade {
@@ -184,6 +185,8 @@ class Backend {
                            std::function<void(Status)> done) = 0;
   // Removes the node; its pods fail as disrupted. not_found.
   virtual void delete_node(std::string name, std::function<void(Status)> done) = 0;
+  // Ends the pods of the node that a restored state does not contain. not_found.
+  virtual void end_unknown_pods(std::string name, std::function<void(Status)> done) = 0;
   // Replaces `seen`, as the View shows it (nullptr: it does not exist), with `next` (nullptr:
   // delete it). exists, conflict, not_found; overloaded if there are too many of its kind, or if
   // its owner would exceed `quota`.

@@ -136,8 +136,8 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
     target.name = p[4];
     target.what = p[3] + "/" + p[5];
     for (const char* what :
-         {"users/token", "nodes/token", "nodes/claims", "nodes/revocation", "coordinators/token",
-          "coordinators/promotion", "coordinators/demotion"})
+         {"users/token", "nodes/token", "nodes/claims", "nodes/revocation", "nodes/unknownpods",
+          "pools/token", "coordinators/token", "coordinators/promotion", "coordinators/demotion"})
       if (target.what == what) return target;
     return std::nullopt;
   }

@@ -134,6 +134,11 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   if (HistoryRoutes::serves(target))
     return exchange.method == kj::HttpMethod::GET ? history_.answer(exchange, target)
                                                   : not_allowed(exchange, "GET");
+  if (target.what == "nodes/unknownpods")
+    return exchange.method == kj::HttpMethod::DELETE
+               ? with_body(exchange, Target{.kind = Kind::node, .name = target.name}, nodes_,
+                           &NodeRoutes::end_unknown_pods)
+               : not_allowed(exchange, "DELETE");
   if (CoordinatorRoutes::serves(target)) return answer_coordinators(exchange, target);
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
   if (target.what == "hold" || target.what == "overrides" || target.what == "cancel")
@@ -204,6 +209,8 @@ kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& t
     return with_body(exchange, named, trust_, &TrustRoutes::make_for_user);
   if (target.what == "nodes/token")
     return with_body(exchange, named, trust_, &TrustRoutes::make_for_node);
+  if (target.what == "pools/token")
+    return with_body(exchange, named, trust_, &TrustRoutes::make_for_pool);
   if (target.what == "coordinators/token")
     return with_body(exchange, named, trust_, &TrustRoutes::make_for_coordinator);
   return with_body(exchange, named, trust_, &TrustRoutes::revoke_node);

@@ -176,6 +176,18 @@ void Expected::find_object(const std::vector<std::string>& path, std::string_vie
     form_ = creates || !name_.empty() ? Form::one : Form::list;
 }
 
+namespace {
+
+// Of a token, in the path that makes one.
+const char* holder_in(std::string_view plural) {
+  return plural == "users"   ? "user"
+         : plural == "nodes" ? "node"
+         : plural == "pools" ? "pool"
+                             : "coordinator";
+}
+
+}  // namespace
+
 // The paths below /apis/muster.dev/v1.
 void Expected::find_own(const std::vector<std::string>& path, std::string_view method,
                         const Json& body) {
@@ -219,12 +231,12 @@ void Expected::find_own(const std::vector<std::string>& path, std::string_view m
   } else if (is({"users", "*", "token"}) && at(body, {"login"}) == Json(true)) {
     one("Login", {{Type::text, "user", path[1]}, {Type::text, "code"}});
   } else if (path.size() == 3 && path[2] == "token") {
-    const char* holder = path[0] == "users" ? "user" : path[0] == "nodes" ? "node" : "coordinator";
-    one("Token", {{Type::text, holder, path[1]}, {Type::text, "id"}, {Type::text, "text"}});
+    one("Token",
+        {{Type::text, holder_in(path[0]), path[1]}, {Type::text, "id"}, {Type::text, "text"}});
   } else if (is({"nodes", "*", "claims"})) {
     one("NodeClaims", {{Type::text, "node", path[1]}, {Type::flag, "asRegistered"}});
-  } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"}) || is({"coordinators", "*"}) ||
-             is({"coordinators", "*", "promotion"}) || is({"coordinators", "*", "demotion"}) ||
+  } else if (is({"tokens", "*"}) || is({"nodes", "*", "revocation"}) ||
+             is({"nodes", "*", "unknownpods"}) || (path.size() > 1 && path[0] == "coordinators") ||
              (method == "DELETE" && is({"namespaces", "*", "jobs", "*", "hold"}))) {
     form_ = Form::success;
   } else if (is({"namespaces", "*", "jobs", "*", "why"})) {

@@ -20,6 +20,7 @@ namespace {
 
 constexpr unsigned kRefusedMax = 4;        // rejected registrations before a connection is closed
 constexpr size_t kRequestMax = 16u << 10;  // bytes of a certificate signing request
+constexpr size_t kNodeNameMax = 253;       // bytes
 constexpr size_t kChallengeMin = 16, kChallengeMax = 64;  // bytes
 
 class Bootstrap final : public wire::Coordinator::Server {
@@ -132,6 +133,7 @@ kj::Promise<void> Registration::enroll(RegisterCall context, uint64_t number) {
         return refuse(context, number, wire::Refusal::Why::OTHER_CLUSTER, answer.message,
                       answer.end);
     }
+    if (TrustStore* const trust = desks_.context.options.trust) trust->know_node(node);
     auto out = context.getResults().initResult().initWelcome();
     write_welcome(answer, out.initWelcome());
     out.setSession(kj::heap<AgentSession>(desks_, answer.node, node, number));
@@ -150,6 +152,7 @@ kj::Promise<void> Registration::certify(CertifyCall context, uint64_t number) {
   KJ_REQUIRE(caller != nullptr);
   const auto params = context.getParams().getRequest();
   const std::string request(reinterpret_cast<const char*>(params.begin()), params.size());
+  const std::string node = text_of(context.getParams().getNode(), kNodeNameMax);
   context.releaseParams();
   using Answer = Result<std::string>;
   auto paf = kj::newPromiseAndFulfiller<Answer>();
@@ -162,23 +165,26 @@ kj::Promise<void> Registration::certify(CertifyCall context, uint64_t number) {
   } else {
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Answer>>>(kj::mv(paf.fulfiller));
     desks_.context.options.trust->certify(
-        caller->guest->who, request,
+        caller->guest->who, node, request,
         desks_.context.replies.across<Answer>(
             [fulfiller](Answer answer) { (*fulfiller)->fulfill(kj::mv(answer)); }));
   }
-  return paf.promise.then([this, context, number, who = caller->guest](Answer answer) mutable {
-    const std::string name = who ? who->who.common_name() : "a local agent";
-    auto out = context.getResults().initResult();
-    if (answer.ok()) {
-      log::info("signed a certificate for {}", name);
-      out.setCertificate(*answer);
-      ports_.renewed(number, *answer);
-    } else {
-      if (auto more = refusals_.due(boot_now()))
-        log::warn("refused {} a certificate: {}{}", name, answer.error().message, *more);
-      out.setRefused(answer.error().message);
-    }
-  });
+  return paf.promise.then(
+      [this, context, number, node, who = caller->guest](Answer answer) mutable {
+        std::string name = who ? who->who.common_name() : "a local agent";
+        if (who && who->who.kind == tls::Identity::Kind::pool)
+          name += " (" + on_one_line(node) + ")";
+        auto out = context.getResults().initResult();
+        if (answer.ok()) {
+          log::info("signed a certificate for {}", name);
+          out.setCertificate(*answer);
+          ports_.renewed(number, *answer);
+        } else {
+          if (auto more = refusals_.due(boot_now()))
+            log::warn("refused {} a certificate: {}{}", name, answer.error().message, *more);
+          out.setRefused(answer.error().message);
+        }
+      });
 }
 
 void Registration::prove(ProveCall context) const {

@@ -4,25 +4,28 @@
 
 namespace muster::core::node {
 
-Devices::Devices(const DeviceCounts& has) : has_(has) {}
+Devices::Devices(const DeviceCounts& has, const DeviceMap& numbers) : has_(numbers) {
+  for (const auto& [name, count] : has)
+    if (auto [own, fresh] = has_.try_emplace(name); fresh)
+      for (uint32_t n = 0; n < count; ++n) own->second.push_back(n);
+}
 
 bool Devices::has(const DeviceCounts& wanted) const {
   return std::all_of(wanted.begin(), wanted.end(), [this](const auto& one) {
     auto found = has_.find(one.first);
-    return one.second == 0 || (found != has_.end() && found->second >= one.second);
+    return one.second == 0 || (found != has_.end() && found->second.size() >= one.second);
   });
 }
 
 DeviceMapPtr Devices::take(const DeviceCounts& wanted) {
   auto taken = std::make_shared<DeviceMap>();
   for (const auto& [name, count] : wanted) {
-    auto found = has_.find(name);
-    uint32_t total = found == has_.end() ? 0 : found->second;
+    const auto found = has_.find(name);
     const auto& held = held_[name];
     auto& numbers = (*taken)[name];
-    for (uint32_t n = 0; n < total && numbers.size() < count; ++n) {
-      if (!held.contains(n)) numbers.push_back(n);
-    }
+    if (found != has_.end())
+      for (const uint32_t n : found->second)
+        if (numbers.size() < count && !held.contains(n)) numbers.push_back(n);
     if (numbers.size() < count) return nullptr;
   }
   adopt(*taken);

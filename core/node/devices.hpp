@@ -19,8 +19,8 @@ using DeviceMapPtr = std::shared_ptr<const DeviceMap>;
 class Devices {
  public:
   Devices() = default;
-  // Numbers count from 0.
-  explicit Devices(const DeviceCounts& has);
+  // They count from 0, except for resources in `numbers`.
+  explicit Devices(const DeviceCounts& has, const DeviceMap& numbers = {});
 
   // Whether the node has that many in total, taken or not.
   bool has(const DeviceCounts& wanted) const;
@@ -32,7 +32,7 @@ class Devices {
   void release(const DeviceMap& held);
 
  private:
-  DeviceCounts has_;
+  DeviceMap has_;
   std::map<std::string, std::set<uint32_t>> held_;
 };
 

@@ -64,9 +64,8 @@ class Node {
   // `gather_ms`: a report that is not full waits until this long after the previous one. At high
   // rates this turns single ends, each with its own sync, into lists; when little happens or few
   // pods are here, a report goes out at once.
-  explicit Node(uint32_t slots, Term highest = {}, Millis gather_ms = 0,
-                const DeviceCounts& devices = {})
-      : slots_(slots), gather_ms_(gather_ms), term_(highest), devices_(devices) {}
+  explicit Node(uint32_t slots, Term highest = {}, Millis gather_ms = 0, Devices devices = {})
+      : slots_(slots), gather_ms_(gather_ms), term_(highest), devices_(std::move(devices)) {}
 
   // --- from the coordinator. False: ignored, because its term is stale. `sent_at`: when the
   // registration was sent, which counts as a heartbeat.

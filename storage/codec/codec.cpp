@@ -472,15 +472,19 @@ Result<std::vector<core::Record>> decode_records(std::string_view bytes) {
 }
 
 void write_claims(const core::NodeClaims& claims, wire::NodeClaims::Builder out) {
-  const auto& [patterns, slots_max, resources_max] = claims;
+  const auto& [patterns, slots_max, resources_max, pool] = claims;
   auto labels = out.initLabels(static_cast<uint32_t>(patterns.size()));
   for (uint32_t i = 0; i < patterns.size(); ++i) labels.set(i, text(patterns[i]));
   out.setSlotsMax(slots_max);
   write_resources(resources_max, out.initResources(static_cast<uint32_t>(resources_max.size())));
+  if (!pool.empty()) out.setPool(text(pool));
 }
 
 core::NodeClaims claims_back(wire::NodeClaims::Reader in) {
-  core::NodeClaims claims{.labels = {}, .slots_max = in.getSlotsMax(), .resources_max = {}};
+  core::NodeClaims claims{.labels = {},
+                          .slots_max = in.getSlotsMax(),
+                          .resources_max = {},
+                          .pool = text_back(in.getPool())};
   for (auto pattern : in.getLabels()) claims.labels.push_back(text_back(pattern));
   for (auto one : in.getResources())
     claims.resources_max[text_back(one.getName())] = one.getCount();
@@ -618,7 +622,8 @@ Result<core::Kept> decode_kept(std::string_view bytes) {
 }
 
 std::string encode_token(const core::Token& token) {
-  const auto& [id, kind, subject, uid, hash, by, made_ms, until_ms, used_key, claims] = token;
+  const auto& [id, kind, subject, uid, hash, by, made_ms, until_ms, used_keys, uses_max, claims] =
+      token;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::TokenRow>();
   out.setVersion(wire::TOKEN_VERSION);
@@ -631,17 +636,28 @@ std::string encode_token(const core::Token& token) {
   out.setBy(text(by));
   out.setMadeMs(made_ms);
   out.setUntilMs(until_ms);
-  out.setUsedKey(text(used_key));
-  if (kind == core::TokenKind::node) write_claims(claims, out.initClaims());
+  const bool of_pool = kind == core::TokenKind::pool;
+  if (of_pool) {
+    out.setUsesMax(uses_max);
+    auto keys = out.initUsedKeys(static_cast<uint32_t>(used_keys.size()));
+    for (uint32_t i = 0; i < used_keys.size(); ++i) keys.set(i, text(used_keys[i]));
+  } else if (!used_keys.empty()) {
+    out.setUsedKey(text(used_keys.front()));
+  }
+  if (of_pool || kind == core::TokenKind::node) write_claims(claims, out.initClaims());
   return packed(message);
 }
 
 Result<core::Token> decode_token(std::string_view bytes) {
   return unpacked<wire::TokenRow, core::Token>(
       bytes, "a token", wire::TOKEN_VERSION, [](auto in) -> core::Token {
+        std::vector<std::string> used_keys;
+        if (in.getUsedKey().size() > 0) used_keys.push_back(text_back(in.getUsedKey()));
+        for (auto key : in.getUsedKeys()) used_keys.push_back(text_back(key));
         return {.id = text_back(in.getId()),
                 .kind = in.getOfUser()          ? core::TokenKind::user
                         : in.getOfCoordinator() ? core::TokenKind::coordinator
+                        : in.getUsesMax() > 0   ? core::TokenKind::pool
                                                 : core::TokenKind::node,
                 .subject = text_back(in.getSubject()),
                 .uid = in.getUid(),
@@ -649,7 +665,8 @@ Result<core::Token> decode_token(std::string_view bytes) {
                 .by = text_back(in.getBy()),
                 .made_ms = in.getMadeMs(),
                 .until_ms = in.getUntilMs(),
-                .used_key = text_back(in.getUsedKey()),
+                .used_keys = std::move(used_keys),
+                .uses_max = std::max(in.getUsesMax(), 1u),
                 .claims = in.hasClaims() ? claims_back(in.getClaims()) : core::NodeClaims{}};
       });
 }

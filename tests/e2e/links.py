@@ -156,6 +156,31 @@ class Nodes(Site):
         self.assertEqual(other.wait(20), 5)
         self.assertIn("it is for node c01, but this is node c02", self.log("agent"))
 
+    def test_nodes_of_a_pool_join_with_one_token(self):
+        token = self.token("--pool", "hpc", "--uses", "2", "--label", "disk=*")
+
+        def agent(rank, *flags, job=4711):
+            return self.daemon("agent", "--coordinator", self.ends["listenTls"], "--work-dir", self.dir / f"w{rank}", "--token-file", token,
+                               *flags, prefix=("env", f"SLURM_JOB_ID={job}", f"SLURM_PROCID={rank}"))
+        first = agent(0, "--label", "disk=ssd")
+        agent(1)
+        eventually(lambda: self.ready("hpc-4711-0") and self.ready("hpc-4711-1"), "both ready")
+        self.assertEqual(self.labels("hpc-4711-0"), {"disk": "ssd", "muster.dev/pool": "hpc"})
+        self.assertIn("pool       hpc, with whose token it joined\n", self.ok("node", "claims", "hpc-4711-1"))
+        self.assertRegex(self.ok("token", "list"), r"pool/hpc .* 2/2\n")
+        self.assertEqual(agent(2).wait(20), 5)
+        self.assertIn("its join token has already been used by 2 nodes, its limit", self.log("agent"))
+        # A work-dir keeps its node, and its certificate, in the next job, too.
+        first.kill()
+        first.wait()
+        before = self.log("agent").count("registered with")
+        agent(0, job=4712)
+        eventually(lambda: self.log("agent").count("registered with") > before, "back")
+        self.assertTrue(self.ready("hpc-4711-0"))
+        # Another name is not the pool's.
+        self.assertEqual(self.agent("c01", "--token-file", token).wait(20), 5)
+        self.assertIn("it is for nodes called hpc-..., but this is node c01", self.log("agent"))
+
     def test_revoked_join_token_is_refused(self):
         token = self.token("--node", "c01")
         self.ok("token", "revoke", self.ok("token", "list").splitlines()[1].split()[0])
@@ -213,7 +238,7 @@ class Nodes(Site):
         self.assertIn('nodes "c01" not found', self.muster("node", "claims", "c01").stderr)
         done = self.muster("token", "create", "--user", "root", "--label", "a=b")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("only for `muster token create --node`", done.stderr)
+        self.assertIn("only for `--node NAME` and `--pool NAME`", done.stderr)
 
     def test_agent_without_a_token_is_rejected(self):
         agent = self.agent("c01")
@@ -517,7 +542,11 @@ class Clients(Site):
                             (("token", "create", "--node", "c01", "--ttl", "8d"), "--ttl: must be 1m to 7d"),
                             (("token", "create", "--node", "C_01"), "the name of a node"),
                             (("token", "create", "--user", "no-such-user"), "unknown user no-such-user"),
-                            (("token", "create", "--node", "a", "--user", "b"), "--node, --user and --coordinator are mutually exclusive"),
+                            (("token", "create", "--node", "a", "--user", "b"), "--node, --user, --coordinator and --pool are mutually exclusive"),
+                            (("token", "create", "--pool", "hpc"), "--pool needs --uses N: how many nodes may join, 1 to 1000"),
+                            (("token", "create", "--pool", "hpc", "--uses", "1001"), "1 to 1000"),
+                            (("token", "create", "--pool", "H_C", "--uses", "1"), "the name of a pool"),
+                            (("token", "create", "--uses", "1"), "--uses is only for `--pool NAME`"),
                             (("token", "revoke"), "revoke which token?"),
                             (("token", "list", "--ttl", "1h"), "are only for `muster token create`"),
                             (("node", "revoke", "C_01"), "the name of a node")):

@@ -219,6 +219,37 @@ class Restore(World):
         cluster.start_agent("node-0")
         eventually(lambda: not strangers(), "none is left")
 
+    def test_p11_an_operator_ends_pods_unknown_after_a_restore(self):
+        cluster = self.cluster(agents=1, slots=4)
+        witness = self.witness(cluster)
+        backup = self.backup(cluster)
+        self.submit(cluster, witness.job("unknown", UNTIL_GO, 2))
+        eventually(lambda: cluster.api.job("unknown")["status"].get("ready") == 2, "two pods run")
+        none = self.muster("node", "end-unknown", "node-0", cluster=cluster)
+        self.assertEqual((none.returncode, none.stdout), (0, "node/node-0 runs no unknown pods\n"), none.stderr)
+        self.assertEqual(self.muster("node", "end-unknown", "node-9", cluster=cluster).returncode, 3)
+        self.restored(cluster, backup)
+
+        def strangers():
+            node = cluster.api.call("GET", "/api/v1/nodes/node-0")[1]
+            return [c["message"] for c in node["status"]["conditions"] if c["type"] == "UnknownPods"]
+        eventually(strangers, "they are listed")
+        self.submit(cluster, sh_job("known", "sleep 300", 1))
+        known = eventually(lambda: next((p for p in self.pods_of(cluster, "known") if p["status"]["phase"] == "Running"), None), "it runs")
+        ended = self.muster("node", "end-unknown", "node-0", cluster=cluster)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertRegex(ended.stdout, r"^node/node-0 ends j\d+/0#0, j\d+/1#0\n$")
+        self.nothing_left(witness)
+        self.assertEqual(strangers(), [])
+        # Nothing else is touched, and they do not come back.
+        cluster.restart_coordinator()
+        cluster.wait_nodes()
+        self.assertEqual(strangers(), [])
+        now = self.pods_of(cluster, "known")
+        self.assertEqual([(p["metadata"]["uid"], p["status"]["phase"]) for p in now], [(known["metadata"]["uid"], "Running")])
+        live = self.muster("verify", cluster=cluster)
+        self.assertEqual(live.returncode, 0, live.stdout + live.stderr)
+
     def test_p11_backup_restore_and_verify_refuse_wrong_arguments(self):
         cluster = self.cluster(agents=0)
         backup = self.backup(cluster)

@@ -65,6 +65,8 @@ CODES = {
     ("POST", f"{KUBE}/configmaps"): 422,
     ("POST", CRONS): 422,
     ("POST", f"{MINE}/nodes/n/token"): 400,  # there is no --listen-tls
+    ("POST", f"{MINE}/pools/p/token"): 400,  # it does not say how many uses
+    ("DELETE", f"{MINE}/nodes/n/unknownpods"): 404,
     ("POST", f"{MINE}/nodes/n/revocation"): 200,
     ("POST", f"{MINE}/coordinators/head2:7119/token"): 400,  # there is no --store
     **{("POST", f"{MINE}/coordinators/head2:7119/{what}"): 409 for what in ("promotion", "demotion")},

@@ -1,8 +1,10 @@
 #include "trust/store/trust_store.hpp"
 
 #include "base/check.hpp"
+#include "base/printable.hpp"
 #include "base/secret.hpp"
 #include "core/job/fold/text.hpp"
+#include "core/spec/values/names.hpp"
 #include "storage/rows/rows.hpp"
 #include "trust/tls/bundle.hpp"
 
@@ -14,6 +16,22 @@ namespace {
 
 bool over(const core::Token& token, Millis now_ms) {
   return now_ms >= token.until_ms;
+}
+
+tls::Identity::Kind identity_of(core::TokenKind kind) {
+  using Kind = tls::Identity::Kind;
+  return kind == core::TokenKind::node   ? Kind::join
+         : kind == core::TokenKind::pool ? Kind::pool
+                                         : Kind::coordinator;
+}
+
+// What the holder of a token may do, for people.
+std::string use_of(const core::Token& token) {
+  if (token.kind == core::TokenKind::node) return "lets node " + token.subject + " join, once";
+  if (token.kind == core::TokenKind::pool)
+    return "lets nodes called " + token.subject + "-... join, " + std::to_string(token.uses_max) +
+           " at most";
+  return "lets coordinator " + token.subject + " copy the whole journal";
 }
 
 }  // namespace
@@ -46,23 +64,21 @@ void TrustStore::make(NewToken wanted, std::function<void(Result<Made>)> done) {
                     .by = std::move(wanted.by),
                     .made_ms = now,
                     .until_ms = now + wanted.life_ms,
-                    .used_key = "",
+                    .used_keys = {},
+                    .uses_max = wanted.uses_max,
                     .claims = std::move(wanted.claims)};
+  if (token.kind == core::TokenKind::pool) token.claims.pool = token.subject;
   Made made;
   if (token.kind == core::TokenKind::user) {
     const std::string secret = random_hex(core::kTokenSecretDigits / 2);
     token.hash = tls::sha256_hex(secret);
     made.text = token.id + "." + secret + "\n" + authority();
   } else {
-    const bool of_node = token.kind == core::TokenKind::node;
-    const tls::Identity who{of_node ? tls::Identity::Kind::join : tls::Identity::Kind::coordinator,
-                            of_node ? token.subject : "", token.id, 0};
+    const bool joins = token.kind != core::TokenKind::coordinator;
+    const tls::Identity who{identity_of(token.kind), joins ? token.subject : "", token.id, 0};
     const tls::KeyPair pair = authority_.issue({who.common_name(), {}, false, now, wanted.life_ms});
-    const std::string until = core::instant_text(token.until_ms);
-    made.text = tls::bundle_text(
-        {pair, authority()},
-        of_node ? "lets node " + token.subject + " join, once, until " + until
-                : "lets coordinator " + token.subject + " copy the whole journal, until " + until);
+    made.text = tls::bundle_text({pair, authority()},
+                                 use_of(token) + ", until " + core::instant_text(token.until_ms));
   }
   made.token = token;
   std::unique_lock lock(mutex_);
@@ -71,6 +87,18 @@ void TrustStore::make(NewToken wanted, std::function<void(Result<Made>)> done) {
     if (over(old, now)) rows.push_back(storage::forget_token_row(id));
   const size_t living = trust_.tokens.size() + 1 - rows.size();
   std::string full;
+  std::string refused;
+  if (token.kind == core::TokenKind::pool)
+    for (const auto& [id, other] : trust_.tokens)
+      if (!over(other, now) && other.kind == core::TokenKind::pool &&
+          (tls::is_in_pool(other.subject, token.subject) ||
+           tls::is_in_pool(token.subject, other.subject)))
+        refused = "nodes of pool " + token.subject + " could take names of pool " + other.subject +
+                  ", or the reverse: choose a name that does not begin with the other's";
+  if (!refused.empty()) {
+    lock.unlock();
+    return done(Error{Errc::conflict, refused, {}});
+  }
   if (living >= core::kTokensMax)
     full = "there are already " + std::to_string(living) + " tokens, the maximum; revoke some";
   else if (token.kind == core::TokenKind::user &&
@@ -133,6 +161,11 @@ void TrustStore::revoke_node(const std::string& node, std::function<void(Status)
   if (drop_) drop_(node);
 }
 
+void TrustStore::know_node(const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  nodes_.insert(node);
+}
+
 std::optional<core::NodeClaims> TrustStore::claims_of(const std::string& node) const {
   const std::lock_guard lock(mutex_);
   const auto it = trust_.claims.find(node);
@@ -142,6 +175,8 @@ std::optional<core::NodeClaims> TrustStore::claims_of(const std::string& node) c
 void TrustStore::allow(const std::string& node, core::NodeClaims claims,
                        std::function<void(Status)> done) {
   const std::lock_guard lock(mutex_);
+  if (const auto before = trust_.claims.find(node); before != trust_.claims.end())
+    claims.pool = before->second.pool;
   std::vector<storage::Row> rows{storage::claims_row(node, claims)};
   append_(std::move(rows),
           [this, node, claims = std::move(claims), done = std::move(done)]() mutable {
@@ -178,12 +213,11 @@ std::optional<std::string> TrustStore::refuses_locked(const tls::Identity& who) 
     return "its certificate has been revoked; to let it rejoin, run `muster token create --node " +
            who.node + "`";
   }
-  const bool joins = who.kind == tls::Identity::Kind::join;
+  const bool joins = who.kind != tls::Identity::Kind::coordinator;
   if (!joins && who.token.empty()) return std::nullopt;  // it has the authority's key
   const auto it = trust_.tokens.find(who.token);
-  if (it == trust_.tokens.end() ||
-      it->second.kind != (joins ? core::TokenKind::node : core::TokenKind::coordinator) ||
-      (joins && it->second.subject != who.node))
+  if (it == trust_.tokens.end() || it->second.kind == core::TokenKind::user ||
+      identity_of(it->second.kind) != who.kind || (joins && it->second.subject != who.node))
     return "its join token is unknown, or was revoked";
   if (over(it->second, now_())) return "its join token has expired";
   return std::nullopt;
@@ -195,36 +229,65 @@ Result<std::string> TrustStore::sign(const std::string& node, uint64_t generatio
   return authority_.sign(request, {who.common_name(), {}, false, now_(), certificate_ms_});
 }
 
-void TrustStore::certify(const tls::Identity& who, const std::string& request,
+std::string TrustStore::refuses_locked(const core::Token& token, const std::string& node,
+                                       const std::string& use) const {
+  if (token.kind == core::TokenKind::pool) {
+    if (!tls::is_in_pool(node, token.subject) || !core::dns_subdomain_errors(node).empty())
+      return "its join token is for nodes called " + token.subject + "-..., not for " +
+             on_one_line(node);
+    // Otherwise the pool could take over a node whose name happens to look like that.
+    const auto known = trust_.claims.find(node);
+    const bool of_pool = known != trust_.claims.end() && known->second.pool == token.subject;
+    if (!of_pool && (known != trust_.claims.end() || nodes_.contains(node)))
+      return "there is a node called " + node + " that has not joined with a token of this pool";
+    if (static_cast<Millis>(trust_.generation(node)) * 1000 > token.made_ms)
+      return "node " + node + " has been revoked since its join token was made";
+  }
+  if (token.has_certified(use) || token.used_keys.size() < token.uses_max) return "";
+  return token.kind == core::TokenKind::node
+             ? "its join token has been used"
+             : "its join token has already been used by " + std::to_string(token.uses_max) +
+                   " nodes, its limit";
+}
+
+void TrustStore::certify(const tls::Identity& who, const std::string& node,
+                         const std::string& request,
                          std::function<void(Result<std::string>)> done) {
+  const bool renews = who.kind == tls::Identity::Kind::node;
+  const std::string& name = who.kind == tls::Identity::Kind::pool ? node : who.node;
   auto key = tls::request_key_hash(request);
   if (!key.ok()) return done(key.error());
-  std::optional<uint64_t> generation;
+  // A key is one use for each node of a pool.
+  if (who.kind == tls::Identity::Kind::pool) *key = tls::sha256_hex(name + "\n" + *key);
+  const auto refuses_now = [&]() -> std::string {
+    if (who.kind == tls::Identity::Kind::coordinator) return "it is not a node";
+    // Check again: it may have been revoked since the connection was made.
+    const auto refused = refuses_locked(who);
+    if (refused || renews) return refused.value_or("");
+    return refuses_locked(trust_.tokens.find(who.token)->second, name, *key);
+  };
+  uint64_t generation = 0;
   std::string refused;
   {
     const std::lock_guard lock(mutex_);
-    // Check again: it may have been revoked since the connection was made.
-    refused = refuses_locked(who).value_or("");
-    if (refused.empty()) generation = trust_.generation(who.node);
+    refused = refuses_now();
+    generation = trust_.generation(name);
   }
-  if (!generation) return done(invalid(refused));
-  auto certificate = sign(who.node, *generation, request);
-  if (!certificate.ok() || who.kind == tls::Identity::Kind::node) return done(certificate);
+  if (!refused.empty()) return done(invalid(refused));
+  auto certificate = sign(name, generation, request);
+  if (!certificate.ok() || renews) return done(certificate);
   {
     const std::lock_guard lock(mutex_);
-    refused = refuses_locked(who).value_or("");
-    core::Token* token = refused.empty() ? &trust_.tokens.find(who.token)->second : nullptr;
-    // An agent that did not get the answer retries with the same key.
-    if (token && !token->used_key.empty() && token->used_key != *key)
-      refused = "its join token has been used";
+    refused = refuses_now();
     if (refused.empty()) {
+      core::Token& token = trust_.tokens.find(who.token)->second;
       std::vector<storage::Row> rows;
-      if (token->used_key.empty()) {  // once, so that it undoes no later change
-        trust_.claims[who.node] = token->claims;
-        rows.push_back(storage::claims_row(who.node, token->claims));
+      if (!token.has_certified(*key)) {  // once, so that it undoes no later change
+        token.used_keys.push_back(*key);
+        trust_.claims[name] = token.claims;
+        rows.push_back(storage::claims_row(name, token.claims));
       }
-      token->used_key = *key;
-      rows.push_back(storage::token_row(*token));
+      rows.push_back(storage::token_row(token));
       return append_(std::move(rows), [certificate = std::move(certificate),
                                        done = std::move(done)] { done(certificate); });
     }

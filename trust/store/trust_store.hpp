@@ -16,6 +16,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,8 @@ struct NewToken {
   uint32_t uid = 0;  // of a user
   std::string by;    // who asks
   Millis life_ms = 0;
-  core::NodeClaims claims{};  // of a node
+  core::NodeClaims claims{};  // of a node or a pool's nodes
+  uint32_t uses_max = 1;      // of a pool
 };
 
 class TrustStore {
@@ -59,13 +61,16 @@ class TrustStore {
     core::Token token;
     std::string text;  // the holder's token file; not stored here
   };
-  // overloaded: the maximum number exists.
+  // overloaded: the maximum number exists. conflict: two pools could take each other's names.
   void make(NewToken wanted, std::function<void(Result<Made>)> done);
   std::vector<core::Token> list() const;  // by id
   std::optional<core::Token> find(const std::string& id) const;
   void revoke(const std::string& id, std::function<void(Status)> done);  // not_found
-  // Refuses all certificates and tokens of this node that were issued so far.
+  // Refuses all certificates of this node, and tokens for it alone, that were issued so far.
   void revoke_node(const std::string& node, std::function<void(Status)> done);
+
+  // A node of this name exists, or did, however it joined.
+  void know_node(const std::string& node);
 
   // What this node's agent may claim; nothing: what it had at its last registration.
   std::optional<core::NodeClaims> claims_of(const std::string& node) const;
@@ -78,12 +83,17 @@ class TrustStore {
   // Why the holder of a certificate may not connect; nothing if it may.
   std::optional<std::string> refuses(const tls::Identity& who) const;
   // Signs the request (PKCS #10, DER) of a holder that may connect; the answer is a certificate in
-  // PEM.
-  void certify(const tls::Identity& who, const std::string& request,
+  // PEM. `node`: for which the holder of a pool's token asks; not one that exists and joined
+  // otherwise, nor one that has been revoked since the token was made.
+  void certify(const tls::Identity& who, const std::string& node, const std::string& request,
                std::function<void(Result<std::string>)> done);
 
  private:
   std::optional<std::string> refuses_locked(const tls::Identity& who) const;
+  // Why this token is not good for a certificate of the node by this use (Token::used_keys); empty:
+  // it is.
+  std::string refuses_locked(const core::Token& token, const std::string& node,
+                             const std::string& use) const;
   Result<std::string> sign(const std::string& node, uint64_t generation,
                            const std::string& request) const;
 
@@ -94,6 +104,7 @@ class TrustStore {
   std::function<void(const std::string&)> drop_;
   mutable std::mutex mutex_;  // guards what follows
   core::Trust trust_;
+  std::set<std::string, std::less<>> nodes_;
 };
 
 }  // namespace muster::coordinator

@@ -59,6 +59,7 @@ OrderedJson claims_json(const std::string& node, const std::optional<core::NodeC
   json[std::string(kLabels)] = claims->labels;
   json[std::string(kSlotsMax)] = claims->slots_max;
   json[std::string(kResources)] = claims->resources_max;
+  if (!claims->pool.empty()) json["pool"] = claims->pool;
   return json;
 }
 
@@ -87,7 +88,11 @@ OrderedJson token_json(const core::Token& token) {
   json["madeBy"] = token.by;
   json["creationTimestamp"] = time_text(token.made_ms);
   json["expirationTimestamp"] = time_text(token.until_ms);
-  if (token.kind == core::TokenKind::node) json["used"] = !token.used_key.empty();
+  if (token.kind == core::TokenKind::node) json["used"] = !token.used_keys.empty();
+  if (token.kind == core::TokenKind::pool) {
+    json["uses"] = token.used_keys.size();
+    json["usesMax"] = token.uses_max;
+  }
   return json;
 }
 
@@ -203,6 +208,28 @@ kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& n
     return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
   return make(exchange, {core::TokenKind::node, node.name, 0, exchange.caller.called(), *life,
                          std::move(*claims)});
+}
+
+kj::Promise<void> TrustRoutes::make_for_pool(Exchange& exchange, const Target& pool,
+                                             const std::string& body) {
+  auto json = own_fields(body, {"ttlSeconds", "uses", kLabels, kSlotsMax, kResources});
+  if (!json.ok()) return exchange.bad(json.error().message);
+  auto life = life_of(*json, core::kNodeTokenLife, core::kNodeTokenLifeMax);
+  if (!life.ok()) return exchange.bad(life.error().message);
+  const Json uses = json->value("uses", Json());
+  const int64_t most = uses.is_number_integer() ? uses.get<int64_t>() : 0;
+  if (most < 1 || most > core::kPoolUsesMax)
+    return exchange.bad("uses: must say how many nodes may join, 1 to " +
+                        std::to_string(core::kPoolUsesMax));
+  auto claims = claims_in(*json);
+  if (!claims.ok()) return exchange.bad(claims.error().message);
+  core::Reasons wrong = core::dns_subdomain_errors(pool.name);
+  if (pool.name.size() > core::kPoolNameMax)
+    wrong.push_back("must have at most " + std::to_string(core::kPoolNameMax) + " characters");
+  if (!wrong.empty())
+    return exchange.send_status(422, "Invalid", "the name of a pool: " + wrong.front());
+  return make(exchange, {core::TokenKind::pool, pool.name, 0, exchange.caller.called(), *life,
+                         std::move(*claims), static_cast<uint32_t>(most)});
 }
 
 // Its name is for display: the token lets its holder follow under any name.

@@ -29,6 +29,7 @@ class TrustRoutes final : private RouteBase {
   Promise list(Exchange& exchange);  // the caller's tokens; for an admin, all
   Promise make_for_user(Exchange& exchange, const Target& user, const std::string& body);
   Promise make_for_node(Exchange& exchange, const Target& node, const std::string& body);
+  Promise make_for_pool(Exchange& exchange, const Target& pool, const std::string& body);
   Promise make_for_coordinator(Exchange& exchange, const Target& coordinator,
                                const std::string& body);
   Promise claims(Exchange& exchange, const Target& node);

@@ -278,4 +278,14 @@ kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
   });
 }
 
+kj::Promise<void> NodeRoutes::end_unknown_pods(Exchange& exchange, const Target& target,
+                                               const std::string&) {
+  Call call = new_call();
+  backend_.end_unknown_pods(target.name, std::move(call.done));
+  return call.promise.then([&exchange, name = target.name](const Status& status) {
+    if (!status.ok()) return exchange.send_error({status.error().code, "", {}}, "nodes", name);
+    return exchange.send(200, dumped(success_json()) + "\n");
+  });
+}
+
 }  // namespace muster::api

@@ -17,6 +17,7 @@ class NodeRoutes final : private RouteBase {
   Promise write(Exchange& exchange, const Target& target, const std::string& body);
   Promise apply(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove(Exchange& exchange, const Target& target, const std::string& body);
+  Promise end_unknown_pods(Exchange& exchange, const Target& target, const std::string& body);
 
  private:
   using MakeNode = std::function<Result<core::NodeSpec>(const Shown& seen)>;

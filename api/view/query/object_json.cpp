@@ -107,8 +107,8 @@ OrderedJson strangers_json(const core::NodeInfo& node) {
           {"reason", "RestoredFromBackup"},
           {"message",
            "pods that were started after the restored backup are still running; they are left "
-           "alone and not counted: " +
-               pods}};
+           "alone and not counted (`muster node end-unknown " +
+               node.name + "` ends them): " + pods}};
 }
 
 // The condition for a node with a health check.

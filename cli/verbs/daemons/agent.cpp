@@ -12,7 +12,9 @@
 #include "client/terminal/exit_codes.hpp"
 
 #include <csignal>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace muster::cli {
 
@@ -31,9 +33,13 @@ int execute(const AgentOptions& options) {
       });
       if (taken && !dir.empty()) tell_settings(source, dir);
     };
+  const std::vector<std::string> troubles = agent::learn_environment(with);
   agent::forget_environment();
   log::setup_queued("agent", options.log_level, options.log_format);
   log::info("muster {} has started, pid {}", kVersion, getpid());
+  for (const std::string& trouble : troubles) log::warn("{}", trouble);
+  for (const auto& [name, numbers] : with.device_numbers)
+    log::info("found {} of {}; --gpus none keeps pods from requesting them", numbers.size(), name);
   if (!with.hollow)
     for (const doctor::Finding& one :
          breaking_pods(doctor::look_at_node(with, doctor::Depth::breaking_pods)))

@@ -422,6 +422,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.span("hollow-duration", o.hollow_duration_ms);
   read.whole("hollow-exit-code", 0, 255, o.hollow_exit_code);
   read_resources(read, o.resources);
+  o.finds_gpus = settings.text("gpus") == "auto";
   read_labels(read, o.labels);
   if (o.hollow) o.labels[std::string(core::kHollowKey)] = "true";
   if (Status s = read.status(); !s) return s.error();

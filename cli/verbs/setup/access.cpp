@@ -26,15 +26,25 @@
 
 namespace muster::cli {
 
-// token create, list, revoke, credential; node revoke
+// token create, list, revoke, credential; node revoke, claims, end-unknown
 struct AccessOptions {
-  enum class What { create, list, revoke, credential, revoke_node, show_claims, allow };
+  enum class What {
+    create,
+    list,
+    revoke,
+    credential,
+    revoke_node,
+    show_claims,
+    allow,
+    end_unknown
+  };
   What what = What::list;
   Target target;
-  // create: the name of a user (empty: oneself), node or coordinator; else what it is about
+  // create: the name of a user (empty: oneself), node, coordinator or pool; else what it is about
   std::string subject;
   core::TokenKind kind = core::TokenKind::user;
-  core::NodeClaims claims{};  // create, of a node; allow, unless `freeze`
+  core::NodeClaims claims{};  // create, of a node or a pool's; allow, unless `freeze`
+  uint32_t uses = 1;          // create, of a pool
   bool freeze = false;
   std::optional<Millis> life_ms;
   std::string out;  // create: file to write; empty: stdout
@@ -57,7 +67,9 @@ Result<Json> made_token(const AccessOptions& options) {
   const auto client = connect(options.target);
   Json body = Json::object();
   if (options.life_ms) body["ttlSeconds"] = *options.life_ms / 1000;
-  if (options.kind == core::TokenKind::node) body.update(claims_body(options.claims));
+  const bool of_pool = options.kind == core::TokenKind::pool;
+  if (of_pool || options.kind == core::TokenKind::node) body.update(claims_body(options.claims));
+  if (of_pool) body["uses"] = options.uses;
   const std::string subject = options.subject.empty() ? user_name() : options.subject;
   auto answer = client->post(std::string(kGroup) + std::string(core::kind_name(options.kind)) +
                                  "s/" + url_encoded(subject) + "/token",
@@ -89,12 +101,21 @@ int create(const AccessOptions& options) {
 // "node/c01"
 std::string holder_of(const Json& token) {
   using core::TokenKind;
-  for (const TokenKind kind : {TokenKind::node, TokenKind::user, TokenKind::coordinator}) {
+  for (const TokenKind kind :
+       {TokenKind::node, TokenKind::user, TokenKind::coordinator, TokenKind::pool}) {
     const std::string word(core::kind_name(kind));
     if (const std::string name = text_at(token, {word.c_str()}); !name.empty())
       return word + "/" + name;
   }
   return "";
+}
+
+// Whether it has been used; "-": it may be used again and again.
+std::string used_text(const Json& token) {
+  const Json &used = at(token, {"used"}), &uses = at(token, {"uses"});
+  if (uses.is_number()) return uses.dump() + "/" + at(token, {"usesMax"}).dump();
+  if (!used.is_boolean()) return "-";
+  return used.get<bool>() ? "yes" : "no";
 }
 
 int list(const AccessOptions& options) {
@@ -103,12 +124,9 @@ int list(const AccessOptions& options) {
   if (!found) return fail(found.error());
   std::vector<std::vector<std::string>> rows = {{"ID", "OF", "EXPIRES", "MADE BY", "USED"}};
   for (const Json& token : at(*found, {"items"})) {
-    const Json& used = at(token, {"used"});  // absent: it may be used again and again
     rows.push_back({text_at(token, {"id"}), holder_of(token),
                     text_at(token, {"expirationTimestamp"}), text_at(token, {"madeBy"}),
-                    !used.is_boolean() ? "-"
-                    : used.get<bool>() ? "yes"
-                                       : "no"});
+                    used_text(token)});
   }
   std::cout << aligned(rows, "") << std::flush;
   return kDone;
@@ -151,6 +169,8 @@ int print_claims(const Json& claims) {
   std::cout << name << " may claim:\n  labels     " << (labels.empty() ? "none" : labels)
             << "\n  slots      at most " << at(claims, {"slotsMax"}).dump() << "\n  resources  "
             << (resources.empty() ? "none" : resources) << std::endl;
+  if (const std::string pool = text_at(claims, {"pool"}); !pool.empty())
+    std::cout << "  pool       " << pool << ", with whose token it joined" << std::endl;
   return kDone;
 }
 
@@ -164,6 +184,35 @@ int claims(const AccessOptions& options) {
   if (!answer) return fail(answer.error());
   if (!answer->ok()) return fail(refusal(*answer));
   return print_claims(answer->json);
+}
+
+// The pods that the node runs and a restored state does not contain, for people; empty: none.
+std::string unknown_pods(const Json& node) {
+  for (const Json& one : at(node, {"status", "conditions"}))
+    if (text_at(one, {"type"}) == "UnknownPods") {
+      const std::string message = text_at(one, {"message"});
+      const size_t colon = message.rfind(": ");
+      return colon == message.npos ? message : message.substr(colon + 2);
+    }
+  return "";
+}
+
+int end_unknown(const AccessOptions& options) {
+  const auto client = connect(options.target);
+  const std::string name = "node/" + options.subject;
+  const auto node = object(*client, object_path(Kind::node, "", options.subject));
+  if (!node) return fail(node.error());
+  const std::string pods = unknown_pods(*node);
+  if (pods.empty()) {
+    std::cout << name << " runs no unknown pods" << std::endl;
+    return kDone;
+  }
+  auto answer = client->remove(
+      std::string(kGroup) + "nodes/" + url_encoded(options.subject) + "/unknownpods", "{}");
+  if (!answer) return fail(answer.error());
+  if (!answer->ok()) return fail(refusal(*answer));
+  std::cout << name << " ends " << pods << std::endl;
+  return kDone;
 }
 
 // The file that caches credentials for this coordinator between calls by kubectl.
@@ -290,7 +339,7 @@ Result<core::NodeClaims> read_claims(const ClaimWords& w) {
 
 struct TokenWords {
   Target target;
-  std::string what, id, node, user, coordinator, ttl, out;
+  std::string what, id, node, user, coordinator, pool, uses, ttl, out;
   ClaimWords claims;
 };
 
@@ -298,7 +347,15 @@ struct TokenWords {
 std::optional<Usage> read_holder(const TokenWords& w, AccessOptions& o) {
   if (!w.node.empty()) o.kind = core::TokenKind::node;
   if (!w.coordinator.empty()) o.kind = core::TokenKind::coordinator;
-  o.subject = w.node + w.coordinator + w.user;  // one of them
+  if (!w.pool.empty()) {
+    o.kind = core::TokenKind::pool;
+    const int64_t uses = number_in(w.uses);
+    if (uses < 1 || uses > core::kPoolUsesMax)
+      return Usage{"--pool needs --uses N: how many nodes may join, 1 to " +
+                   std::to_string(core::kPoolUsesMax)};
+    o.uses = static_cast<uint32_t>(uses);
+  }
+  o.subject = w.node + w.coordinator + w.pool + w.user;  // one of them
   if (w.ttl.empty()) return std::nullopt;
   auto life = core::parse_duration(w.ttl);
   if (!life) return Usage{"--ttl: " + life.error().message};
@@ -314,17 +371,20 @@ Judged read_token_words(const TokenWords& w) {
   AccessOptions o;
   o.target = w.target;
   const bool creates = w.what == "create";
-  const int holders = !w.node.empty() + !w.user.empty() + !w.coordinator.empty();
-  if (!creates && !(holders == 0 && w.ttl.empty() && w.out.empty()))
+  const int holders = !w.node.empty() + !w.user.empty() + !w.coordinator.empty() + !w.pool.empty();
+  if (!creates && !(holders == 0 && w.uses.empty() && w.ttl.empty() && w.out.empty()))
     return Usage{
-        "--node, --user, --coordinator, --ttl and --out are only for `muster token create`"};
+        "--node, --user, --coordinator, --pool, --uses, --ttl and --out are only for `muster token "
+        "create`"};
   if (w.what == "revoke" && w.id.empty())
     return Usage{"revoke which token? muster token revoke ID; `muster token list` lists them"};
   if (w.what != "revoke" && !w.id.empty())
     return Usage{"`" + w.id + "`: only `muster token revoke` takes an ID"};
-  if (holders > 1) return Usage{"--node, --user and --coordinator are mutually exclusive"};
-  if (w.node.empty() && !w.claims.empty())
-    return Usage{"--label, --resource and --slots-max are only for `muster token create --node`"};
+  if (holders > 1) return Usage{"--node, --user, --coordinator and --pool are mutually exclusive"};
+  if (w.pool.empty() && !w.uses.empty()) return Usage{"--uses is only for `--pool NAME`"};
+  if (w.node.empty() && w.pool.empty() && !w.claims.empty())
+    return Usage{
+        "--label, --resource and --slots-max are only for `--node NAME` and `--pool NAME`"};
   auto claims = read_claims(w.claims);
   if (!claims) return Usage{claims.error().message};
   o.claims = std::move(*claims);
@@ -351,11 +411,11 @@ Judged read_node_words(const NodeWords& w) {
   AccessOptions o;
   o.target = w.target;
   o.subject = w.name;
-  if (w.what == "revoke") {
+  if (w.what != "claims") {
     if (w.freeze || !w.claims.empty())
       return Usage{
           "--label, --resource, --slots-max and --freeze are only for `muster node claims`"};
-    o.what = AccessVerb::revoke_node;
+    o.what = w.what == "revoke" ? AccessVerb::revoke_node : AccessVerb::end_unknown;
     return o;
   }
   if (w.freeze && !w.claims.empty())
@@ -381,6 +441,8 @@ int execute(const AccessOptions& options) {
     case AccessOptions::What::show_claims:
     case AccessOptions::What::allow:
       return claims(options);
+    case AccessOptions::What::end_unknown:
+      return end_unknown(options);
     case AccessOptions::What::revoke:
     case AccessOptions::What::revoke_node:
       break;
@@ -400,9 +462,12 @@ Verb token_verb() {
       {"--coordinator", "NAME",
        "Coordinator that may copy the whole journal with this token, to follow the one that leads",
        &w->coordinator},
+      {"--pool", "NAME",
+       "Pool of nodes whose agents may join with this token; their names begin with NAME-",
+       &w->pool},
+      {"--uses", "N", "How many nodes of the pool may join with it", &w->uses},
       {"--ttl", "T",
-       "Lifetime, at least 1m (nodes and coordinators: 1h by default, at most 7d; users: 12h, at "
-       "most 30d)",
+       "Lifetime, at least 1m (users: 12h by default, at most 30d; all others: 1h, at most 7d)",
        &w->ttl},
       {"--out", "F", "Write the token to this file (mode 0600) instead of printing it", &w->out}};
   add_claims(rows, w->claims);
@@ -415,7 +480,8 @@ Verb token_verb() {
       .footer =
           "Examples:\n  muster token create --node c01 --out c01.token\n"
           "  muster token create --node c02 --label 'gpu=*' --resource nvidia.com/gpu=4 --out "
-          "c02.token\n  muster token create --out ~/.config/muster/token\n"
+          "c02.token\n  muster token create --pool hpc --uses 20 --ttl 1d --out hpc.token\n"
+          "  muster token create --out ~/.config/muster/token\n"
           "  muster token create --coordinator head2:7119 --out head2.token\n"
           "  muster token list\n  muster token revoke 0123456789abcdef\n"
           "What a node claims beyond its token is shown under claimed.muster.dev/, or cut off.\n"
@@ -426,22 +492,25 @@ Verb token_verb() {
 
 Verb node_verb() {
   auto w = std::make_shared<NodeWords>();
-  FlagRows rows = {{"what", "claims NODE | revoke NODE",
+  FlagRows rows = {{"what", "claims NODE | revoke NODE | end-unknown NODE",
                     "claims: show or change what its agent may claim; revoke: reject all its "
-                    "certificates and tokens from now on",
-                    &w->what, one_of({"claims", "revoke"}), kRequired},
+                    "certificates and tokens from now on; end-unknown: end the pods there that a "
+                    "restored state does not contain (UnknownPods)",
+                    &w->what, one_of({"claims", "revoke", "end-unknown"}), kRequired},
                    {"node", "NODE", "Node to change", &w->name, kAnything, kHidden | kRequired}};
   add_claims(rows, w->claims);
   rows.push_back({"--freeze", "",
                   "Limit the node to the labels, resources and slots that it has now", &w->freeze});
   return {
-      .title = {"Access", "node", "Decide what a node may claim, or revoke its certificates"},
+      .title = {"Access", "node",
+                "Decide what a node may claim, revoke its certificates, or end unknown pods"},
       .rows = std::move(rows),
       .asks = {&w->target, ""},
       .footer =
           "Examples:\n  muster node claims c01\n"
           "  muster node claims c01 --label 'gpu=*' --label site/rack=r7 --slots-max 64\n"
           "  muster node claims c01 --freeze\n  muster node revoke c01\n"
+          "  muster node end-unknown c01\n"
           "The flags of `claims` replace what was allowed before. What the agent of another "
           "machine claims\n"
           "beyond it is shown under claimed.muster.dev/, or cut off. `kubectl label` sets labels "

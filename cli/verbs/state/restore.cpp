@@ -22,7 +22,8 @@ int execute(const RestoreOptions& options) {
             << " unfinished jobs\n"
             << "  It does not contain what was submitted, changed or finished after the backup.\n"
             << "  Pods started after the backup keep running and are listed in the condition "
-               "UnknownPods of their node.\n"
+               "UnknownPods of their node;\n"
+               "  muster node end-unknown NODE ends them.\n"
             << (done->taken_over.empty()
                     ? ""
                     : "  " + done->taken_over +
@@ -42,7 +43,7 @@ Verb restore_verb() {
           "Example:\n  muster restore /backup/last --data-dir /var/lib/muster-new\n"
           "What happened after the backup is lost; numbers issued since then are not reused.\nPods "
           "started after the backup keep running and are listed in the condition "
-          "UnknownPods of their node.",
+          "UnknownPods of their node.\nTo end them: muster node end-unknown NODE",
       .configured = false,
       .finish = as_given(o)};
 }

@@ -29,6 +29,7 @@ bool is_durable(const Record& record) {
          std::holds_alternative<NodeSpecChanged>(record) ||
          std::holds_alternative<NodeLeft>(record) ||
          std::holds_alternative<StrangersFound>(record) ||
+         std::holds_alternative<StrangersDropped>(record) ||
          std::holds_alternative<UsesNoted>(record);
 }
 
@@ -125,6 +126,7 @@ struct NodeApplier {
     std::vector<PodId>& strangers = c.nodes_.at(r.node).info.strangers;
     strangers.insert(strangers.end(), r.pods.begin(), r.pods.end());
   }
+  void operator()(const StrangersDropped& r) const { c.nodes_.at(r.node).info.strangers.clear(); }
   void operator()(const UsesNoted& r) const { c.noted_ = r.noted; }
   void operator()(const NodeConnected& r) const {
     Cluster::Node& node = c.nodes_.at(r.node);

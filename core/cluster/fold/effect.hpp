@@ -33,7 +33,8 @@ struct AskJobs {
   NodeId node = kNoNode;
   uint64_t link = 0;
   std::vector<PodId> known;
-  bool restored = false;  // its pods are from before a restore
+  bool restored = false;        // its pods are from before a restore
+  std::vector<PodId> spared{};  // those that a restored state does not contain; not in `known`
 };
 // To all jobs: their pods there are lost.
 struct NodeIsLost {

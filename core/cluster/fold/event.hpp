@@ -29,9 +29,10 @@ struct AgentRegisters {
 struct JobsAnswered {
   uint64_t token = 0;
   NodeId node = kNoNode;
-  bool restored = false;       // as in AskJobs
-  std::vector<PodId> running;  // as the agent said
-  std::vector<PodId> end;      // pods that the agent must end
+  bool restored = false;        // as in AskJobs
+  std::vector<PodId> running;   // as the agent said
+  std::vector<PodId> end;       // pods that the agent must end
+  std::vector<PodId> spared{};  // as in AskJobs
 };
 // The agent was welcomed; its session can be used now.
 struct LinkUp {
@@ -71,6 +72,12 @@ struct DeleteRequest {
   uint64_t token = 0;
   std::string name;
 };
+// The pods that a restored state does not contain are no longer spared: the node has to register
+// again, and ends them then.
+struct EndStrangersRequest {
+  uint64_t token = 0;
+  std::string name;
+};
 
 // ---- slots
 
@@ -104,8 +111,8 @@ struct QueuesChanged {
 // Time for another round of placement.
 struct PlaceNow {};
 
-using Event =
-    std::variant<AgentRegisters, JobsAnswered, LinkUp, LinkDown, Heartbeat, AgentLeaves, Tick,
-                 SpecRequest, DeleteRequest, Want, Freed, JobLeft, PlaceNow, QueuesChanged>;
+using Event = std::variant<AgentRegisters, JobsAnswered, LinkUp, LinkDown, Heartbeat, AgentLeaves,
+                           Tick, SpecRequest, DeleteRequest, EndStrangersRequest, Want, Freed,
+                           JobLeft, PlaceNow, QueuesChanged>;
 
 }  // namespace muster::core::cluster

@@ -55,6 +55,11 @@ struct StrangersFound {
   std::vector<PodId> pods;
 };
 
+// All of these are no longer left alone.
+struct StrangersDropped {
+  NodeId node = kNoNode;
+};
+
 // What users have had of the cluster lately. About no node.
 struct UsesNoted {
   NotedUses noted;
@@ -138,9 +143,9 @@ struct TickPassed {};
 
 using Record =
     std::variant<NodeRegistered, NodeReplaced, NodeLost, NodeDeleted, NodeSpecChanged, NodeLeft,
-                 StrangersFound, UsesNoted, NodeConnected, NodeDisconnected, NodeResponded,
-                 NodeTroubled, NodeSuspected, LossHeld, TickPassed, HealthChecked, StartsFailed,
-                 StartsForgiven, NodeClosed, ProbeSent, StartsCleared>;
+                 StrangersFound, StrangersDropped, UsesNoted, NodeConnected, NodeDisconnected,
+                 NodeResponded, NodeTroubled, NodeSuspected, LossHeld, TickPassed, HealthChecked,
+                 StartsFailed, StartsForgiven, NodeClosed, ProbeSent, StartsCleared>;
 
 // The node that a record is about; kNoNode: all of them, or none.
 NodeId node_of(const Record& record);

@@ -113,6 +113,7 @@ std::string hold(Offer& offer, const NodeClaims& claims) {
     add(beyond, "the label " + key + "=" + value);
     if (auto shown = claimed_key(key)) labels[*shown] = value;
   }
+  if (!claims.pool.empty()) labels[kPoolLabel] = claims.pool;
   offer.labels = std::move(labels);
   std::map<std::string, int64_t> resources;
   for (const auto& [name, count] : offer.resources) {

@@ -16,6 +16,8 @@
 namespace muster::core {
 
 inline constexpr char kClaimedPrefix[] = "claimed.muster.dev/";
+// Of nodes that joined with the token of a pool: its name.
+inline constexpr char kPoolLabel[] = "muster.dev/pool";
 inline constexpr size_t kClaimPatternsMax = 100;
 
 // What an agent says that its node has.

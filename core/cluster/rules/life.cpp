@@ -196,4 +196,18 @@ void Turn::take(const DeleteRequest& event) {
   then(AnswerRequest{event.token, Outcome::done});
 }
 
+void Turn::take(const EndStrangersRequest& event) {
+  using Outcome = AnswerRequest::Outcome;
+  const NodeId id = cluster.newest(event.name);
+  if (id == kNoNode) return then(AnswerRequest{event.token, Outcome::not_found});
+  if (const size_t pods = cluster.node(id)->info.strangers.size(); pods > 0) {
+    log(Log::Level::warn, named(id) + " is to end " + std::to_string(pods) +
+                              (pods == 1 ? " pod" : " pods") +
+                              " that the restored state does not contain");
+    record(StrangersDropped{id});
+    then(DropLink{id});
+  }
+  then(AnswerRequest{event.token, Outcome::done});
+}
+
 }  // namespace muster::core::cluster

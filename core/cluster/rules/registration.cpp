@@ -204,7 +204,7 @@ void Registration::decide() {
   if (last) turn.at_once(AllRegistered{});
   const std::set<PodId> strangers(info.strangers.begin(), info.strangers.end());
   std::erase_if(pods, [&strangers](PodId pod) { return strangers.contains(pod); });
-  turn.then(AskJobs{event.token, info.id, hello.link, std::move(pods), restored});
+  turn.then(AskJobs{event.token, info.id, hello.link, std::move(pods), restored, info.strangers});
 }
 
 }  // namespace
@@ -217,6 +217,11 @@ void Turn::take(const AgentRegisters& event) {
 // It may represent days of work, so it is left running and listed for an operator.
 void Turn::take(const JobsAnswered& event) {
   std::vector<PodId> end = event.end, spared;
+  // Those that an operator wants to end by now.
+  const auto& left_alone = cluster.node(event.node)->info.strangers;
+  for (const PodId pod : event.spared)
+    if (std::find(left_alone.begin(), left_alone.end(), pod) == left_alone.end())
+      end.push_back(pod);
   if (event.restored) {
     const std::set<PodId> runs(event.running.begin(), event.running.end());
     const auto& strangers = cluster.node(event.node)->info.strangers;

@@ -74,6 +74,7 @@ struct Turn {
   void take(const Tick& event);
   void take(const SpecRequest& event);
   void take(const DeleteRequest& event);
+  void take(const EndStrangersRequest& event);
   void look_at_windows();
   // placing.cpp
   void note_uses();

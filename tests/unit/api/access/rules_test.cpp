@@ -184,6 +184,8 @@ constexpr Row kRows[] = {
     {"DELETE", "/apis/muster.dev/v1/tokens/t", "addddd"},
     {"POST", "/apis/muster.dev/v1/users/u/token", "addddd"},
     {"POST", "/apis/muster.dev/v1/nodes/n/token", "dddddd"},
+    {"POST", "/apis/muster.dev/v1/pools/p/token", "dddddd"},
+    {"DELETE", "/apis/muster.dev/v1/nodes/n/unknownpods", "dddadd"},
     {"POST", "/apis/muster.dev/v1/nodes/n/revocation", "dddddd"},
     {"GET", "/apis/muster.dev/v1/nodes/n/claims", "dddddd"},
     {"POST", "/apis/muster.dev/v1/nodes/n/claims", "dddddd"},

@@ -120,6 +120,11 @@ class FakeBackend final : public Backend {
     feed_.node(std::move(node));
     done(Nothing{});
   }
+  void end_unknown_pods(std::string name, std::function<void(Status)> done) override {
+    ended_unknown.push_back(std::move(name));
+    done(Nothing{});
+  }
+  std::vector<std::string> ended_unknown;  // nodes
   void delete_node(std::string name, std::function<void(Status)> done) override {
     core::NodeInfo node = *view_.node(name)->node;
     node.gone = node.deleted = true;

@@ -458,10 +458,10 @@ TEST(App, ListFlagTakesOneValueForEachOccurrence) {
                 .find("`staff`: unexpected argument"),
             std::string::npos);
   EXPECT_NE(complaint({"token", "create", "--coordinator", "head2:7119", "--user", "ada"})
-                .find("--node, --user and --coordinator are mutually exclusive"),
+                .find("--node, --user, --coordinator and --pool are mutually exclusive"),
             std::string::npos);
   EXPECT_NE(complaint({"token", "create", "--coordinator", "head2:7119", "--slots-max", "4"})
-                .find("only for `muster token create --node`"),
+                .find("only for `--node NAME` and `--pool NAME`"),
             std::string::npos);
   EXPECT_NE(complaint({"token", "create", "--coordinator", "head2:7119", "--ttl", "8d"})
                 .find("--ttl: must be 1m to 7d"),

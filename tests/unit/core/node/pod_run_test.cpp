@@ -658,7 +658,7 @@ TEST_F(PodRunTest, ChangeDuringReportIsReportedAgain) {
 }
 
 TEST_F(PodRunTest, DevicesAreHeldUntilThePodEnds) {
-  node = std::make_unique<Node>(4, Term{}, 0, DeviceCounts{{"gpu", 3}});
+  node = std::make_unique<Node>(4, Term{}, 0, Devices({{"gpu", 3}}));
   welcome();
   auto two = plan({.restarts = true, .devices = {{"gpu", 2}}});
   auto one = plan({.devices = {{"gpu", 1}}});
@@ -724,7 +724,7 @@ TEST_F(PodRunTest, RestartedAgentResumesPodAtItsStep) {
 TEST_F(PodRunTest, RestartedAgentForgetsEndOfEarlierInstance) {
   auto with = plan({.restarts = true, .devices = {{"gpu", 1}}});
   auto held = std::make_shared<const DeviceMap>(DeviceMap{{"gpu", {0}}});
-  node = std::make_unique<Node>(4, Term{}, 0, DeviceCounts{{"gpu", 2}});
+  node = std::make_unique<Node>(4, Term{}, 0, Devices({{"gpu", 2}}));
   ProcessEnd old = end({0, 0}, 1, 5);
   old.origin = {with, 30'000, 0, 0, held};
   Living living{pod(), {0, 1}, {{101, now}}, 30'000, false, {with, 30'000, 300, 1, held}};

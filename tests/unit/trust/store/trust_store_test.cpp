@@ -57,14 +57,26 @@ class TrustStoreTest : public testing::Test {
     const auto token = store_.token_of(text);
     return token ? std::optional(token->uid) : std::nullopt;
   }
+  TrustStore::Made pool_token(uint32_t uses, const core::NodeClaims& claims = {}) {
+    return make({core::TokenKind::pool, "hpc", 0, "root", 60'000, claims, uses});
+  }
+  // Joins as this node, with a new key. Returns why that was refused; empty: it was not.
+  std::string joins(const TrustStore::Made& made, const std::string& node) {
+    const auto answer = certify(holder(made), *tls::make_request(tls::make_key()), node);
+    if (!answer.ok()) return answer.error().message;
+    EXPECT_EQ(tls::Identity::parse(tls::read_certificate(*answer)->common_name)->node, node);
+    return "";
+  }
   // The identity of this join token's holder, as the coordinator's port sees it.
   static tls::Identity holder(const TrustStore::Made& made) {
     const auto bundle = tls::read_bundle(made.text);
     return *tls::Identity::parse(tls::read_certificate(bundle->own.certificate)->common_name);
   }
-  Result<std::string> certify(const tls::Identity& who, const std::string& request) {
+  Result<std::string> certify(const tls::Identity& who, const std::string& request,
+                              const std::string& node = "") {
     std::optional<Result<std::string>> answer;
-    store_.certify(who, request, [&answer](Result<std::string> one) { answer = std::move(one); });
+    store_.certify(who, node, request,
+                   [&answer](Result<std::string> one) { answer = std::move(one); });
     sync();
     return *answer;
   }
@@ -140,7 +152,7 @@ TEST_F(TrustStoreTest, AJoinTokenIsGoodForOneKey) {
 TEST_F(TrustStoreTest, TheUseOfAJoinTokenIsDurableBeforeItsCertificateIsOut) {
   const auto who = holder(node_token());
   bool answered = false;
-  store_.certify(who, *tls::make_request(tls::make_key()),
+  store_.certify(who, "", *tls::make_request(tls::make_key()),
                  [&answered](const Result<std::string>&) { answered = true; });
   EXPECT_FALSE(answered);
   sync();
@@ -215,7 +227,7 @@ TEST_F(TrustStoreTest, RowsComeInTheOrderOfTheChanges) {
   ASSERT_TRUE(certify(holder(made), *tls::make_request(tls::make_key())).ok());
   rows_.clear();
   const auto who = holder(node_token());
-  store_.certify(who, *tls::make_request(tls::make_key()), [](const Result<std::string>&) {});
+  store_.certify(who, "", *tls::make_request(tls::make_key()), [](const Result<std::string>&) {});
   store_.revoke_node("c01", [](const Status&) {});
   ASSERT_GE(rows_.size(), 3u);
   EXPECT_EQ(rows_.back().value, std::nullopt) << "the last word about a token is that it is gone";
@@ -243,6 +255,54 @@ TEST_F(TrustStoreTest, P06UsedJoinTokenSetsClaimsOfNode) {
   EXPECT_EQ(dropped_, std::vector<std::string>{"c01"});
   ASSERT_TRUE(certify(holder(made), request).ok());
   EXPECT_EQ(store_.claims_of("c01"), core::NodeClaims{.slots_max = 1});
+}
+
+TEST_F(TrustStoreTest, P13APoolsTokenIsGoodForSoManyNodesOfThatPool) {
+  const auto made = pool_token(2);
+  const auto who = holder(made);
+  EXPECT_EQ(who, (tls::Identity{Kind::pool, "hpc", made.token.id, 0}));
+  EXPECT_EQ(store_.refuses(who), std::nullopt);
+  const std::string request = *tls::make_request(tls::make_key());
+  ASSERT_TRUE(certify(who, request, "hpc-1-0").ok());
+  ASSERT_TRUE(certify(who, request, "hpc-1-0").ok()) << "it did not get the answer";
+  for (const char* other : {"", "hpc", "hpc-", "hpc1", "c01", "gpu-1", "hpc-A", "hpc-\n", "hpc-:1"})
+    EXPECT_NE(joins(made, other), "") << other;
+  EXPECT_EQ(store_.find(made.token.id)->used_keys.size(), 1u);
+  EXPECT_EQ(joins(made, "hpc-1-1"), "");
+  EXPECT_EQ(joins(made, "hpc-1-2"), "its join token has already been used by 2 nodes, its limit");
+  ASSERT_TRUE(certify(who, request, "hpc-1-0").ok()) << "still the same node";
+  EXPECT_EQ(store_.refuses({Kind::join, "hpc", made.token.id, 0}),
+            "its join token is unknown, or was revoked")
+      << "it is no token of a node called hpc";
+}
+
+TEST_F(TrustStoreTest, P13APoolTakesOverNoNodeThatJoinedOtherwise) {
+  ASSERT_EQ(joins(node_token("hpc-7"), "hpc-7"), "");
+  EXPECT_EQ(joins(pool_token(9), "hpc-7"),
+            "there is a node called hpc-7 that has not joined with a token of this pool");
+  ASSERT_EQ(joins(pool_token(9), "hpc-8"), "");
+  EXPECT_EQ(joins(pool_token(9), "hpc-8"), "") << "a node of the pool may join again";
+  ASSERT_TRUE(store_.claims_of("hpc-8"));
+  store_.allow("hpc-8", {.slots_max = 1}, [](const Status&) {});
+  sync();
+  EXPECT_EQ(store_.claims_of("hpc-8")->slots_max, 1u);
+  EXPECT_EQ(joins(pool_token(9), "hpc-8"), "") << "also after its claims were changed";
+}
+
+TEST_F(TrustStoreTest, P06APoolsTokenSetsClaimsOfItsNodes) {
+  const auto made = pool_token(2, {.labels = {"gpu=*"}, .slots_max = 8});
+  ASSERT_EQ(joins(made, "hpc-1"), "");
+  const core::NodeClaims claims{.labels = {"gpu=*"}, .slots_max = 8, .pool = "hpc"};
+  EXPECT_EQ(store_.claims_of("hpc-1"), claims);
+  const auto key = std::string(storage::keys::kTokens) + made.token.id;
+  const auto row = std::find_if(rows_.rbegin(), rows_.rend(),
+                                [&key](const storage::Row& one) { return one.key == key; });
+  ASSERT_NE(row, rows_.rend());
+  EXPECT_EQ(*storage::decode_token(*row->value), *store_.find(made.token.id));
+  store_.revoke(made.token.id, [](const Status&) {});
+  sync();
+  EXPECT_EQ(joins(made, "hpc-2"), "its join token is unknown, or was revoked");
+  EXPECT_EQ(store_.refuses({Kind::node, "hpc-1", "", 0}), std::nullopt) << "it has its own";
 }
 
 // A backup does not have revocations made after it; revoking once more must be enough.

@@ -151,13 +151,15 @@ TEST(Certificates, AnAuthorityIsLoadedOnlyWithItsOwnKey) {
 TEST(Identity, CommonNamesRoundTrip) {
   using Kind = Identity::Kind;
   const Identity node{Kind::node, "c01.site", "", 0}, again{Kind::node, "c01", "", 7},
-      join{Kind::join, "c01", "0123456789abcdef", 0};
-  for (const Identity& who : {node, again, join})
+      join{Kind::join, "c01", "0123456789abcdef", 0},
+      pool{Kind::pool, "hpc", "0123456789abcdef", 0};
+  for (const Identity& who : {node, again, join, pool})
     EXPECT_EQ(Identity::parse(who.common_name()), who);
   EXPECT_EQ(again.common_name(), "node:c01:7");
-  for (const char* text : {"", "node:", "node", "c01", "node:c01:", "node:c01:x", "node:c01:0",
-                           "node:c01:1:2", "node:c01:99999999999999999999", "join:", "join:id",
-                           "join:id:", "join::c01", "join:id:c01:2", "user:alice", "Node:c01"})
+  for (const char* text :
+       {"", "node:", "node", "c01", "node:c01:", "node:c01:x", "node:c01:0", "node:c01:1:2",
+        "node:c01:99999999999999999999", "join:", "join:id", "join:id:", "join::c01",
+        "join:id:c01:2", "pool:id", "pool::hpc", "user:alice", "Node:c01"})
     EXPECT_EQ(Identity::parse(text), std::nullopt) << text;
 }
 

@@ -49,6 +49,13 @@ TEST(Claims, P06NodeKeepsOnlyAllowedSlotsResourcesAndLabels) {
   EXPECT_EQ(offer, held);
 }
 
+TEST(Claims, P06NodeOfAPoolSaysSo) {
+  Offer offer{.slots = 1, .resources = {}, .labels = {{kPoolLabel, "another"}}};
+  EXPECT_EQ(hold(offer, {.labels = {}, .pool = "hpc"}), "the label muster.dev/pool=another");
+  EXPECT_EQ(offer.labels,
+            (StringMap{{kPoolLabel, "hpc"}, {"claimed.muster.dev/muster.dev.pool", "another"}}));
+}
+
 TEST(Claims, P06TokenWithoutClaimsAllowsNoLabel) {
   Offer offer{.slots = 4000, .resources = {}, .labels = {{"kubernetes.io/hostname", "head"}}};
   hold(offer, {});

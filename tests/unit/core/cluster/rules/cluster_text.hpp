@@ -74,6 +74,9 @@ struct RecordText {
   std::string operator()(const StrangersFound& r) const {
     return "StrangersFound " + n(r.node) + " " + pods_text(r.pods);
   }
+  std::string operator()(const StrangersDropped& r) const {
+    return "StrangersDropped " + n(r.node);
+  }
   std::string operator()(const UsesNoted& r) const {
     std::string text = "UsesNoted";
     for (const auto& [user, use] : r.noted.uses)

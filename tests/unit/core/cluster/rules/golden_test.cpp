@@ -144,6 +144,7 @@ class NodesTranscript {
     }
     if (verb == "spec") return spec();
     if (verb == "delete") return DeleteRequest{++tokens_, words_.at(1)};
+    if (verb == "end-strangers") return EndStrangersRequest{++tokens_, words_.at(1)};
     if (verb == "want") return want();
     if (verb == "left") return JobLeft{static_cast<JobId>(after_letter(words_.at(1)))};
     if (verb == "free") return freed();
@@ -239,7 +240,7 @@ class NodesTranscript {
     for (const Effect& effect : decision.effects) {
       if (const auto* ask = std::get_if<AskJobs>(&effect)) {
         const auto* hello = &std::get<AgentRegisters>(event).hello;
-        asked_ = {ask->token, ask->node, ask->restored, hello->running, {}};
+        asked_ = {ask->token, ask->node, ask->restored, hello->running, {}, ask->spared};
         sessions_[ask->node] = ask->link;
       }
       answers_.push_back("effect " + to_text(effect));

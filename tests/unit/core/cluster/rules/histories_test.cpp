@@ -565,7 +565,7 @@ class History {
   void carry_out(const ShowShares&) {}
   void carry_out(const ShowHealth& e) { shown_[e.health.id] = e.health; }
   void carry_out(const AskJobs& e) {
-    JobsAnswered event{e.token, e.node, e.restored, {{1, 7, 0}}, {}};
+    JobsAnswered event{e.token, e.node, e.restored, {{1, 7, 0}}, {}, e.spared};
     if (restored_) event.end = e.known;  // the restored state does not contain it
     if (planted(NodePlant::strangers_ended)) event.restored = false;
     expect(e.restored == restored_,
