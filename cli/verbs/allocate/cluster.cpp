@@ -188,8 +188,8 @@ Status Cluster::keep(const Books* books, const PoolReport& report) {
 }
 
 Status Cluster::remove_report(bool keeps_books) {
-  Json gone = Json::object();
-  for (const auto& [key, value] : data_of({}).items()) gone[key] = nullptr;
+  Json gone = data_of({});
+  for (Json& value : gone) value = nullptr;
   auto answer = keeps_books
                     ? client_.patch(map_path(),
                                     dumped(Json{{"metadata", {{"labels", {{kPoolLabel, nullptr}}}}},
