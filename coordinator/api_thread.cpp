@@ -566,6 +566,7 @@ class Thread final : public ApiThread, public api::Backend {
       });
     bound.set_value(Nothing{});
     paf.promise.wait(io.waitScope);
+    kj::evalLast([] {}).wait(io.waitScope);  // takes what has just been accepted
     lead = nullptr;
     serving = nullptr;
     // Where another one leads next, nobody's first request is lost.

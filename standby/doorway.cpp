@@ -96,9 +96,13 @@ void Doorway::take_remote(kj::Own<kj::AsyncIoStream> stream) {
 
 void Doorway::lead(Admit admit) {
   role_ = nullptr;
-  accepting_ = kj::heap<kj::TaskSet>(broken_.handler());
-  open_.clear();
   admit_ = std::move(admit);
+  // Later, so that a connection that has just been accepted is taken, and not dropped.
+  tasks_.add(kj::evalLast([this] {
+    if (role_ != nullptr) return;
+    accepting_ = kj::heap<kj::TaskSet>(broken_.handler());
+    open_.clear();
+  }));
 }
 
 kj::Promise<void> Doorway::pass(Visit visit) {
