@@ -331,6 +331,7 @@ struct GetWords {
 
 constexpr const char* kOfJobs =
     "--running, --done, --since, --user and --sort select jobs: muster get jobs";
+constexpr char kJoblog[] = "-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv";
 
 // Whether flags are given that only lists of jobs take; `failed`: --failed counts, too.
 bool asks_for_jobs(const GetWords& w, bool failed) {
@@ -357,6 +358,18 @@ Judged read_attempts(const GetWords& w, Output output) {
   return o;
 }
 
+// Of kinds that are lists of muster's own: their flags, and their form of output.
+std::optional<Usage> check_plain(const GetWords& w, const std::string& kind, bool form_given,
+                                 Output& output) {
+  if (w.o.watch || !w.o.selector.empty())
+    return Usage{kind + " have no labels and cannot be watched: omit -w and -l"};
+  if (asks_for_jobs(w, true)) return Usage{kOfJobs};
+  if (output == Output::tsv && form_given) return Usage{kJoblog};
+  // The configuration may name a form that is only for attempts.
+  if (output == Output::tsv) output = Output::table;
+  return std::nullopt;
+}
+
 // Reads "coordinators [NAME...]", "coordinator/NAME...".
 Judged read_coordinators(const GetWords& w, Output output, bool form_given) {
   const GetOptions& get = w.o;
@@ -370,13 +383,7 @@ Judged read_coordinators(const GetWords& w, Output output, bool form_given) {
                    (slashes ? "coordinator/NAME like the first" : "the name of a coordinator")};
     o.names.push_back(name);
   }
-  if (get.watch || !get.selector.empty())
-    return Usage{"coordinators have no labels and cannot be watched: omit -w and -l"};
-  if (asks_for_jobs(w, true)) return Usage{kOfJobs};
-  if (output == Output::tsv && form_given)
-    return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
-  if (output == Output::tsv) o.output = Output::table;
-  return o;
+  return judged(check_plain(w, "coordinators", form_given, o.output), o);
 }
 
 // Reads "allocations [POOL...]".
@@ -387,13 +394,7 @@ Judged read_allocations(const GetWords& w, Output output, bool form_given) {
                        .all_namespaces = get.all_namespaces,
                        .output = output,
                        .headers = !w.no_headers};
-  if (get.watch || !get.selector.empty())
-    return Usage{"allocations have no labels and cannot be watched: omit -w and -l"};
-  if (asks_for_jobs(w, true)) return Usage{kOfJobs};
-  if (output == Output::tsv && form_given)
-    return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
-  if (output == Output::tsv) o.output = Output::table;
-  return o;
+  return judged(check_plain(w, "allocations", form_given, o.output), o);
 }
 
 // "pods", "jobs,pods" or "all", which is jobs and pods, into `o`.
@@ -456,8 +457,7 @@ Judged read_get(GetWords& w, Output output, bool form_given) {
   if (o.all_namespaces && !o.names.empty()) return Usage{"-A lists all objects: omit the name"};
   if (!o.selector.empty() && !o.names.empty())
     return Usage{"-l selects from all objects: omit the name"};
-  if (output == Output::tsv && form_given)
-    return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
+  if (output == Output::tsv && form_given) return Usage{kJoblog};
   // The configuration may name a form that is only for attempts.
   o.output = output == Output::tsv ? Output::table : output;
   o.headers = !w.no_headers;
