@@ -356,12 +356,12 @@ class Reboots(World):
             self.assertEqual("  resume:  muster reboot node-0 node-1 --command 'exit 3'\n" in ran.stderr, code == 1, ran.stderr)
             self.assertTrue(self.cordoned(cluster, "node-0"))
             self.assertFalse(self.cordoned(cluster, "node-1"), "the next one is left alone")
-        # It is cordoned by the runs before, and so taken back by one that goes well; not if somebody else has cordoned it.
+        # The reason of somebody else's cordon stays.
         self.muster("uncordon", "node-0", cluster=cluster)
         self.muster("cordon", "node-0", "--reason", "replace DIMM", cluster=cluster)
         self.muster("reboot", "node-0", "--command", "exit 3", cluster=cluster)
-        node = cluster.api.call("GET", "/api/v1/nodes/node-0")[1]
-        self.assertEqual(node["metadata"]["annotations"]["muster.dev/cordon-reason"], "replace DIMM")
+        reasons = json.loads(cluster.api.call("GET", "/api/v1/nodes/node-0")[1]["metadata"]["annotations"]["muster.dev/reasons"])
+        self.assertEqual([one["reason"] for one in reasons], ["replace DIMM"])
         for words, why in ((("node-9", "--command", "true"), 'nodes "node-9" not found'), (("node-0",), "--command"),
                            (("node-0", "--command", ""), "--command: must not be empty"),
                            (("node-0", "--command", "true", "--now", "--when-idle"), "--when-idle, --now and --deadline are mutually exclusive")):

@@ -40,12 +40,20 @@ struct Boot {
   std::string reason{};  // of the cordon
 };
 
+// Why the node is cordoned; empty: it is not, or nobody said.
+std::string cordon_reason(const Json& node) {
+  const Json reasons = read_json(text_at(node, {"metadata", "annotations", "muster.dev/reasons"}));
+  if (reasons.is_array())
+    for (const Json& one : reasons)
+      if (text_at(one, {"what"}) == "cordon") return text_at(one, {"reason"});
+  return "";
+}
+
 Result<Boot> boot_of(ApiClient& client, const std::string& node) {
   auto shown = object(client, object_path(Kind::node, "", node));
   if (!shown) return shown.error();
   Boot boot{text_at(*shown, {"status", "nodeInfo", "bootID"}), false,
-            at(*shown, {"spec", "unschedulable"}) == Json(true),
-            text_at(*shown, {"metadata", "annotations", "muster.dev/cordon-reason"})};
+            at(*shown, {"spec", "unschedulable"}) == Json(true), cordon_reason(*shown)};
   for (const Json& one : at(*shown, {"status", "conditions"}))
     if (text_at(one, {"type"}) == "Ready") boot.ready = text_at(one, {"status"}) == "True";
   return boot;
