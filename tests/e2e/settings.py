@@ -268,7 +268,7 @@ class Completion(Bash, cli.Case):
         self.assertEqual(self.complete("muster get jobs -o j"), ["json"])
         self.assertEqual(self.complete("muster get jobs --output=y"), ["yaml"])
         self.assertEqual(self.complete("muster get no"), ["nodes"])
-        self.assertEqual(self.complete("muster get a"), ["all", "attempts"])
+        self.assertEqual(self.complete("muster get a"), ["all", "attempts", "allocations"])
         self.assertEqual(self.complete("muster coordinator --log-level d"), ["debug"])
         self.assertEqual(self.complete("muster completion f"), ["fish"])
         self.assertEqual(self.complete("muster config "), ["view", "path", "check"])
