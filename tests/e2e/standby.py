@@ -413,9 +413,13 @@ class Leading(Site):
             leader.api.create(sh_job("never", "true", 1, suspend=True))
         self.assertEqual(leader.process.wait(10), 1)
         self.site.etcd.go_on()
+        # If the store finds its last request, to go on without that replica, before it finds that the lease has run out, only it may lead.
         follower.start()
-        self.site.wait_serving(follower, SERVES_AGAIN)
-        self.assertLessEqual(made, self.names(follower))
+        leader.start()
+        self.site.wait_in_sync()
+        for one in self.site.all:
+            self.site.wait_serving(one, SERVES_AGAIN)
+            self.assertLessEqual(made, self.names(one))
 
     def test_a_restarted_leader_leads_again_at_once_if_nobody_else_may(self):
         leader, follower = self.site.all
