@@ -2,12 +2,15 @@
 
 #include "base/printable.hpp"
 #include "base/process/shell_words.hpp"
+#include "core/job/shown/array_tasks.hpp"
 #include "core/queue/queue.hpp"
 #include "core/spec/fields/owner.hpp"
 #include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
+#include <vector>
 
 namespace muster::core {
 namespace {
@@ -48,11 +51,21 @@ std::string command_words(const JobSpec& spec) {
   return beginning(text);
 }
 
-std::string kept_tasks(const JobMeta& meta) {
-  const auto inputs = meta.annotations.find(std::string(kInputsKey));
-  if (inputs == meta.annotations.end()) return "";
-  const auto ranges = ranges_in(inputs->second);
-  return ranges && ranges->size() <= kHistoryTasksMax ? std::string(*ranges) : "";
+// As ranges. Those of a long array are kept as such with the job; others are read as they are.
+std::string kept_tasks(const JobObject& job) {
+  constexpr size_t kReadMax = 16 << 10;  // bytes
+  const auto inputs = job.meta.annotations.find(std::string(kInputsKey));
+  if (inputs == job.meta.annotations.end()) return "";
+  std::string text = inputs->second;
+  if (!ranges_in(text)) {
+    if (text.size() > kReadMax) return "";
+    const std::vector<uint32_t> tasks = array_tasks(job);
+    const bool ascend = std::ranges::adjacent_find(tasks, std::greater_equal<>()) == tasks.end();
+    if (tasks.empty() || !ascend) return "";
+    text = ranges_of(tasks);
+  }
+  const std::string ranges(*ranges_in(text));
+  return ranges.size() <= kHistoryTasksMax ? ranges : "";
 }
 
 uint64_t indexes_of(const Job& job) {
@@ -144,7 +157,7 @@ HistoryEntry history_entry(const Job& job) {
     entry.ended = s.last_record_ms;
   entry.removed = s.deleted_at;
   entry.indexed = job.indexed();
-  entry.tasks = kept_tasks(meta);
+  entry.tasks = kept_tasks(job.object());
   entry.indexes = indexes_of(job);
   entry.succeeded = job.succeeded();
   entry.failed_indexes = job.failures_of_indexes();

@@ -1,13 +1,11 @@
 #include "core/job/shown/notice.hpp"
 
 #include "core/job/fold/text.hpp"
+#include "core/job/shown/array_tasks.hpp"
 #include "core/spec/values/duration.hpp"
-#include "core/spec/values/inputs.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <system_error>
 #include <vector>
 
 namespace muster::core {
@@ -36,31 +34,6 @@ std::string brief_set(const IndexSet& set) {
   std::string text = set.text();
   if (text.size() > kSetShown) text = text.substr(0, text.rfind(',', kSetShown)) + ",...";
   return text;
-}
-
-// The numbers of `--array` in ascending order, by index; empty: the job is no array, or they are in
-// a file on its nodes.
-std::vector<uint32_t> tasks_in(const Job& job) {
-  const auto& containers = job.spec().pod.containers;
-  const bool array = std::ranges::any_of(containers, [](const Container& one) {
-    return std::ranges::any_of(one.env,
-                               [](const EnvVar& v) { return v.name == "SLURM_ARRAY_TASK_ID"; });
-  });
-  const StringMap& notes = job.object().meta.annotations;
-  const auto inputs = notes.find(std::string(kInputsKey));
-  std::vector<uint32_t> tasks;
-  if (!array || inputs == notes.end()) return tasks;
-  const auto table = InputTable::of(inputs->second);
-  for (size_t i = 0; table && i < table->size(); ++i) {
-    const auto row = table->row(i);
-    uint32_t number = 0;
-    if (!row || row->empty()) return {};
-    const std::string& text = row->front();
-    if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc())
-      return {};
-    tasks.push_back(number);
-  }
-  return tasks;
 }
 
 // "indexes 1,3-4"; "tasks 2,4-5" of an array, as its user knows them.
@@ -113,7 +86,7 @@ std::string notice_mail(const Job& job, const NoticeWishes& wishes, std::string_
   text += "Succeeded:  " + std::to_string(job.succeeded());
   if (const auto needed = job.needed()) text += " of " + std::to_string(*needed);
   text += "\nFailed:     " + std::to_string(failures_shown(job)) + "\n";
-  const std::vector<uint32_t> tasks = tasks_in(job);
+  const std::vector<uint32_t> tasks = array_tasks(job.object());
   if (const IndexSet lost = lost_indexes(job); !lost.empty())
     text += "            " + known_indexes(lost, tasks) + "\n";
   if (const IndexSet& cancelled = job.state().cancelled_indexes; !cancelled.empty())

@@ -160,8 +160,14 @@ TEST_F(EntryTest, QueueIsTheOneItRanIn) {
 TEST_F(EntryTest, TasksOfAnArrayAreKept) {
   EXPECT_EQ(entry().tasks, "");
   auto& inputs = object->meta.annotations[std::string(kInputsKey)];
-  inputs = "a\nb\n";
+  inputs = "3\n5\n7\n20\n";
   EXPECT_EQ(entry().tasks, "") << "lines of a file";
+  object->spec.pod.containers.front().env.push_back({.name = "SLURM_ARRAY_TASK_ID"});
+  EXPECT_EQ(entry().tasks, "3-7:2,20") << "a short array";
+  for (const char* other : {"a\nb\n", "3\n2\n", "3\n3\n"}) {
+    inputs = other;
+    EXPECT_EQ(entry().tasks, "") << other;
+  }
   inputs = ranges_of({1, 2, 3, 20, 22, 24});
   EXPECT_EQ(entry().tasks, "1-3,20-24:2");
   std::vector<uint32_t> scattered;
