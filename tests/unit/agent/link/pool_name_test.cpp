@@ -13,11 +13,10 @@ namespace {
 
 std::string name(const std::map<std::string, std::string>& variables,
                  const std::string& host = "c01") {
-  const std::string found =
-      pool_node_name("hpc", host, [&variables](const char* one) -> const char* {
-        const auto it = variables.find(one);
-        return it == variables.end() ? nullptr : it->second.c_str();
-      });
+  std::string found = pool_node_name("hpc", host, [&variables](const char* one) -> const char* {
+    const auto it = variables.find(one);
+    return it == variables.end() ? nullptr : it->second.c_str();
+  });
   EXPECT_TRUE(tls::is_in_pool(found, "hpc")) << found;
   EXPECT_TRUE(core::dns_subdomain_errors(found).empty()) << found;
   return found;
